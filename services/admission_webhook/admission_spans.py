@@ -1,14 +1,14 @@
-"""One span per Job or PodGroup that is created, in the trace of the gang that becomes of it.
+"""One span per Job or PodGroup that is created, in the trace of its gang.
 
-The API server has given an object its UID before validating webhooks are asked, and of that UID the
-gang's trace id is made (a Job's first group continues the Job's trace: ADR 0037). A refused object
-becomes no gang: its span is all there is of the trace, and its root.
+The API server sets an object's UID before it calls validating webhooks, and the gang's trace id is
+made from that UID (a Job's first group continues the Job's trace: ADR 0037). A refused object
+becomes no gang: its span is the root of its trace, and the only span.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from services.admission_webhook.core.judge import Subject
+from services.admission_webhook.core.admission import Subject
 from services.admission_webhook.core.parts import as_list, is_object, member, text_at
 from services.admission_webhook.core.review import AdmissionRequest, Verdict
 from shared.contracts.annotations import TRACE_ROOT
@@ -20,26 +20,28 @@ from shared.model.objects import Owner
 from shared.telemetry.tracing import Tracer, gang_span
 
 ADMIT: Final = "admit"
-_TOLD: Final = frozenset({JOBS_VOLCANO, PODGROUPS_VOLCANO})
+_TRACED: Final = frozenset({JOBS_VOLCANO, PODGROUPS_VOLCANO})
 _ERROR_CHARACTERS_MAX: Final = 256
 
 
 class AdmissionSpans:
-    """Exports what was validated."""
+    """Exports a span for each validated object."""
 
     def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
         self._tracer = tracer
         self._now_ms = now_ms
 
     def validated(
-        self, review: AdmissionRequest, asked: Subject, verdict: Verdict, took_s: float
+        self, review: AdmissionRequest, subject: Subject, verdict: Verdict, took_s: float
     ) -> None:
-        """An object was validated, which took so long; only real creations are exported."""
+        """Export the validation of an object, which took `took_s`; dry runs and updates are
+        skipped.
+        """
         if not self._tracer.enabled or review.operation != "CREATE" or review.dry_run:
             return
-        resource, candidate = asked.guarded.resource, asked.case.candidate
+        resource, candidate = subject.rules.resource, subject.case.candidate
         uid = text_at(candidate, "metadata", "uid")
-        if resource not in _TOLD or not uid:
+        if resource not in _TRACED or not uid:
             return
         root = uid if resource is JOBS_VOLCANO else _root_of(candidate) or uid
         trace_id = gang_trace_id(root, 1)
@@ -56,7 +58,7 @@ class AdmissionSpans:
             parent=gang_span(trace_id) if verdict.allowed else "",
             attributes={
                 "kind": resource.kind,
-                "object": f"{asked.case.namespace}/{asked.case.name}",
+                "object": f"{subject.case.namespace}/{subject.case.name}",
                 "result": "allowed" if verdict.allowed else "refused",
             },
             error=errors[:_ERROR_CHARACTERS_MAX],
@@ -64,7 +66,7 @@ class AdmissionSpans:
 
 
 def _root_of(group: JsonObject) -> str:
-    """UID of the Job whose trace the group continues; "": it has its own."""
+    """UID of the Job whose trace the group continues; "" for a group with a trace of its own."""
     listed = as_list(member(group, "metadata", "ownerReferences"))
     owners = (one for one in listed if is_object(one))
     owner = next((one for one in owners if one.get("controller") is True), None)

@@ -1,6 +1,4 @@
-"""Asks the planner whether a new gang could run; without an answer in time the review continues
-without.
-"""
+"""Asks the planner whether a new gang could run. Without an answer in time, there is no advice."""
 
 import logging
 from collections.abc import Callable
@@ -14,35 +12,37 @@ from shared.contracts.questions import FitAnswer, FitRequest
 
 log = logging.getLogger(__name__)
 
-#: Questions in flight at once. A planner that cannot keep up is not asked more: no client would
-#: wait for the answers.
-QUESTIONS_MAX: Final = 16
+#: Requests in flight at once. A planner that cannot keep up gets no more: no client would wait for
+#: the answers.
+REQUESTS_MAX: Final = 16
 
-#: How long a dry run may wait: the API server gives up after three seconds.
-PATIENCE_S: Final = 2.0
+#: Timeout for a dry run. The API server waits three seconds for the webhook.
+DRY_RUN_TIMEOUT_S: Final = 2.0
 
 Ending = Literal["answered", "unanswered", "skipped"]
 
 
 class Adviser:
-    """Asks, within a deadline."""
+    """Sends fit requests to the planner, each with a timeout."""
 
     def __init__(self, bus: Bus, *, timeout_s: float, on_end: Callable[[Ending], None]) -> None:
-        """Prepare; `on_end` is called with how each question ended. A timeout of 0 asks nothing."""
+        """Send nothing before `fit`. `on_end` is called with the ending of each request. With a
+        timeout of 0, no request is ever sent.
+        """
         self._bus = bus
         self._timeout_s = timeout_s
         self._on_end = on_end
         self._in_flight = 0
 
-    async def fit(self, question: FitRequest, *, patient: bool = False) -> FitAnswer | None:
+    async def fit(self, request: FitRequest, *, dry_run: bool = False) -> FitAnswer | None:
         """The planner's answer; None when there is none in time.
 
-        `patient`: nothing is stored, and a user waits for the answer: finding the victims of a
+        A dry run has a longer timeout: a user waits for the answer, and finding the victims of a
         large gang takes a while.
         """
         if not self._timeout_s:
             return None
-        if not self._bus.connected or self._in_flight >= QUESTIONS_MAX:
+        if not self._bus.connected or self._in_flight >= REQUESTS_MAX:
             self._on_end("skipped")
             return None
         self._in_flight += 1
@@ -50,15 +50,15 @@ class Adviser:
             answer = await ask(
                 self._bus,
                 subjects.ASK_FIT,
-                question,
+                request,
                 codec.decode_fit_answer,
-                timeout_s=max(self._timeout_s, PATIENCE_S) if patient else self._timeout_s,
+                timeout_s=max(self._timeout_s, DRY_RUN_TIMEOUT_S) if dry_run else self._timeout_s,
             )
         except NoAnswer:
             self._on_end("unanswered")
             return None
         except BusError as error:
-            log.info("no advice for %s: %s", question.group.name, error)
+            log.info("no advice for %s: %s", request.group.name, error)
             self._on_end("unanswered")
             return None
         finally:

@@ -1,8 +1,8 @@
 """Our own CA and serving certificate, kept as files in one folder.
 
-`ca.crt` and `ca.key` live for ten years, `serving.pem` (key and certificate in one file, so that it
-is replaced in one step) for one and is renewed a month before its end. Everything here blocks: call
-it in a thread.
+`ca.crt` and `ca.key` are valid for ten years. `serving.pem` (key and certificate in one file, so
+that they are replaced in one step) is valid for one year and renewed a month before its end. These
+functions block: call them in a thread.
 """
 
 from collections.abc import Sequence
@@ -32,18 +32,18 @@ SERVING_FILE: Final = "serving.pem"
 
 
 def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> bool:
-    """See to it that the folder holds a CA and a serving certificate for `names`.
+    """Have a CA and a serving certificate for `names` in the folder.
 
-    What is there and still good is kept, also across restarts, so that the API server need not be
-    given a new CA each time. What is there and cannot be read is made again.
+    Valid files are kept, also across restarts, so that the API server does not get a new CA each
+    time. Files that are missing or cannot be read are made again.
 
     Args:
-        folder: Made when it is missing, readable by its owner only.
-        names: DNS names and IP addresses that the certificate is for.
-        now: The instant to judge validity by.
+        folder: Created when it is missing, readable by its owner only.
+        names: DNS names and IP addresses of the certificate.
+        now: The instant at which validity is checked; None: the current time.
 
     Returns:
-        Whether the serving certificate was made again.
+        Whether a new serving certificate was made.
 
     Raises:
         OSError: The folder cannot be written.
@@ -55,7 +55,7 @@ def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> b
         authority = new_authority("tutti-admission-ca", at, CA_LIFETIME)
         write_whole(folder / CA_KEY_FILE, authority.key_pem)
         write_whole(folder / CA_FILE, authority.certificate_pem)
-    if _lasts(folder / SERVING_FILE, authority.certificate, names, at):
+    if _is_current(folder / SERVING_FILE, authority.certificate, names, at):
         return False
     made = issue(authority, "tutti-admission", names, at, SERVING_LIFETIME)
     write_whole(folder / SERVING_FILE, made.key_pem + made.certificate_pem)
@@ -63,7 +63,7 @@ def ensure(folder: Path, names: Sequence[str], now: datetime | None = None) -> b
 
 
 def _read_authority(folder: Path, at: datetime) -> Issued | None:
-    """The CA of the folder; None when there is none that will outlive what it would sign."""
+    """The CA of the folder; None without one that is valid for longer than a new certificate."""
     try:
         found = read((folder / CA_FILE).read_bytes(), (folder / CA_KEY_FILE).read_bytes())
     except (FileNotFoundError, Unreadable):
@@ -72,8 +72,10 @@ def _read_authority(folder: Path, at: datetime) -> Issued | None:
     return found if lasts else None
 
 
-def _lasts(path: Path, issuer: x509.Certificate, names: Sequence[str], at: datetime) -> bool:
-    """Whether the serving certificate is ours, for exactly these names, and not about to end."""
+def _is_current(path: Path, issuer: x509.Certificate, names: Sequence[str], at: datetime) -> bool:
+    """Whether the serving certificate is of this CA, for exactly these names, and not due for
+    renewal.
+    """
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except (FileNotFoundError, ValueError):

@@ -1,8 +1,8 @@
-"""The certificate that is served, and its replacement without a dropped connection.
+"""The serving certificate, and its replacement without a dropped connection.
 
-A changed file never touches the context in use: a new one is built and tried, and only then handed
-to new handshakes. (Loading a half-replaced pair into a living context would break it.) Connections
-that exist continue with the certificate that they began with.
+Changed files are loaded into a new TLS context; if that succeeds, new handshakes use it. (Loading a
+half-replaced pair into the context in use would break that one.) Existing connections keep the
+certificate with which they began.
 """
 
 import asyncio
@@ -19,37 +19,37 @@ from services.admission_webhook.errors import CertificateProblem
 
 log = logging.getLogger(__name__)
 
-#: No event reports a changed file (a kubelet swaps a link); checking costs three stat calls.
-LOOK_EVERY_S: Final = 2.0
-#: How often our own certificate's age is looked at.
+#: Nothing reports a changed file (a kubelet swaps a link); a check costs three stat calls.
+CHECK_EVERY_S: Final = 2.0
+#: Seconds between two checks whether our own certificate is due for renewal.
 RENEW_EVERY_S: Final = 3600.0
 
-_Seen = tuple[tuple[int, int, int], ...]
+_Stamps = tuple[tuple[int, int, int], ...]
 
 
 class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the certificate chain, its key (which may be the same file) and its CA are."""
+    """The files of the certificate chain, its key (which may be the same file) and its CA."""
 
     certificate: Path
     key: Path
     ca: Path
 
-    def seen(self) -> _Seen:
-        """What changes when a file does. Blocks. Raises OSError."""
+    def stamps(self) -> _Stamps:
+        """Modification time, inode and size of each file. Blocks. Raises OSError."""
         stats = [path.stat() for path in (self.certificate, self.key, self.ca)]
         return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
 
 
 class ServingCertificate:
-    """A TLS context for servers that serves whatever `reload` found last."""
+    """A TLS context that serves the files as `reload` loaded them last."""
 
     def __init__(self, files: CertificateFiles) -> None:
         """Load the files. Blocks. Raises CertificateProblem."""
         self._files = files
         self._current, self._ca, self._ends_s = _loaded(files)
-        self._seen = _seen(files)
+        self._stamps = _stamps(files)
         self.context = self._current
-        self.context.sni_callback = self._hand_over
+        self.context.sni_callback = self._select_context
 
     @property
     def ca(self) -> str:
@@ -58,51 +58,51 @@ class ServingCertificate:
 
     @property
     def ends_s(self) -> float:
-        """When what is served now ends to be valid, in seconds since the epoch."""
+        """When the served chain expires, in seconds since the epoch."""
         return self._ends_s
 
     def reload(self) -> bool:
-        """Load the files if they changed; returns whether. Blocks.
+        """Load the files if they have changed; returns whether they had. Blocks.
 
         Raises:
-            CertificateProblem: They changed and cannot be used; what was served is served on. The
-                next call looks again.
+            CertificateProblem: The changed files cannot be used; the previous ones stay in use. The
+                next call tries again.
         """
-        seen = _seen(self._files)
-        if seen == self._seen:
+        stamps = _stamps(self._files)
+        if stamps == self._stamps:
             return False
         self._current, self._ca, self._ends_s = _loaded(self._files)
-        # Seen before loading: what changes meanwhile is loaded by the next call.
-        self._seen = seen
+        # Read before loading: a change during the loading is found by the next call.
+        self._stamps = stamps
         return True
 
-    async def watch(self, on_reload: Callable[[], None], *, every_s: float = LOOK_EVERY_S) -> None:
-        """Look for changed files until cancelled; a problem with them is logged once."""
-        told = ""
+    async def watch(self, on_reload: Callable[[], None], *, every_s: float = CHECK_EVERY_S) -> None:
+        """Reload changed files until cancelled; each problem with them is logged once."""
+        logged = ""
         while True:
             await asyncio.sleep(every_s)
             try:
                 changed = await asyncio.to_thread(self.reload)
             except CertificateProblem as problem:
-                if str(problem) != told:
-                    told = str(problem)
-                    log.warning("the old certificate is served on: %s", problem)
+                if str(problem) != logged:
+                    logged = str(problem)
+                    log.warning("keeping the previous certificate: %s", problem)
                 continue
-            told = ""
+            logged = ""
             if changed:
                 log.info("certificate reloaded")
                 on_reload()
 
-    def _hand_over(
+    def _select_context(
         self, handshake: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
     ) -> None:
-        """Called in every handshake, also without a server name."""
+        """Called by each handshake, also for one without a server name."""
         handshake.context = self._current
 
 
-def _seen(files: CertificateFiles) -> _Seen:
+def _stamps(files: CertificateFiles) -> _Stamps:
     try:
-        return files.seen()
+        return files.stamps()
     except OSError as error:
         raise CertificateProblem(f"{error.filename}: {error.strerror}") from error
 
@@ -111,7 +111,7 @@ def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str, float]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # Without a password an encrypted key would be asked for on the terminal.
+        # Without this, OpenSSL would prompt for an encrypted key's password on the terminal.
         context.load_cert_chain(files.certificate, files.key, password="")
         ca = files.ca.read_text("ascii")
         ssl.create_default_context(cadata=ca)

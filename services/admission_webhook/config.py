@@ -13,7 +13,7 @@ SchedulerName = Annotated[
 
 
 class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
-    """An admission webhook's settings."""
+    """The admission webhook's settings."""
 
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],
@@ -63,17 +63,16 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(description="admission configuration file: resource groups, reloaded when it changes"),
     ] = ""
-    #: Milliseconds are what a creation may take longer for advice; the planner's standby answers in
-    #: a few.
+    #: Advice may delay a creation by so much; the planner's standby answers within a few ms.
     advice_timeout_ms: Annotated[
         int, Meta(ge=0, le=1000, description="time for the planner's advice; 0: do not ask")
     ] = 50
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit together.
+        """Check the settings together.
 
         Raises:
-            SettingsError: See the messages.
+            SettingsError: Some contradict each other; the message names them.
         """
         files = (self.tls_cert_file, self.tls_key_file, self.ca_file)
         if any(files) and not all(files):

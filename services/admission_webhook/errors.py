@@ -1,17 +1,17 @@
-"""What can go wrong in the webhook itself; refusals are answers, not exceptions."""
+"""Errors of the webhook itself. A refusal of an object is an answer, no exception."""
 
 
 class BadReview(Exception):
-    """A request's body is no AdmissionReview: its sender is not an API server, or a newer one."""
+    """A request's body is no AdmissionReview of a known version."""
 
 
 class BadConfiguration(Exception):
-    """The admission configuration file is not what it must be: the message says where and why. What
-    was in force before stays in force.
+    """The admission configuration file is invalid; the message names the place and the reason. The
+    previous configuration stays in force.
     """
 
 
 class CertificateProblem(Exception):
-    """Certificate or key cannot be used: the message names the file and why. What was in use before
-    stays in use.
+    """Certificate or key cannot be used; the message names the file and the reason. The previous
+    certificate stays in use.
     """

@@ -1,4 +1,7 @@
-"""The admission configuration file: read at start, watched, never replaced by an invalid one."""
+"""The admission configuration file: read at the start and whenever it changes.
+
+An invalid file does not replace the groups in force.
+"""
 
 import asyncio
 import logging
@@ -13,8 +16,8 @@ from services.admission_webhook.errors import BadConfiguration
 
 log = logging.getLogger(__name__)
 
-#: A mounted ConfigMap changes within a minute of its edit: looking more often adds nothing.
-LOOK_EVERY_S: Final = 2.0
+#: A mounted ConfigMap changes within a minute of its edit; more frequent checks gain nothing.
+CHECK_EVERY_S: Final = 2.0
 
 
 class GroupFile:
@@ -24,16 +27,16 @@ class GroupFile:
         """Read the file. Blocks.
 
         Raises:
-            BadConfiguration: It is invalid, and there is no previous one to keep.
+            BadConfiguration: It is invalid.
             OSError, UnicodeDecodeError: It cannot be read.
         """
         self._path = Path(path) if path else None
         self._content = self._read()
         self.groups: ResourceGroups = parsed_groups(self._content)
 
-    async def watch(self, on_change: Callable[[], None], *, every_s: float = LOOK_EVERY_S) -> None:
-        """Look at the file now and then; call `on_change` after each valid change. Without a file,
-        return.
+    async def watch(self, on_change: Callable[[], None], *, every_s: float = CHECK_EVERY_S) -> None:
+        """Read the file periodically and call `on_change` after each valid change. Returns at once
+        without a file.
         """
         while self._path is not None:
             await asyncio.sleep(every_s)

@@ -1,8 +1,8 @@
-"""What keeps clients that are no API server from holding the webhook's memory.
+"""Limits that keep clients other than the API server from exhausting the webhook's memory.
 
-Every client that reaches the port may send: the address is no secret, and the addresses of an API
-server are unknown. So connections are counted, one that never sends a request is closed, a body
-must say how long it is, arrive in time, and find room among those that are in flight.
+Any client that reaches the port may send requests: the addresses of the API server are unknown. So
+the number of connections is limited, a connection without a request is closed, and a body must
+state its length, arrive in time, and fit into the memory for all bodies in flight.
 """
 
 import asyncio
@@ -13,28 +13,27 @@ from typing import Any, Final
 from aiohttp import web
 from typing_extensions import override
 
-#: The API server takes requests of up to 3 MiB; an update brings the object twice.
+#: The API server accepts objects of up to 3 MiB; an update's review has the object twice.
 BODY_BYTES_MAX: Final = 8 * 1024 * 1024
-#: Of all bodies together: eight of the longest, or some thousands of pods.
+#: Limit for all bodies together: eight of the longest, or some thousands of pods.
 HELD_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
-#: The API server sends a review in one go and waits ten seconds for its answer at most. A client
-#: that takes longer to send one only holds memory of ours.
+#: The API server sends a review at once and waits at most ten seconds for the answer.
 BODY_TIMEOUT_S: Final = 10.0
-#: After an answer, for the rest of a refused body: a client that still sends sees the answer.
+#: How long the rest of a refused body is read, so that a client that still sends gets the answer.
 LINGER_S: Final = 2.0
-#: An API server opens some hundreds at worst, when many objects are made at once over HTTP/1.1.
+#: An API server opens some hundreds at most, when many objects are created at once over HTTP/1.1.
 CONNECTIONS_MAX: Final = 2000
 
 
-class Unwelcome(Exception):
-    """A request that is not taken: its status, and why."""
+class RequestRefused(Exception):
+    """A request that is not answered with a review: the HTTP status, and the reason as text."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
         self.status = status
 
     def response(self) -> web.Response:
-        """The answer to it."""
+        """The HTTP response."""
         return web.Response(status=self.status, text=str(self))
 
 
@@ -49,34 +48,36 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
-        """The body of a request, once it has come whole; its room is taken until the block is left.
+        """The whole body of a request. Its length counts as in flight until the block is left.
 
         Raises:
-            Unwelcome: It has no length or too much of it, there is no room for it now, or it did
-                not arrive in time.
-            web.HTTPRequestEntityTooLarge: What was compressed is too long.
+            RequestRefused: It states no length or too large a one, too many bodies are in flight,
+                or it did not arrive in time.
+            web.HTTPRequestEntityTooLarge: The decompressed body is too long.
         """
         length = request.content_length
         if length is None:
-            raise Unwelcome(411, "a review states its length (Content-Length)")
+            raise RequestRefused(411, "a review states its length (Content-Length)")
         if length > BODY_BYTES_MAX:
-            raise Unwelcome(413, f"a review has at most {BODY_BYTES_MAX} bytes")
+            raise RequestRefused(413, f"a review has at most {BODY_BYTES_MAX} bytes")
         if length > self._left_bytes:
-            raise Unwelcome(503, "too many reviews are in flight")
+            raise RequestRefused(503, "too many reviews are in flight")
         self._left_bytes -= length
         try:
             try:
                 async with asyncio.timeout(self._timeout_s):
                     body = await request.read()
             except TimeoutError:
-                raise Unwelcome(408, f"a review arrives within {self._timeout_s:g} s") from None
+                raise RequestRefused(
+                    408, f"a review arrives within {self._timeout_s:g} s"
+                ) from None
             yield body
         finally:
             self._left_bytes += length
 
 
 class GuardedServer(web.Server):
-    """aiohttp's server, with a limit of connections and of patience with silent ones."""
+    """aiohttp's server with a limit of connections and a timeout for the first request of each."""
 
     def __init__(
         self,
@@ -89,11 +90,11 @@ class GuardedServer(web.Server):
         super().__init__(handler, lingering_time=LINGER_S, **options)
         self._connections_max = connections_max
         self._silence_s = silence_s
-        #: Connections that have not sent a request yet, and what will close them.
+        #: Connections without a request yet, and the timers that will close them.
         self._silent: dict[Any, asyncio.TimerHandle] = {}
 
-    def heard(self, handler: Any) -> None:
-        """A request came on this connection."""
+    def note_request(self, handler: Any) -> None:
+        """Keep the connection open: it has sent a request."""
         timer = self._silent.pop(handler, None)
         if timer is not None:
             timer.cancel()
@@ -109,5 +110,5 @@ class GuardedServer(web.Server):
 
     @override
     def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
-        self.heard(handler)
+        self.note_request(handler)
         super().connection_lost(handler, exc)

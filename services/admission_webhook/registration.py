@@ -1,9 +1,8 @@
-"""Keeps the webhook registered with the API server while it lives, and never longer.
+"""Registers the webhook with the API server, and removes the registration when the process stops.
 
-One pair of configurations stands for all replicas (`core.configurations`). Behind a Service every
-replica is a member; by URL only one can be, and the other replicas stand by until it has gone. What
-a killed predecessor left is taken over: by its identity, or because no process answers at its
-address any more.
+All replicas share one pair of configurations (`core.configurations`). Behind a Service each replica
+is a member. By URL only one can be; the other replicas stand by until it has left. The entry of a
+killed replica is taken over: by the same identity, or when no process answers at its address.
 """
 
 import asyncio
@@ -26,8 +25,12 @@ from services.admission_webhook.core.configurations import (
     read_members,
 )
 from services.admission_webhook.core.resource_groups import ResourceGroups
-from services.admission_webhook.reachability_probe import is_reached, remove_left_behind
-from services.admission_webhook.replicas import answers, is_loopback
+from services.admission_webhook.reachability import (
+    is_alive,
+    is_loopback,
+    is_reached,
+    remove_left_behind,
+)
 from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark
@@ -39,36 +42,36 @@ from shared.pacing import Backoff
 
 log = logging.getLogger(__name__)
 
-#: Validation first: while only one of the two is there, defaults without checks would be worse.
+#: Validation first: between the two writes, defaults without validation would be worse.
 _RESOURCES: Final[tuple[tuple[Phase, Resource], ...]] = (
     ("validate", VALIDATING_WEBHOOKS),
     ("mutate", MUTATING_WEBHOOKS),
 )
-#: Another replica wrote at the same moment: so often it is tried again at once.
+#: Immediate retries when another replica writes at the same moment.
 _CONFLICTS_MAX: Final = 5
-#: While not registered: a neighbour may have been killed, a network repaired.
-RECHECK_S: Final = 30.0
+#: The longest pause between attempts while not registered.
+RETRY_S_MAX: Final = 30.0
 
 
 class StoredConfiguration(KubeStruct, frozen=True, kw_only=True):
-    """What is looked at of a stored configuration."""
+    """The part of a stored configuration that is read."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 class Identity(NamedTuple):
-    """A replica's identity, the same after a restart."""
+    """A replica's identity; the same after a restart."""
 
     name: str
 
     @property
     def digest(self) -> str:
-        """Short, and good as a part of an object's name."""
+        """A short digest that may be part of an object's name."""
         return hashlib.sha256(self.name.encode()).hexdigest()[:10]
 
 
 class Registrar:
-    """Registers one replica, keeps it registered (`run`), and takes it away again (`leave`)."""
+    """Registers one replica and keeps it registered (`run`), and unregisters it (`leave`)."""
 
     def __init__(
         self,
@@ -84,20 +87,21 @@ class Registrar:
         owner: str = "",
         on_state: Callable[[str], None],
     ) -> None:
-        """Prepare.
+        """Nothing is sent before `run`.
 
         Args:
-            client: Of the API server.
-            identity: Ours.
-            address: Where the API server finds us.
-            ca: Gives the CA of our certificate as it is now.
-            scheduler_names: Names of schedulers that we are.
-            probe_namespace: Where the creation of a ConfigMap is tried.
-            groups: Gives the resource groups as they are now.
-            name: Of both configurations.
-            owner: ClusterRole that they belong to: garbage collection takes them away with it, when
-                an uninstalled release has no right to any more. "" for none.
-            on_state: Called after each attempt with why we are not registered; "" when we are.
+            client: Client of the API server.
+            identity: This replica's identity.
+            address: The address at which the API server reaches this replica.
+            ca: Returns the current CA of our certificate.
+            scheduler_names: The scheduler names that Tutti serves.
+            probe_namespace: Namespace in which the creation of a ConfigMap is tried.
+            groups: Returns the current resource groups.
+            name: Name of both configurations.
+            owner: ClusterRole that owns the configurations, so that garbage collection removes them
+                with an uninstalled release, whose webhook has no right to do so any more. "": none.
+            on_state: Called after each attempt with the reason why this replica is not registered;
+                with "" when it is.
         """
         self._client = client
         self._identity = identity
@@ -108,24 +112,24 @@ class Registrar:
         self._groups = groups
         self._name = name
         self._owner = owner
-        #: Reference to it, as it was looked up last.
-        self._owned: JsonObject | None = None
+        #: Owner reference to that ClusterRole, as last read.
+        self._owner_reference: JsonObject | None = None
         self._on_state = on_state
-        self._proved = ""
+        self._reached_with_ca = ""
         self._with_conditions = True
-        self._woken = asyncio.Event()
+        self._attempt_due = asyncio.Event()
         self._writing = asyncio.Lock()
         self._left = False
 
     def wake(self) -> None:
-        """Look again at once: our CA or the resource groups have changed."""
-        self._woken.set()
+        """Attempt to register at once: our CA or the resource groups have changed."""
+        self._attempt_due.set()
 
     async def run(self) -> None:
-        """Register, and again whenever our entry was removed, until cancelled. Errors are reported
-        by `on_state` and tried again.
+        """Register, and register again whenever our entry is gone, until cancelled. Errors are
+        reported by `on_state` and followed by another attempt.
         """
-        backoff = Backoff(base_s=1.0, max_s=RECHECK_S)
+        backoff = Backoff(base_s=1.0, max_s=RETRY_S_MAX)
         with contextlib.suppress(KubeError):
             await remove_left_behind(self._client, time.time_ns() // 1_000_000)
         why, pause_s = await self._attempt(), backoff.next_s()
@@ -140,31 +144,29 @@ class Registrar:
                     backoff.reset()
 
     async def leave(self) -> None:
-        """Take this replica out of the configurations, and remove them when no other is in them.
-
-        Safe to call at any time, also twice; `run` does nothing afterwards.
+        """Remove this replica from the configurations, and the configurations when no other replica
+        is in them. Safe to call at any time, also twice; `run` writes nothing afterwards.
 
         Raises:
-            KubeError: It could not be done; the next start will.
+            KubeError: The entry stays; the next start takes it over.
         """
         self._left = True
         async with self._writing:
-            for phase, resource in _RESOURCES:
-                await self._leave(phase, resource)
+            await self._leave_all()
 
     async def _attempt(self) -> str:
-        """Try once; returns why we are not registered, "" when we are."""
-        self._woken.clear()
+        """Try once. Returns why this replica is not registered; "" when it is."""
+        self._attempt_due.clear()
         try:
             async with self._writing:
-                why = "" if self._left else await self._settle()
+                why = "" if self._left else await self._register()
         except KubeError as error:
             why = str(error)
         if not self._left:
             self._on_state(why)
         return why
 
-    async def _settle(self) -> str:
+    async def _register(self) -> str:
         await self._find_owner()
         for _ in range(_CONFLICTS_MAX):
             stored: dict[Phase, StoredConfiguration | None] = {
@@ -174,7 +176,7 @@ class Registrar:
             holder = await self._holder(others)
             if holder:
                 return f"{holder} is registered: standing by"
-            if not await self._is_proved(self._siblings(others)):
+            if not await self._is_reached(self._siblings(others)):
                 await self._leave_all()
                 return f"the API server does not reach {self._where()}"
             try:
@@ -189,16 +191,16 @@ class Registrar:
                 self._with_conditions = False
                 continue
             return ""
-        return "others keep writing the configurations"
+        return "other replicas keep writing the configurations"
 
     async def _find_owner(self) -> None:
-        """Look up which release the configurations belong to, if any: each time, since it may have
-        been made again under its name. Raises KubeError.
+        """Read the owner's UID, if there is an owner: at each attempt, since a ClusterRole may have
+        been created again under its name. Raises KubeError.
         """
         if not self._owner:
             return
         found = await self._client.get(CLUSTER_ROLES, self._owner, StoredConfiguration)
-        self._owned = {
+        self._owner_reference = {
             "apiVersion": CLUSTER_ROLES.api_version,
             "kind": CLUSTER_ROLES.kind,
             "name": self._owner,
@@ -220,22 +222,23 @@ class Registrar:
         return found
 
     async def _holder(self, others: Members) -> str:
-        """The other one that is registered and lives where we cannot be with it; "" for none.
+        """The live replica that keeps this one from being registered; "" for none.
 
-        A Service goes before a URL: it is an installation, and a URL is a user's `tutti up`.
+        A Service has precedence over a URL: it is an installation, a URL is a user's `tutti up`.
         """
         if not self._address.url:
             return ""
         for name, member in others.items():
-            judged = is_loopback(member.address.url) and is_loopback(self._address.url)
-            if not judged or await answers(member):
+            # A process on another machine may be alive although it cannot be reached from here.
+            on_this_machine = is_loopback(member.address.url) and is_loopback(self._address.url)
+            if not on_this_machine or await is_alive(member):
                 return name
         return ""
 
-    async def _is_proved(self, siblings: Members) -> bool:
-        """Whether the API server reaches us; tried once for each CA."""
+    async def _is_reached(self, siblings: Members) -> bool:
+        """Whether the API server reaches this replica; tested once for each CA."""
         ca = self._ca()
-        if self._proved == ca:
+        if self._reached_with_ca == ca:
             return True
         reached = await is_reached(
             self._client,
@@ -244,26 +247,27 @@ class Registrar:
             probe=self._identity.digest,
             namespace=self._probe_namespace,
         )
-        self._proved = ca if reached else ""
+        self._reached_with_ca = ca if reached else ""
         return reached
 
     async def _write(
         self, phase: Phase, resource: Resource, stored: StoredConfiguration | None
     ) -> None:
-        """Make the stored configuration what it should be. Raises Conflict when it changed."""
-        noted = read_members(stored.metadata.annotations) if stored is not None else {}
-        # Only those of this very object: a replica that left it may still be in the other one.
-        members = self._siblings(noted)
+        """Write the configuration if it is not current. Raises Conflict when another replica wrote
+        it.
+        """
+        stored_members = read_members(stored.metadata.annotations) if stored is not None else {}
+        # Only members of this object: a replica that is leaving may still be in the other object.
+        members = self._siblings(stored_members)
         members[self._identity.name] = Member(address=self._address, ca=self._ca())
         wanted = self._configuration(phase, members, self._address)
         if stored is None:
             await self._client.create(resource, wanted)
             log.info("registered: %s asks %s", resource.kind, self._where())
             return
-        notes = stored.metadata.annotations
-        if notes.get(DIGEST) == wanted["metadata"]["annotations"][DIGEST]:
+        if stored.metadata.annotations.get(DIGEST) == wanted["metadata"]["annotations"][DIGEST]:
             return
-        gone = sorted(noted.keys() - members.keys())
+        gone = sorted(stored_members.keys() - members.keys())
         if gone:
             log.info("taking over from %s: it does not answer", ", ".join(gone))
         wanted["metadata"]["resourceVersion"] = stored.metadata.resource_version
@@ -279,11 +283,11 @@ class Registrar:
             with_conditions=self._with_conditions,
             groups=self._groups(),
             name=self._name,
-            owner=self._owned,
+            owner=self._owner_reference,
         )
 
     def _siblings(self, others: Members) -> Members:
-        """Those behind the same Service. A URL has one replica behind it."""
+        """The replicas behind the same Service. Behind a URL there is one replica."""
         if self._address.url:
             return {}
         return {name: member for name, member in others.items() if member.address == self._address}
@@ -322,7 +326,7 @@ class Registrar:
     async def _pause(self, timeout_s: float | None) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._woken.wait()
+                await self._attempt_due.wait()
 
     async def _watch(self, resource: Resource) -> None:
         labels = ",".join(f"{key}={value}" for key, value in LABELS.items())
@@ -333,12 +337,12 @@ class Registrar:
     async def _notice(
         self, batch: Listed[StoredConfiguration] | Changes[StoredConfiguration] | Absent
     ) -> None:
-        """Look again when our configurations changed, or may have while there was no watch."""
+        """Attempt to register when our configurations have changed, or may have during a gap."""
         if isinstance(batch, Listed) or (
             isinstance(batch, Changes)
             and any(_name_of(change) == self._name for change in batch.changes)
         ):
-            self._woken.set()
+            self._attempt_due.set()
 
     def _where(self) -> str:
         address = self._address
@@ -347,8 +351,8 @@ class Registrar:
 
 
 def _is_about_conditions(error: Invalid) -> bool:
-    """Whether the API server refuses nothing but match conditions: it knows no CEL, and would send
-    us more than is ours without harm.
+    """Whether the API server refuses only the match conditions: it has no CEL, and sending more
+    objects than ours does no harm.
     """
     fields = [cause.field for cause in error.details.causes]
     return bool(fields) and all("matchConditions" in field for field in fields)

@@ -1,4 +1,4 @@
-"""What the webhook counts."""
+"""The webhook's metrics."""
 
 from collections.abc import Callable
 from typing import Final, Literal, get_args
@@ -8,12 +8,12 @@ from shared.telemetry.metrics import Metrics
 
 Result = Literal["allowed", "changed", "refused", "not ours", "malformed"]
 
-#: Seconds; a review should take well below the first of the last three.
+#: Seconds. A review should take well below 0.1.
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
 
 class Reporting:
-    """The metrics, each made once."""
+    """The metrics, each registered once."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._reviews = metrics.counters(
@@ -40,25 +40,25 @@ class Reporting:
         self._reloads = metrics.counter("certificate_reloads_total", "Certificates reloaded")
 
     def reviewed(self, result: Result) -> None:
-        """One review was answered."""
+        """Count an answered review."""
         self._reviews(result).inc()
 
     def advised(self, ending: Ending) -> None:
-        """One question to the planner ended."""
+        """Count a request to the planner by its ending."""
         self._advice(ending).inc()
 
     def registered(self, registered: bool) -> None:
-        """Whether the API server sends us reviews."""
+        """Set whether the API server sends reviews to this process."""
         self._registered.set(registered)
 
     def queues_known(self, known: bool) -> None:
-        """Whether queues are checked."""
+        """Set whether queues are checked."""
         self._queues_known.set(known)
 
-    def serves(self, ends_s: Callable[[], float]) -> None:
-        """Show until when what is served is valid, in seconds since the epoch."""
-        self._certificate_ends.set_function(ends_s)
+    def certificate_expires(self, at_s: Callable[[], float]) -> None:
+        """Report when the served certificate expires, in seconds since the epoch."""
+        self._certificate_ends.set_function(at_s)
 
     def reloaded(self) -> None:
-        """A certificate was loaded again."""
+        """Count a reload of the certificate."""
         self._reloads.inc()

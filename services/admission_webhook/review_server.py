@@ -1,8 +1,8 @@
 """Answers reviews over HTTPS.
 
-A path is a function from request to verdict; adding one is one line. Nothing here calls the API
-server. What waits, waits for a bounded time, and only where the answer would be a refusal for a
-queue that may appear, or may carry the planner's advice.
+Each path has a function from request to verdict. No answer needs a request to the API server. An
+answer waits, for a bounded time, in two cases only: for a queue that may be known in a moment, and
+for the planner's advice.
 """
 
 import asyncio
@@ -16,8 +16,14 @@ import msgspec
 from aiohttp import web
 
 from services.admission_webhook.adviser import Adviser
-from services.admission_webhook.core import gangs
-from services.admission_webhook.core.case import ReferenceObjects
+from services.admission_webhook.core import fit_advice
+from services.admission_webhook.core.admission import (
+    Subject,
+    apply_defaults,
+    subject_of,
+    validate,
+    with_reference_objects,
+)
 from services.admission_webhook.core.configurations import (
     MUTATE_PATH,
     PROBE,
@@ -25,13 +31,6 @@ from services.admission_webhook.core.configurations import (
     VALIDATE_PATH,
     VOLCANO_MUTATE_PATHS,
     VOLCANO_VALIDATE_PATHS,
-)
-from services.admission_webhook.core.judge import (
-    Subject,
-    defaults,
-    knowing,
-    subject,
-    violations,
 )
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.resource_groups import ResourceGroups
@@ -43,31 +42,32 @@ from services.admission_webhook.core.review import (
     encode_answer,
     plain_object,
 )
+from services.admission_webhook.core.rules import ReferenceObjects
 from services.admission_webhook.errors import BadReview
 from services.admission_webhook.guarded_server import (
     BODY_BYTES_MAX,
     Bodies,
     GuardedServer,
-    Unwelcome,
+    RequestRefused,
 )
-from services.admission_webhook.queue_follower import QueueFollower
+from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
 from shared.kube.nesting import shallow
 
-#: The API server keeps idle connections for 90 s; it is the one to close them.
+#: Longer than the 90 s for which the API server keeps idle connections, so that it closes them.
 KEEPALIVE_S: Final = 120.0
-#: For requests in flight at the end.
+#: Time for requests in flight when the server stops.
 SHUTDOWN_S: Final = 2.0
-#: A queue made just before its first job is seen by us after some milliseconds, or some tenths of a
-#: second: we read in looks (ADR 0014). The API server waits three seconds.
+#: A queue that was created just before its first job is known here within some tenths of a second,
+#: since CLUSTER is read in batches (ADR 0014). The API server waits three seconds.
 QUEUE_WAIT_S: Final = 1.0
 
 Answer: TypeAlias = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Validated: TypeAlias = Callable[[AdmissionRequest, Subject, Verdict, float], None]
-"""Called with each object that was validated, and how many seconds that took."""
+"""Called with each validated object, its verdict, and the seconds that the validation took."""
 
-#: Of a user's mistake, so much is logged.
-_TOLD_CHARACTERS_MAX: Final = 256
+#: A refusal's text is cut at this length in the log.
+_LOGGED_CHARACTERS_MAX: Final = 256
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ _JSON: Final = {"Content-Type": "application/json"}
 class _Request(web.BaseRequest):
     """aiohttp's low-level request, with our limit.
 
-    (Its application, which we have no use for, would cost a sixth of a review's time: measured.)
+    (`web.Application` would cost a sixth of a review's time, and none of its features is needed.)
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ReviewServer:
     def __init__(
         self,
         scheduler_names: tuple[str, ...],
-        follower: QueueFollower,
+        follower: ReferenceFollower,
         adviser: Adviser,
         reporting: Reporting,
         *,
@@ -129,7 +129,7 @@ class ReviewServer:
         """Listen, and return the port (chosen by the kernel if `port` is 0).
 
         Raises:
-            OSError: The address is taken, or not ours.
+            OSError: The address is in use, or not one of this machine.
         """
         server = self._server = GuardedServer(
             self._handle,
@@ -144,7 +144,7 @@ class ReviewServer:
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """Finish what is in flight and stop listening. Safe to call twice."""
+        """Finish the requests in flight and stop listening. Safe to call twice."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -154,19 +154,19 @@ class ReviewServer:
         if path is None or request.method != "POST":
             return web.Response(status=404, text=f"there is only POST {', '.join(self._paths)}")
         if self._server is not None:
-            self._server.heard(request.protocol)
+            self._server.note_request(request.protocol)
         try:
             async with self._bodies.read(request) as body:
                 return await self._answered(path, body)
-        except Unwelcome as unwelcome:
+        except RequestRefused as refusal:
             self._reporting.reviewed("malformed")
-            return unwelcome.response()
+            return refusal.response()
 
     async def _answered(self, path: Answer, body: bytes) -> web.Response:
         clock_s = asyncio.get_running_loop().time
         started_s = clock_s()
         try:
-            review, verdict = await _judged(path, body)
+            review, verdict = await _review_and_verdict(path, body)
         except (BadReview, msgspec.DecodeError, UnicodeDecodeError) as error:
             self._reporting.reviewed("malformed")
             return web.Response(status=400, text=str(error))
@@ -175,59 +175,58 @@ class ReviewServer:
         return web.Response(body=encoded, headers=_JSON)
 
     async def _mutate(self, review: AdmissionRequest) -> Verdict:
-        asked = self._subject(review)
-        if asked is None:
+        subject = self._subject(review)
+        if subject is None:
             return _ALLOWED
-        verdict = defaults(asked)
+        verdict = apply_defaults(subject)
         self._reporting.reviewed("changed" if verdict.patch else "allowed")
         return verdict
 
     async def _validate(self, review: AdmissionRequest) -> Verdict:
-        asked = self._subject(review)
-        if asked is None:
+        subject = self._subject(review)
+        if subject is None:
             return _ALLOWED
         clock_s = asyncio.get_running_loop().time
         began_s = clock_s()
-        verdict = await self._checked(asked)
-        self._reporting.reviewed("allowed" if verdict.allowed else "refused")
-        if verdict.allowed:
-            verdict = await self._advised(review, asked, verdict)
-        else:
-            _tell_refusal(asked, verdict)
-        self._on_validated(review, asked, verdict, clock_s() - began_s)
-        return verdict
-
-    async def _checked(self, asked: Subject) -> Verdict:
-        verdict = violations(asked)
-        if verdict.missing_queue and await self._follower.appeared(
+        verdict = validate(subject)
+        if verdict.missing_queue and await self._follower.wait_for_queue(
             verdict.missing_queue, QUEUE_WAIT_S
         ):
-            return violations(knowing(asked, self._known()))
+            verdict = validate(with_reference_objects(subject, self._reference_objects()))
+        self._reporting.reviewed("allowed" if verdict.allowed else "refused")
+        if verdict.allowed:
+            verdict = await self._with_advice(review, subject, verdict)
+        else:
+            _log_refusal(subject, verdict)
+        self._on_validated(review, subject, verdict, clock_s() - began_s)
         return verdict
 
-    async def _advised(self, review: AdmissionRequest, asked: Subject, verdict: Verdict) -> Verdict:
-        question = gangs.question(asked, review)
-        if question is None:
+    async def _with_advice(
+        self, review: AdmissionRequest, subject: Subject, verdict: Verdict
+    ) -> Verdict:
+        request = fit_advice.fit_request(subject, review)
+        if request is None:
             return verdict
-        tried = bool(review.dry_run)
-        answer = await self._adviser.fit(question, patient=tried)
+        dry_run = bool(review.dry_run)
+        answer = await self._adviser.fit(request, dry_run=dry_run)
         if answer is None:
             return verdict
-        more = gangs.advice(answer, namespace=asked.case.namespace, dry_run=tried)
+        namespace = subject.case.namespace
+        more = fit_advice.advice_warnings(answer, namespace=namespace, dry_run=dry_run)
         return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
 
     async def _probe(self, review: AdmissionRequest) -> Verdict:
-        """Show the sender that the API server got through to us."""
+        """Answer a probe so that its sender sees that the API server reached this process."""
         nonce = text_at(plain_object(review.object), "metadata", "labels", PROBE)
         return Verdict(patch=(added({"reached": nonce}, "data"),)) if nonce else _ALLOWED
 
     def _subject(self, review: AdmissionRequest) -> Subject | None:
-        asked = subject(review, self._known())
-        if asked is None:
+        subject = subject_of(review, self._reference_objects())
+        if subject is None:
             self._reporting.reviewed("not ours")
-        return asked
+        return subject
 
-    def _known(self) -> ReferenceObjects:
+    def _reference_objects(self) -> ReferenceObjects:
         queues = self._follower.queues
         self._reporting.queues_known(queues is not None)
         return ReferenceObjects(
@@ -239,8 +238,8 @@ class ReviewServer:
         )
 
 
-async def _judged(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]:
-    """The review and the verdict on it; of what is nested beyond reading, on what can be read."""
+async def _review_and_verdict(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]:
+    """The review and its verdict; an object that is nested too deeply is cut before it is read."""
     try:
         review = decode_review(body)
         return review, await path(review)
@@ -249,14 +248,14 @@ async def _judged(path: Answer, body: bytes) -> tuple[AdmissionRequest, Verdict]
         return review, await path(review)
 
 
-def _tell_refusal(asked: Subject, verdict: Verdict) -> None:
-    case = asked.case
+def _log_refusal(subject: Subject, verdict: Verdict) -> None:
+    case = subject.case
     log.info(
         "refused %s of %s %s/%s: %s",
         case.operation,
-        asked.guarded.resource.kind,
+        subject.rules.resource.kind,
         case.namespace,
         case.name,
-        verdict.errors[0].text[:_TOLD_CHARACTERS_MAX],
+        verdict.errors[0].text[:_LOGGED_CHARACTERS_MAX],
         extra={"object": f"{case.namespace}/{case.name}", "violations": len(verdict.errors)},
     )

@@ -1,8 +1,8 @@
-"""The asyncio shell: certificate, server, queues, advice and registration, wired and kept going.
+"""The asyncio shell of the webhook: wires certificate, server, reference objects and registration.
 
-Start: certificate, server, then everything at once. Ready: the server answers, the queues are known
-(or none could be read for some seconds), and whether the API server reaches us is decided
-either way. Stop: unregister first, answer what still comes, close.
+Start: certificate, server, then all other tasks. Ready: the server answers, the queues are known
+(or have stayed unknown for some seconds), and a first attempt to register has ended. Stop:
+unregister, answer the reviews that still arrive, close.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
 from services.admission_webhook.errors import BadConfiguration
 from services.admission_webhook.group_file import GroupFile
-from services.admission_webhook.queue_follower import QueueFollower
+from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.registration import Identity, Registrar
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
@@ -39,18 +39,18 @@ from shared.telemetry.api_calls import ApiCalls
 
 log = logging.getLogger(__name__)
 
-#: The watcher needs a second or two to start. A webhook whose watcher is down is of more use
-#: unready for no longer than this: it checks everything else.
-QUEUES_PATIENCE_S: Final = 5.0
+#: The watcher needs a second or two to start. A webhook without a watcher becomes ready after this
+#: time, since it can apply all rules but those that need the queues.
+QUEUES_TIMEOUT_S: Final = 5.0
 
 
 async def serve(ctx: Context[WebhookSettings]) -> None:
     """Run a webhook until it is stopped.
 
     Raises:
-        CertificateProblem: The files given cannot be used.
-        CredentialsError: It should register, and has no credentials.
-        OSError: The port is taken, or the certificates' folder cannot be written.
+        CertificateProblem: The configured files cannot be used.
+        CredentialsError: Registration is on and there are no valid credentials.
+        OSError: The port is in use, or the certificates' folder cannot be written.
     """
     await Webhook(ctx).run()
 
@@ -59,11 +59,15 @@ class Webhook:
     """One webhook process."""
 
     def __init__(self, ctx: Context[WebhookSettings]) -> None:
-        """Make one; nothing happens before `run`."""
+        """Nothing is sent or served before `run`.
+
+        Raises:
+            SettingsError: The admission configuration file cannot be used.
+        """
         settings = ctx.settings
         self._ctx = ctx
         self._reporting = Reporting(ctx.metrics)
-        self._follower = QueueFollower(
+        self._follower = ReferenceFollower(
             ctx.bus, ctx.ordinal, self._on_queues, ctx.foreign_messages.met
         )
         adviser = Adviser(
@@ -83,9 +87,9 @@ class Webhook:
             groups=lambda: self._groups.groups,
             on_validated=AdmissionSpans(ctx.tracer, ctx.now_ms).validated,
         )
-        #: Why the API server does not ask us; "" when it does.
+        #: Why this process is not registered; "" when it is.
         self._unregistered = ""
-        #: URL of this process, once it listens.
+        #: URL of this process; "" until it listens.
         self.url = ""
 
     async def run(self) -> None:
@@ -100,29 +104,29 @@ class Webhook:
             await self._serve(Path(scratch))
 
     async def _serve(self, folder: Path) -> None:
-        """Serve until cancelled, with our own certificates, if we need any, in `folder`."""
+        """Serve until cancelled. `folder` is for our own certificates, if they are needed."""
         ctx, settings = self._ctx, self._ctx.settings
         files = await asyncio.to_thread(_files, settings, folder)
         certificate = await asyncio.to_thread(ServingCertificate, files)
-        self._reporting.serves(lambda: certificate.ends_s)
+        self._reporting.certificate_expires(lambda: certificate.ends_s)
         port = await self._server.start(settings.host, settings.port, certificate.context)
         self.url = settings.webhook_url or f"https://{_url_host(settings.host)}:{port}"
         log.info("serving", extra={"url": self.url})
         ctx.ready.set("serving")
-        asyncio.get_running_loop().call_later(QUEUES_PATIENCE_S, self._give_up_on_queues)
+        asyncio.get_running_loop().call_later(QUEUES_TIMEOUT_S, self._start_without_queues)
         ctx.spawn("queues", self._follower.run())
         if not settings.tls_cert_file:
             ctx.spawn("renewal", _renew(settings, folder))
         if settings.register:
-            await self._registered(certificate)
+            await self._keep_registered(certificate)
             return
         self._on_registration("--no-register")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._groups.watch(lambda: None), name="resource-groups")
             tasks.create_task(certificate.watch(self._reporting.reloaded), name="certificate")
 
-    async def _registered(self, certificate: ServingCertificate) -> None:
-        """Be registered until cancelled."""
+    async def _keep_registered(self, certificate: ServingCertificate) -> None:
+        """Keep this process registered until cancelled."""
         ctx, settings = self._ctx, self._ctx.settings
         credentials = await load(settings.kubeconfig, settings.context)
         calls = ApiCalls(ctx.metrics)
@@ -164,13 +168,15 @@ class Webhook:
         self._reporting.queues_known(True)
         self._ctx.ready.set("queues")
 
-    def _give_up_on_queues(self) -> None:
+    def _start_without_queues(self) -> None:
         if self._follower.queues is None:
             log.warning("the queues are not known: reviews are answered without checking them")
             self._ctx.ready.set("queues")
 
     def _on_registration(self, why: str) -> None:
-        """Ready either way: what can be done is done, and no service depends on it."""
+        """Report an attempt to register. The process is ready either way: no service depends on the
+        registration.
+        """
         self._reporting.registered(not why)
         if why and why != self._unregistered:
             log.warning("not registered: %s", why)
@@ -183,11 +189,11 @@ async def _leave(registrar: Registrar) -> None:
     try:
         await registrar.leave()
     except KubeError as error:
-        log.warning("the registration stays until the next start: %s", error)
+        log.warning("the registration remains until the next start: %s", error)
 
 
 async def _renew(settings: WebhookSettings, folder: Path) -> None:
-    """Renew our own certificate in time; `ServingCertificate.watch` sees the new file."""
+    """Renew our own certificate in time; `ServingCertificate.watch` loads the new file."""
     while True:
         await asyncio.sleep(RENEW_EVERY_S)
         try:
@@ -197,14 +203,14 @@ async def _renew(settings: WebhookSettings, folder: Path) -> None:
 
 
 def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
-    """The files given, or our own, made if need be. Blocks."""
+    """The configured files, or our own, which are made when they are missing. Blocks."""
     if settings.tls_cert_file:
         return CertificateFiles(
             certificate=Path(settings.tls_cert_file),
             key=Path(settings.tls_key_file),
             ca=Path(settings.ca_file),
         )
-    # Late: a service with certificate files need not load the library.
+    # Imported here: a service with configured files does not need the library.
     from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
 
     if ensure(folder, _names(settings)):
@@ -214,7 +220,7 @@ def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
 
 
 def _names(settings: WebhookSettings) -> list[str]:
-    """What the API server will call us."""
+    """The names and addresses under which the API server reaches this process."""
     if settings.service_name:
         name = f"{settings.service_name}.{settings.service_namespace}.svc"
         return [name, f"{name}.cluster.local"]
@@ -228,10 +234,10 @@ def _url_host(host: str) -> str:
 
 
 def _identity(ctx: Context[WebhookSettings]) -> Identity:
-    """The same for this replica after a restart, and for no other one that may live beside it.
+    """An identity that stays the same after a restart and differs from that of each other replica.
 
-    Two suites on one machine differ in their folders. Without a folder only host and instance
-    distinguish them.
+    Two installations on one machine differ in their folders. Without a folder only host and
+    instance distinguish them.
     """
     folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
     where = str(Path(folder).absolute()) if folder else ""

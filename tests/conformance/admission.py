@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.case import ReferenceObjects
-from services.admission_webhook.core.judge import defaults, subject, violations
+from services.admission_webhook.core.admission import apply_defaults, subject_of, validate
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.resource_groups import read_groups
 from services.admission_webhook.core.review import Verdict, decode_review
+from services.admission_webhook.core.rules import ReferenceObjects
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.volcano import read_queue
 from shared.kube import objects as kube
@@ -163,14 +163,14 @@ def _admit(
     def body() -> bytes:
         return review(new, old=old, operation=operation, resource=resource, namespace=namespace)
 
-    found = subject(decode_review(body()), known)
+    found = subject_of(decode_review(body()), known)
     if found is None:
         return new, Verdict()
     if new is not None:
-        patch = msgspec.to_builtins(defaults(found).patch)
+        patch = msgspec.to_builtins(apply_defaults(found).patch)
         new = jsonpatch.apply_patch(copy.deepcopy(new), list(patch))
-    found = subject(decode_review(body()), known)
-    return new, violations(found) if found is not None else Verdict()
+    found = subject_of(decode_review(body()), known)
+    return new, validate(found) if found is not None else Verdict()
 
 
 def _objects(

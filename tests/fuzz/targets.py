@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import yaml
 
-from services.admission_webhook.core import gangs, judge
+from services.admission_webhook.core import admission, fit_advice
 from services.admission_webhook.core.review import decode_review, encode_answer
 from services.admission_webhook.errors import BadConfiguration, BadReview
 from services.admission_webhook.group_file import parsed_groups
@@ -235,15 +235,15 @@ def _review(body: bytes) -> object:
 def _answered(body: bytes) -> bytes:
     """What `serving` answers to both questions, without its waiting."""
     request = decode_review(body)
-    asked = judge.subject(request, KNOWN)
+    asked = admission.subject_of(request, KNOWN)
     if asked is None:
         return b""
-    verdict = judge.violations(asked)
+    verdict = admission.validate(asked)
     if verdict.allowed:
-        question = gangs.question(asked, request)
+        question = fit_advice.fit_request(asked, request)
         assert question is None or codec.decode_fit_request(codec.encode(question)) == question
     answer = encode_answer(request.uid, verdict)
-    return answer + encode_answer(request.uid, judge.defaults(asked))
+    return answer + encode_answer(request.uid, admission.apply_defaults(asked))
 
 
 def _watches() -> Iterator[Target]:

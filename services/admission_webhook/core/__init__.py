@@ -1,6 +1,6 @@
-"""What the webhook answers, pure: a review and what is known of the cluster in, a verdict out.
+"""The webhook's rules: pure functions of one operation and of what is known of the cluster.
 
-`review` is the wire, `judge` the door, `kinds` the table of what is looked at, one file per kind
-and verb (`validate_job`, `mutate_job`, …) the rules, `gangs` what the planner is asked, and
-`configurations` what is registered with the API server, made from the same table.
+`admission` answers a request by the rules of its kind. Each kind has a module that defines its
+`rules.KindRules`; `kinds` lists them all. `configurations` registers the webhook by the same list,
+and `fit_advice` builds the planner's question about a gang that is being created.
 """

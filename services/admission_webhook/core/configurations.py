@@ -1,8 +1,8 @@
-"""The webhook configurations that are registered with the API server, made from `kinds`.
+"""The webhook configurations that are registered with the API server, made from `kinds.RULES`.
 
-One pair of objects, `tutti-admission` by default, stands for all replicas. Which replica belongs to
-it is written on it (`MEMBERS`), so that the last one that leaves takes it away, and one that was
-killed can be distinguished from one that lives.
+All replicas share one pair of objects, by default named `tutti-admission`. Its annotation `MEMBERS`
+lists the replicas, so that the last one that leaves deletes the objects, and entries of killed
+replicas can be found.
 """
 
 import base64
@@ -12,25 +12,27 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from services.admission_webhook.core.kinds import GUARDED, Guarded
+from services.admission_webhook.core.kinds import RULES
 from services.admission_webhook.core.resource_groups import ResourceGroups
+from services.admission_webhook.core.rules import KindRules
 from shared.dialects.protocol import JsonObject
 
 NAME: Final = "tutti-admission"
 LABELS: Final = {"app.kubernetes.io/managed-by": "tutti"}
 #: Annotation: the members, as JSON.
 MEMBERS: Final = "tutti.dev/webhook-members"
-#: Annotation: digest of what was written, to see without comparing defaults whether it is current.
+#: Annotation: digest of the written content. It shows whether the content is current without a
+#: comparison of the fields that the API server defaults.
 DIGEST: Final = "tutti.dev/webhook-digest"
-#: Label of the object that a probe creates, and of the probe's configuration.
+#: Label of a probe's ConfigMap and of its configuration.
 PROBE: Final = "tutti.dev/webhook-probe"
-#: Seconds that the API server waits for an answer. We answer in milliseconds.
+#: Seconds that the API server waits for an answer, which mostly takes milliseconds.
 TIMEOUT_S: Final = 3
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
 PROBE_PATH: Final = "/probe"
-#: Where Volcano's own configurations send their reviews. What is asked is in the review, so that
-#: one function answers on all of them.
+#: The paths in Volcano's own configurations. The review names the resource, so that one handler
+#: serves all of them.
 VOLCANO_MUTATE_PATHS: Final = tuple(
     f"/{kind}/mutate" for kind in ("jobs", "pods", "podgroups", "queues")
 )
@@ -44,13 +46,13 @@ KIND_OF: Final[Mapping[Phase, str]] = {
     "mutate": "MutatingWebhookConfiguration",
     "validate": "ValidatingWebhookConfiguration",
 }
-#: In the place of a kind, in the name of the webhook for what is only tried.
-_TRIED: Final = "dry-run"
+#: Stands for the kind in the name of the webhook for advisory kinds.
+_ADVISORY: Final = "dry-run"
 _PATH_OF: Final[Mapping[Phase, str]] = {"mutate": MUTATE_PATH, "validate": VALIDATE_PATH}
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the API server finds the webhook: by URL, or behind a Service (`url` "" then)."""
+    """The webhook's address for the API server: a URL, or a Service (then `url` is "")."""
 
     url: str = ""
     service_namespace: str = ""
@@ -58,7 +60,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica: where it is, and the CA (PEM) that signed its certificate."""
+    """One replica: its address, and the CA (PEM) that signed its certificate."""
 
     address: Address
     ca: str
@@ -68,14 +70,14 @@ Members = dict[str, Member]
 """Members by identity."""
 
 
-class _Noted(msgspec.Struct, frozen=True):
+class _MemberList(msgspec.Struct, frozen=True):
     members: Members
 
 
 def read_members(annotations: Mapping[str, str]) -> Members:
-    """The members noted on a configuration; none when there is no note that makes sense."""
+    """The members of a configuration; none when its annotation is absent or malformed."""
     try:
-        return msgspec.json.decode(annotations.get(MEMBERS, ""), type=_Noted).members
+        return msgspec.json.decode(annotations.get(MEMBERS, ""), type=_MemberList).members
     except msgspec.MsgspecError:
         return {}
 
@@ -94,31 +96,31 @@ def configuration(
     """The whole object of one phase.
 
     Args:
-        phase: Which of the two.
-        members: All replicas; the API server is configured to trust each one's CA.
-        address: Where they are found.
-        scheduler_names: Names of schedulers that we are.
-        with_conditions: False for an API server that knows no CEL: it sends more than is ours.
-        groups: Resource groups; their pods are sent to get what they say.
-        name: Of the object.
-        owner: Owner reference: whose deletion is to take it away.
+        phase: The mutating or the validating configuration.
+        members: All replicas; the API server trusts the CA of each.
+        address: The address of all of them.
+        scheduler_names: The scheduler names that Tutti serves.
+        with_conditions: False for an API server without CEL; it then sends all objects.
+        groups: Resource groups, whose pods get defaults.
+        name: Name of the object.
+        owner: Owner reference to the object with which garbage collection removes this one.
     """
     names = scheduler_names if with_conditions else None
     client = _client(_PATH_OF[phase], address, (member.ca for member in members.values()))
     webhooks = [
-        _webhook(phase, kind, guarded, client, names, groups)
-        for kind, guarded in _by_kind(phase, groups, with_conditions=with_conditions).items()
+        _webhook(phase, kind, rules, client, names, groups)
+        for kind, rules in _by_kind(phase, groups, with_conditions=with_conditions).items()
     ]
-    noted = msgspec.json.encode(_Noted(dict(sorted(members.items())))).decode()
+    member_list = msgspec.json.encode(_MemberList(dict(sorted(members.items())))).decode()
     owners = [owner] if owner is not None else []
-    digest = hashlib.sha256(msgspec.json.encode([webhooks, noted, *owners])).hexdigest()
+    digest = hashlib.sha256(msgspec.json.encode([webhooks, member_list, *owners])).hexdigest()
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": KIND_OF[phase],
         "metadata": {
             "name": name,
             "labels": LABELS,
-            "annotations": {MEMBERS: noted, DIGEST: digest},
+            "annotations": {MEMBERS: member_list, DIGEST: digest},
             **({"ownerReferences": owners} if owners else {}),
         },
         "webhooks": webhooks,
@@ -126,9 +128,9 @@ def configuration(
 
 
 def probe_configuration(name: str, nonce: str, address: Address, cas: Iterable[str]) -> JsonObject:
-    """A configuration that sends us the creation of one ConfigMap, the one labelled with `nonce`.
+    """A configuration for the creation of the ConfigMap with the label value `nonce`.
 
-    It can do no harm: no other object has that label, and a failing call is ignored.
+    It does no harm: no other object has that label, and a failing call is ignored.
     """
     webhook: JsonObject = {
         **_FIXED,
@@ -148,7 +150,7 @@ def probe_configuration(name: str, nonce: str, address: Address, cas: Iterable[s
 
 
 def probe_object(nonce: str) -> JsonObject:
-    """The ConfigMap whose creation (never more than tried, by dry-run) the probe looks for."""
+    """The ConfigMap for the probe, whose creation is only tried (a dry run)."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -166,28 +168,29 @@ _FIXED: Final[Mapping[str, Any]] = {
 
 def _by_kind(
     phase: Phase, groups: ResourceGroups, *, with_conditions: bool
-) -> dict[str, list[Guarded]]:
-    """What the phase looks at, by Kubernetes kind: each is one webhook, and one is for all that is
-    only tried. Without conditions all of that would be sent whenever anybody creates it.
+) -> dict[str, list[KindRules]]:
+    """The rules of a phase by Kubernetes kind, each of which is one webhook; one more webhook has
+    all advisory kinds. It is left out without conditions, since the API server would then send each
+    creation of these kinds.
     """
-    found: dict[str, list[Guarded]] = {}
-    for guarded in GUARDED:
-        if guarded.only_tried:
+    found: dict[str, list[KindRules]] = {}
+    for rules in RULES:
+        if rules.is_advisory:
             if phase == "validate" and with_conditions:
-                found.setdefault(_TRIED, []).append(guarded)
+                found.setdefault(_ADVISORY, []).append(rules)
             continue
-        member = guarded.membership is None or guarded.membership(groups)
-        if phase == "validate" or (guarded.mutate is not None and member):
-            found.setdefault(guarded.resource.kind, []).append(guarded)
+        member = rules.membership is None or rules.membership(groups)
+        if phase == "validate" or (rules.defaults is not None and member):
+            found.setdefault(rules.resource.kind, []).append(rules)
     return found
 
 
 def _conditions(
-    phase: Phase, guarded: list[Guarded], names: tuple[str, ...], groups: ResourceGroups
+    phase: Phase, rules: list[KindRules], names: tuple[str, ...], groups: ResourceGroups
 ) -> dict[str, str]:
-    """CEL by name: what is not ours is not sent."""
+    """Match conditions by name."""
     found: dict[str, str] = {}
-    for one in guarded:
+    for one in rules:
         if phase == "mutate" and one.membership is not None:
             found["belongs-to-a-resource-group"] = one.membership(groups)
         else:
@@ -198,13 +201,13 @@ def _conditions(
 def _webhook(
     phase: Phase,
     kind: str,
-    guarded: list[Guarded],
+    rules: list[KindRules],
     client: JsonObject,
     scheduler_names: tuple[str, ...] | None,
     groups: ResourceGroups,
 ) -> JsonObject:
     conditions = (
-        {} if scheduler_names is None else _conditions(phase, guarded, scheduler_names, groups)
+        {} if scheduler_names is None else _conditions(phase, rules, scheduler_names, groups)
     )
     webhook: JsonObject = {
         **_FIXED,
@@ -229,7 +232,7 @@ def _webhook(
                 one.operations if phase == "validate" else ("CREATE",),
                 namespaced=one.resource.namespaced,
             )
-            for one in guarded
+            for one in rules
         ],
     }
     if phase == "mutate":

@@ -1,17 +1,16 @@
-"""Whether things that name each other can be put in an order."""
+"""Dependencies between named steps: whether they can be put in an order."""
 
 from collections.abc import Iterable, Mapping
 
 
-def ring(needs: Mapping[str, Iterable[str]]) -> list[str]:
-    """Names that need each other in a ring, in its order; [] when there is none.
-
-    Undeclared names are as if they needed nothing.
+def find_ring(needs: Mapping[str, Iterable[str]]) -> list[str]:
+    """A ring of names of which each needs the next, with the first repeated at the end; [] when
+    there is none. A name without an entry in `needs` needs nothing.
     """
     done: set[str] = set()
     for start in needs:
         stack = [(start, iter(needs.get(start, ())))] if start not in done else []
-        # A dict, not a list: an object holds tens of thousands of names.
+        # A dict, not a list: an object may have tens of thousands of names.
         way = {name: None for name, _ in stack}
         while stack:
             name, left = stack[-1]

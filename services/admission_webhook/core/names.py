@@ -1,6 +1,7 @@
-"""The formats of Kubernetes' names and labels: each check answers with an objection, or "".
+"""The formats of Kubernetes' names and labels: each check returns an objection, or "" for a valid
+text.
 
-The words are Kubernetes' own, as its users know and look for them.
+The objections have Kubernetes' own words, which users search for.
 """
 
 import re
@@ -18,7 +19,7 @@ _IS_LABEL: Final = re.compile(_LABEL)
 _IS_SUBDOMAIN: Final = re.compile(_SUBDOMAIN)
 _IS_PART: Final = re.compile(_PART)
 _IS_VALUE: Final = re.compile(_VALUE)
-# What an API server takes since 1.34: all of ASCII that prints, but "=".
+# As the API server accepts since 1.34: all printable ASCII characters but "=".
 _IS_ENVIRONMENT: Final = re.compile(r"[ -<>-~]+")
 
 

@@ -1,10 +1,12 @@
-"""Taking JSON of unknown shape apart for code that fills in defaults.
+"""Reads parts of JSON objects of unknown types.
 
-What is of the wrong type is as if it were not there. (Validation uses
-`shared.dialects.field_checks`, which notes it.)
+A value of the wrong type counts as absent. (Validation uses `shared.dialects.field_checks`, which
+reports wrong types.)
 """
 
 from typing import Any, TypeGuard
+
+import msgspec
 
 from shared.dialects.protocol import JsonObject
 
@@ -20,28 +22,34 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def as_object(value: object) -> JsonObject | None:
-    """The JSON object that it is, or None."""
+    """The value if it is a JSON object, else None."""
     return value if is_object(value) else None
 
 
 def as_list(value: object) -> list[Any]:
-    """The array that it is, or an empty one."""
+    """The value if it is an array, else an empty one."""
     return value if is_list(value) else []
 
 
 def as_int(value: object) -> int | None:
-    """The whole number that it is, or None; JSON's true and false are none."""
+    """The value if it is a whole number, else None; true and false are no numbers."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def member(parent: JsonObject, *keys: str) -> object:
-    """What stands at the end of a path of members; None when anything on the way is missing."""
+    """The value at the end of a path of members; None when any of them is missing."""
     found: object = parent
     for key in keys:
         if not is_object(found):
             return None
         found = found.get(key)
     return found
+
+
+def decoded_member(parent: JsonObject, key: str) -> object:
+    """A member, decoded if it was kept raw."""
+    found = parent.get(key)
+    return msgspec.json.decode(found) if isinstance(found, msgspec.Raw) else found
 
 
 def text_at(parent: JsonObject, *keys: str) -> str:
@@ -57,6 +65,6 @@ def lacks_text(parent: JsonObject, key: str) -> bool:
 
 
 def lacks_number(parent: JsonObject, key: str) -> bool:
-    """Whether the member is absent, null or 0, which all mean the same to Go."""
+    """Whether the member is absent, null or 0, which Go does not distinguish."""
     value = parent.get(key)
     return value is None or as_int(value) == 0

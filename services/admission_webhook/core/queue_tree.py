@@ -1,7 +1,7 @@
-"""The queues of Volcano's dialect as admission sees them: by name, with their parents and children.
+"""The tree of Volcano's queues, by name.
 
-A queue without parent is a child of `root`, as Volcano's queue controller will write it. `root` and
-`default` exist even where they have no object.
+A queue that names no parent is a child of `root`, as the queue controller will write it. `root` and
+`default` exist even without an object.
 """
 
 from collections import defaultdict
@@ -12,12 +12,12 @@ from shared.model.objects import Queue
 
 ROOT: Final = "root"
 DEFAULT: Final = "default"
-#: Levels below which no queue may hang (Volcano's --max-queue-depth).
+#: The most levels that a tree of queues may have (Volcano's --max-queue-depth).
 DEPTH_MAX: Final = 5
 
 
 class QueueTree:
-    """An immutable view of the queues at one moment."""
+    """The queues at one moment; immutable."""
 
     def __init__(self, queues: Iterable[Queue]) -> None:
         self._by_name = {queue.name: queue for queue in queues}
@@ -39,11 +39,11 @@ class QueueTree:
         return self._by_name.keys() | {ROOT, DEFAULT}
 
     def children(self, name: str, *, without: str = "") -> list[Queue]:
-        """The queues directly below `name`, sorted by name, `without` left out."""
+        """The queues directly below `name` except `without`, sorted by name."""
         return [self._by_name[child] for child in self._children.get(name, ()) if child != without]
 
     def ancestors(self, parent: str) -> Iterator[Queue]:
-        """`parent`, its parent and so on, nearest first, `root` left out. Ends in a cycle and at a
+        """`parent`, its parent and so on, nearest first, without `root`. Stops at a cycle and at a
         queue that does not exist.
         """
         seen: set[str] = set()
@@ -56,11 +56,11 @@ class QueueTree:
             parent = queue.parent
 
     def objection(self, name: str, what: str) -> str:
-        """Why a `what` ("job", "PodGroup") cannot be submitted to a queue; "" when it can.
+        """Why an object of kind `what` ("job", "PodGroup") cannot be submitted to a queue; "" when
+        it can.
 
-        A state that has not been written yet counts as Open: a queue may be used before any
-        controller has looked at it. (Volcano refuses it then; where its controller runs, the state
-        is there within milliseconds.)
+        A queue without a state counts as open: it may be used before a controller has written its
+        state. (Volcano refuses it until then; its controller writes the state within milliseconds.)
         """
         queue = self._by_name.get(name)
         if queue is not None and queue.state not in {"", "Open"}:

@@ -1,8 +1,8 @@
-"""Resource groups of the admission configuration file: what pods of a namespace, or with an
-annotation, are given so that they run on the nodes meant for them.
+"""Resource groups of the admission configuration file: scheduler, tolerations, labels and affinity
+for the pods of a namespace, or for pods with an annotation.
 
-The file is Volcano's (`--admission-conf`): YAML with the list `resourceGroups`. The first group
-that a pod belongs to decides.
+The file has Volcano's format (`--admission-conf`): YAML with the list `resourceGroups`. A pod gets
+the values of the first group that it belongs to.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ import msgspec
 from services.admission_webhook.core.parts import as_object
 from services.admission_webhook.errors import BadConfiguration
 
-#: The pod annotation that names a group which says nothing else of its pods.
+#: The pod annotation that names a group without an `object`.
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """Which pods are meant: those of these namespaces, or with one of these `key: value`."""
+    """A group's pods: those of these namespaces, or with one of these `key: value`."""
 
     key: Literal["namespace", "annotation"]
     value: tuple[str, ...] = ()
@@ -43,14 +43,14 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return any(annotations.get(key) == value for key, value in self.annotations())
 
     def annotations(self) -> list[tuple[str, str]]:
-        """The annotations that make a pod a member, when it is annotations."""
+        """The annotations that make a pod a member; [] for a group of namespaces."""
         if self.object is None or self.object.key != "annotation":
             return []
         pairs = (text.partition(":") for text in self.object.value)
         return [(key.strip(), value.strip()) for key, _, value in pairs]
 
     def node_affinity(self) -> dict[str, Any]:
-        """The affinity, which the file holds as JSON; {} for none."""
+        """The affinity, which the file has as JSON; {} for none."""
         found: object = msgspec.json.decode(self.affinity.encode()) if self.affinity else {}
         return as_object(found) or {}
 
@@ -68,18 +68,18 @@ def membership_expression(groups: ResourceGroups) -> str:
         elif group.object.key == "namespace":
             namespaces += group.object.value
         annotations += group.annotations()
-    notes = "object.metadata.annotations"
-    noted = [
-        f"({_text(key)} in {notes} && {notes}[{_text(key)}] == {_text(value)})"
+    given = "object.metadata.annotations"
+    matches = [
+        f"({_literal(key)} in {given} && {given}[{_literal(key)}] == {_literal(value)})"
         for key, value in annotations
     ]
-    terms = [f"request.namespace in [{', '.join(map(_text, namespaces))}]"] if namespaces else []
-    terms += [f"(has({notes}) && ({' || '.join(noted)}))"] if noted else []
+    terms = [f"request.namespace in [{', '.join(map(_literal, namespaces))}]"] if namespaces else []
+    terms += [f"(has({given}) && ({' || '.join(matches)}))"] if matches else []
     return " || ".join(terms) or "false"
 
 
-def _text(text: str) -> str:
-    """A string literal: CEL reads those of JSON."""
+def _literal(text: str) -> str:
+    """A CEL string literal; CEL accepts JSON's."""
     return msgspec.json.encode(text).decode()
 
 
@@ -88,10 +88,10 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def read_groups(content: object) -> ResourceGroups:
-    """The groups of a file's content, taken out of its YAML.
+    """The groups in the decoded YAML of a file.
 
     Raises:
-        BadConfiguration: It is not what such a file must be; says where.
+        BadConfiguration: The content is invalid; the message names the place.
     """
     if content is None:
         return ()

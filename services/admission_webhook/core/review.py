@@ -1,6 +1,6 @@
 """AdmissionReview (admission.k8s.io/v1) on the wire.
 
-Decoded typed, the object itself left raw until a check needs it.
+The review is decoded into structs; the object in it stays raw until a rule reads it.
 """
 
 from typing import Any, Final, Literal, TypeAlias
@@ -16,7 +16,7 @@ API_VERSION: Final = "admission.k8s.io/v1"
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
 
-#: An object can hold tens of thousands of violations; no user reads more than these.
+#: An object can have tens of thousands of violations; no user reads more than these.
 ERRORS_MAX: Final = 50
 #: The API server cuts a warning at 256 characters.
 WARNING_CHARACTERS_MAX: Final = 256
@@ -32,7 +32,7 @@ class GroupVersionResource(KubeStruct, frozen=True, kw_only=True):
 
 
 class AdmissionRequest(KubeStruct, frozen=True, kw_only=True):
-    """`request` of a review, as far as it is looked at."""
+    """The members of a review's `request` that are read."""
 
     uid: str
     resource: GroupVersionResource
@@ -52,8 +52,8 @@ class _Review(KubeStruct, frozen=True, kw_only=True):
 
 
 class PatchOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of a JSON patch. `add` also replaces a member that is there; the value of a
-    `remove` has no user.
+    """One operation of a JSON patch. `add` also replaces an existing member; `remove` ignores its
+    value.
     """
 
     op: Literal["add", "remove"] = "add"
@@ -62,12 +62,12 @@ class PatchOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added(value: object, *path: str | int) -> PatchOperation:
-    """Put `value` at a path given by its parts."""
+    """Set the member at a path, given by its parts, to `value`."""
     return PatchOperation(path=_pointer(path), value=value)
 
 
 def removed(*path: str | int) -> PatchOperation:
-    """Take away what is at a path given by its parts; it must be there."""
+    """Remove the member at a path, given by its parts; it must exist."""
     return PatchOperation(op="remove", path=_pointer(path))
 
 
@@ -77,12 +77,12 @@ def _pointer(path: tuple[str | int, ...]) -> str:
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What is answered; refused when there are errors."""
+    """The answer to a review: a refusal when there are errors."""
 
     errors: tuple[FieldError, ...] = ()
     patch: tuple[PatchOperation, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: Name of a queue that an error misses: one made a moment ago may not have come by yet.
+    #: Name of a queue that an error reports missing; it may have been created a moment ago.
     missing_queue: str = ""
 
     @property
@@ -106,18 +106,17 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: str
     reason: str = "BadRequest"
     details: _Details
-    # What Volcano's webhooks answer: clients of theirs distinguish their refusals from the schema's
-    # (422).
+    # As Volcano's webhooks answer: their clients distinguish it from the schema's refusals (422).
     code: int = 400
 
 
 class _Response(KubeStruct, frozen=True, kw_only=True):
     uid: str
-    # Without a default, or omit_defaults would leave a False out.
+    # No default, since omit_defaults would omit a False.
     allowed: bool
     status: _Status | None = None
     patch_type: str = ""
-    #: msgspec writes bytes as base64, which is what the API server asks for.
+    #: msgspec encodes bytes as base64, as the API server expects.
     patch: bytes = b""
     warnings: tuple[str, ...] = ()
 
@@ -137,7 +136,7 @@ def decode_review(body: bytes) -> AdmissionRequest:
     """The request of a review.
 
     Raises:
-        BadReview: It is no AdmissionReview of v1.
+        BadReview: The body is no AdmissionReview of v1.
     """
     try:
         review = _decode_review(body)
@@ -155,13 +154,13 @@ def decode_review(body: bytes) -> AdmissionRequest:
 
 def plain_object(raw: msgspec.Raw) -> JsonObject:
     """The object as plain JSON; {} when there is none (a DELETE has no object, a CREATE no old
-    one).
+    object).
     """
     return as_object(_decode_any(raw)) or {}
 
 
 def encode_answer(uid: str, verdict: Verdict) -> bytes:
-    """The review that answers request `uid`."""
+    """The AdmissionReview with the answer to the request `uid`."""
     response = _Response(
         uid=uid,
         allowed=verdict.allowed,

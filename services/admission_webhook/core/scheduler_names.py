@@ -1,7 +1,7 @@
-"""Scheduler names that are one slip away from one of ours: mostly no scheduler serves them, and a
-pod waits for its scheduler in silence.
+"""Warnings about scheduler names that differ from one of ours by a single typing error.
 
-A digit too many is no slip: such names distinguish schedulers of one kind.
+Mostly no scheduler serves such a name, and its pods wait without any message. An added or changed
+digit is no typing error: digits distinguish schedulers of one kind.
 """
 
 import re
@@ -9,50 +9,62 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
-from services.admission_webhook.core.case import Case, job_scheduler
 from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.rules import Case
+from shared.dialects.protocol import JsonObject
 
-#: Any one character that may stand in the place of another, or between two.
+#: Volcano's own scheduler name, which a Volcano Job without a name gets.
+VOLCANO: Final = "volcano"
+
+#: One added or replacing character.
 _ANY: Final = "[^0-9]"
-#: Of shorter names too many others are one slip away.
+#: Too many valid names are within one typing error of a shorter name.
 _LENGTH_MIN: Final = 4
 
 
-def slips(names: Iterable[str]) -> str:
-    """A regular expression, of Python's and of CEL's kind, that matches all of a name which is one
-    letter more, less or other, or two letters swapped, away from one of these; "" for no names.
+def misspellings(names: Iterable[str]) -> str:
+    """A regular expression for Python and CEL that matches the misspellings of these names: one
+    letter added, missing or replaced, or two neighbouring letters swapped; "" for no names.
     """
-    found = [f"^({'|'.join(_slips(name))})$" for name in names if len(name) >= _LENGTH_MIN]
+    found = [f"^({'|'.join(_misspellings(name))})$" for name in names if len(name) >= _LENGTH_MIN]
     return "|".join(found)
 
 
-def meant(name: str, names: tuple[str, ...]) -> str:
-    """Which of the names was meant; "" when `name` is one of them, or like none."""
+def _nearest(name: str, names: tuple[str, ...]) -> str:
+    """The name that `name` misspells; "" when it is one of the names, or resembles none."""
     if name in names:
         return ""
     return next((one for one in names if (rule := _compiled(one)) and rule.match(name)), "")
 
 
 def of_pod(case: Case) -> tuple[str, ...]:
-    """What is said of a pod's scheduler name."""
+    """The warning about a pod's scheduler name."""
     return of_name(text_at(case.candidate, "spec", "schedulerName"), case)
 
 
 def of_job(case: Case) -> tuple[str, ...]:
-    """The same for a Volcano Job that is created."""
+    """The warning about the scheduler name of a Volcano Job that is created."""
     return of_name(job_scheduler(case.candidate), case) if case.operation == "CREATE" else ()
 
 
 def of_name(name: str, case: Case) -> tuple[str, ...]:
-    """What is said of a scheduler name."""
-    wanted = meant(name, case.known.scheduler_names)
-    if not wanted:
+    """The warning about a scheduler name; () unless it misspells one of ours."""
+    nearest = _nearest(name, case.known.scheduler_names)
+    if not nearest:
         return ()
-    said = f'tutti: schedulerName "{name[:63]}" is not served by Tutti (did you mean "{wanted}"?)'
-    return (f"{said}; if no other scheduler has that name, the pods stay Pending",)
+    warning = (
+        f'tutti: schedulerName "{name[:63]}" is not served by Tutti (did you mean "{nearest}"?); '
+        "if no other scheduler has that name, the pods stay Pending"
+    )
+    return (warning,)
 
 
-def _slips(name: str) -> Iterator[str]:
+def job_scheduler(job: JsonObject) -> str:
+    """The scheduler of a Volcano Job, given or by default."""
+    return text_at(job, "spec", "schedulerName") or VOLCANO
+
+
+def _misspellings(name: str) -> Iterator[str]:
     parts = [re.escape(letter) for letter in name]
     for at in range(len(parts) + 1):
         before, after = "".join(parts[:at]), "".join(parts[at:])
@@ -65,5 +77,5 @@ def _slips(name: str) -> Iterator[str]:
 
 @cache
 def _compiled(name: str) -> re.Pattern[str] | None:
-    rule = slips([name])
+    rule = misspellings([name])
     return re.compile(rule) if rule else None

@@ -1,19 +1,19 @@
-"""Did you mean …? For words that must be one of a few known ones."""
+"""The nearest known name for a name that does not exist: `(did you mean "…"?)`."""
 
 import difflib
 from collections.abc import Iterable
 from typing import Final
 
-#: Below that likeness a word was meant as it was written.
+#: Below this likeness no name is suggested.
 _LIKENESS: Final = 0.6
-#: Of more names than these the nearest is not suggested: comparing takes microseconds each.
+#: Nothing is suggested out of more names than these: each comparison takes microseconds.
 _NAMES_MAX: Final = 500
-#: Of an object, whose author reads a few and mends the rest alike.
+#: Suggestions for one object: its author reads a few and corrects the rest alike.
 _HINTS_MAX: Final = 10
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` (did you mean "…"?)`, or "" when nothing known is like it."""
+    """` (did you mean "…"?)`, or "" when no known name resembles the word."""
     names = sorted(known)
     if not word or len(word) > 100 or len(names) > _NAMES_MAX:
         return ""
@@ -23,15 +23,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class Hints:
-    """`did_you_mean` for one object, of whose wrong words only the first few get a hint: an object
-    may hold a hundred thousand, and each is compared with all that are known.
+    """`did_you_mean` for one object, limited to its first few wrong words: an object may have a
+    hundred thousand, and each is compared with all known names.
     """
 
     def __init__(self) -> None:
         self._left = _HINTS_MAX
 
     def near(self, word: str, known: Iterable[str]) -> str:
-        """As `did_you_mean`; "" once there were enough."""
+        """As `did_you_mean`; "" once the limit is reached."""
         if not self._left:
             return ""
         self._left -= 1

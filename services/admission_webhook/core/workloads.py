@@ -1,15 +1,23 @@
-"""Workloads of other controllers: nothing of them is checked, but a dry run with
-`--dry-run=server` returns whether the pods would run, and a creation returns warnings of names in
-the pods' template that do not exist: otherwise only the controller, not the author, would see them.
+"""Workloads of other controllers. They are not validated, only advised on.
+
+A dry run (`--dry-run=server`) returns whether the pods would run. A creation returns warnings about
+names in the pod templates that do not exist: without them only the workload's controller would see
+the problem, not its author.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core import priority_classes, scheduler_names
-from services.admission_webhook.core.case import Case
-from services.admission_webhook.core.cel import quoted, text_of
+from services.admission_webhook.core import scheduler_names
 from services.admission_webhook.core.parts import as_object, member, text_at
+from services.admission_webhook.core.rules import (
+    Case,
+    Conditions,
+    KindRules,
+    quoted,
+    string_literal,
+)
+from services.admission_webhook.core.warnings import missing_priority_classes
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workloads import parts_of
 from shared.kube.resources import (
@@ -37,9 +45,9 @@ RESOURCES: Final = (
 )
 
 
-def is_ours(case: Case) -> bool:
-    """Whether a template of its pods names a scheduler that we are, or the training operators are
-    configured to schedule it as a gang: they name the scheduler themselves.
+def _is_ours(case: Case) -> bool:
+    """Whether a pod template names one of our schedulers, or the workload has a scheduling policy;
+    with one, the training operators set the scheduler name themselves.
     """
     candidate = case.candidate
     if as_object(member(candidate, "spec", "runPolicy", "schedulingPolicy")) is not None:
@@ -50,21 +58,21 @@ def is_ours(case: Case) -> bool:
     )
 
 
-def is_for_us(case: Case) -> bool:
-    """Whether it is ours, or was meant to be."""
-    return is_ours(case) or bool(_misspelt(case))
+def _is_relevant(case: Case) -> bool:
+    """Whether it is ours, or a template's scheduler name is a likely misspelling of one of ours."""
+    return _is_ours(case) or bool(_misspelt(case))
 
 
-def warnings(case: Case) -> tuple[str, ...]:
-    """What is said of the scheduler and the priority class in its templates."""
+def _warnings(case: Case) -> tuple[str, ...]:
+    """Warnings about the scheduler names and PriorityClasses in its pod templates."""
     named = [text_at(one, "spec", "priorityClassName") for one in _templates(case.candidate)]
-    missing = priority_classes.missing(case, named) if is_ours(case) else ()
+    missing = missing_priority_classes(case, named) if _is_ours(case) else ()
     return (*_misspelt(case), *missing)
 
 
-def conditions(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """CEL: what stores nothing is sent, and what may need a warning, unless a controller made it:
-    no user reads what a controller is warned of.
+def _conditions(names: tuple[str, ...]) -> Conditions:
+    """Dry runs, and creations that may need a warning. An object that a controller creates needs
+    none: no user would read it.
     """
     template = "object.spec.template.spec"
     given = (
@@ -73,16 +81,16 @@ def conditions(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     )
     named = f"{template}.schedulerName"
     ours = f"({named} in [{quoted(names)}] && has({template}.priorityClassName))"
-    slipped = scheduler_names.slips(names)
-    meant = f" || {named}.matches({text_of(slipped)})" if slipped else ""
-    tried = "has(request.dryRun) && request.dryRun"
-    return (("is-a-dry-run-or-worth-a-warning", f"({tried}) || ({given} && ({ours}{meant}))"),)
+    pattern = scheduler_names.misspellings(names)
+    misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
+    dry_run = "has(request.dryRun) && request.dryRun"
+    return (("is-a-dry-run-or-worth-a-warning", f"({dry_run}) || ({given} && ({ours}{misspelt}))"),)
 
 
 def _misspelt(case: Case) -> tuple[str, ...]:
     named = (text_at(one, "spec", "schedulerName") for one in _templates(case.candidate))
-    found = (said for name in dict.fromkeys(named) for said in scheduler_names.of_name(name, case))
-    return tuple(found)
+    names = dict.fromkeys(named)
+    return tuple(one for name in names for one in scheduler_names.of_name(name, case))
 
 
 def _templates(candidate: JsonObject) -> Iterator[JsonObject]:
@@ -92,5 +100,17 @@ def _templates(candidate: JsonObject) -> Iterator[JsonObject]:
         for part in parts_of(kind, api_group, as_object(candidate.get("spec")) or {}):
             yield part.template
     except ValueError:
-        # The API server, or its own webhook, says what is wrong with it.
+        # The API server, or the workload's own webhook, reports what is wrong with it.
         return
+
+
+RULES = tuple(
+    KindRules(
+        resource=resource,
+        is_ours=_is_relevant,
+        conditions=_conditions,
+        warnings=_warnings,
+        is_advisory=True,
+    )
+    for resource in RESOURCES
+)

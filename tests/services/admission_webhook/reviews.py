@@ -6,10 +6,15 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.case import ReferenceObjects
-from services.admission_webhook.core.judge import Subject, defaults, subject, violations
+from services.admission_webhook.core.admission import (
+    Subject,
+    apply_defaults,
+    subject_of,
+    validate,
+)
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.review import Verdict, decode_review
+from services.admission_webhook.core.rules import ReferenceObjects
 from shared.kube.resources import (
     COMMANDS,
     CRONJOBS_VOLCANO,
@@ -156,14 +161,14 @@ def _name(shown: Object) -> str:
 
 def asked(body: bytes, known: ReferenceObjects | None = None) -> Subject | None:
     """What the review is about."""
-    return subject(decode_review(body), known or reference_objects())
+    return subject_of(decode_review(body), known or reference_objects())
 
 
 def judged(body: bytes, known: ReferenceObjects | None = None) -> Verdict:
     """The verdict of validation; the review must be for us."""
     found = asked(body, known)
     assert found is not None, "not ours"
-    return violations(found)
+    return validate(found)
 
 
 def texts(
@@ -177,7 +182,7 @@ def defaulted(candidate: Object, known: ReferenceObjects | None = None) -> Objec
     """The object with its defaults."""
     found = asked(review(candidate), known)
     assert found is not None, "not ours"
-    operations = msgspec.to_builtins(defaults(found).patch)
+    operations = msgspec.to_builtins(apply_defaults(found).patch)
     result: Object = jsonpatch.apply_patch(candidate, list(operations))
     return result
 

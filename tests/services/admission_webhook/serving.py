@@ -15,7 +15,7 @@ from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
 from services.admission_webhook.certificates import CertificateFiles, ServingCertificate
 from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.queue_follower import QueueFollower
+from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
 from shared.contracts.questions import FitAnswer, FitRequest
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-class MemoryQueues(QueueFollower):
-    """Queues as a test sets them; `later` ones appear when somebody waits for them."""
+class MemoryQueues(ReferenceFollower):
+    """Queues as a test sets them; those in `later` appear when a review waits for them."""
 
     def __init__(self) -> None:
         self.known: list[Queue] | None = []
@@ -53,7 +53,7 @@ class MemoryQueues(QueueFollower):
         return None
 
     @override
-    async def appeared(self, name: str, timeout_s: float) -> bool:
+    async def wait_for_queue(self, name: str, timeout_s: float) -> bool:
         self.waited.append(name)
         assert self.known is not None
         self.known += self.later
@@ -68,8 +68,8 @@ class MemoryAdviser(Adviser):
         self.asked: list[FitRequest] = []
 
     @override
-    async def fit(self, question: FitRequest, *, patient: bool = False) -> FitAnswer | None:
-        self.asked.append(question)
+    async def fit(self, request: FitRequest, *, dry_run: bool = False) -> FitAnswer | None:
+        self.asked.append(request)
         return self.answer
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.admission_webhook.admission_spans import AdmissionSpans
-from services.admission_webhook.core.judge import violations
+from services.admission_webhook.core.admission import validate
 from services.admission_webhook.core.review import decode_review
 from shared.contracts.identity import gang_trace_id
 from shared.telemetry.tracing import gang_span
@@ -36,7 +36,7 @@ def told(candidate: Object, *, enabled: bool = True, **request: Any) -> list[Spa
     subject = asked(body)
     assert subject is not None
     spans = AdmissionSpans(tracer, lambda: NOW_MS)
-    spans.validated(decode_review(body), subject, violations(subject), 0.0305)
+    spans.validated(decode_review(body), subject, validate(subject), 0.0305)
     return tracer.spans
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from services.admission_webhook.adviser import QUESTIONS_MAX, Adviser
+from services.admission_webhook.adviser import REQUESTS_MAX, Adviser
 from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
@@ -83,7 +83,7 @@ async def test_who_only_tries_has_the_patience_to_wait(nats_server: NatsServer) 
         await serve(other, subjects.ASK_FIT, codec.decode_fit_request, planner.answer)
         asking = Asking(bus, 0.05)
         async with asyncio.TaskGroup() as tasks:
-            tried = tasks.create_task(asking.adviser.fit(QUESTION, patient=True))
+            tried = tasks.create_task(asking.adviser.fit(QUESTION, dry_run=True))
             assert await asking.adviser.fit(QUESTION) is None, "the usual time is over"
             planner.free.set()
         assert tried.result() == ANSWER
@@ -113,11 +113,11 @@ async def test_only_so_many_questions_are_under_way(nats_server: NatsServer) -> 
         await serve(other, subjects.ASK_FIT, codec.decode_fit_request, planner.answer)
         asking = Asking(bus, 5)
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(QUESTIONS_MAX + 3):
+            for _ in range(REQUESTS_MAX + 3):
                 tasks.create_task(asking.adviser.fit(QUESTION))
             await eventually(lambda: asking.endings["skipped"] == 3)
             planner.free.set()
-        assert asking.endings == {"skipped": 3, "answered": QUESTIONS_MAX}
+        assert asking.endings == {"skipped": 3, "answered": REQUESTS_MAX}
 
 
 async def test_a_timeout_of_nothing_asks_nothing(nats_server: NatsServer) -> None:

@@ -18,7 +18,7 @@ from services.admission_webhook.guarded_server import (
     BODY_BYTES_MAX,
     Bodies,
     GuardedServer,
-    Unwelcome,
+    RequestRefused,
 )
 from tests.services.admission_webhook.reviews import a_queue, review
 from tests.services.admission_webhook.serving import HOST, Webhook
@@ -172,7 +172,7 @@ async def test_room_is_given_back_whatever_becomes_of_the_answer() -> None:
             async with bodies.read(Request()):
                 raise ZeroDivisionError
     async with bodies.read(Request()):
-        with pytest.raises(Unwelcome):
+        with pytest.raises(RequestRefused):
             async with bodies.read(Request()):
                 pass
 

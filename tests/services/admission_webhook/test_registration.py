@@ -21,13 +21,13 @@ from services.admission_webhook.core.configurations import (
     probe_configuration,
     read_members,
 )
-from services.admission_webhook.reachability_probe import (
+from services.admission_webhook.reachability import (
     LEFT_BEHIND_MS,
+    is_loopback,
     is_reached,
     remove_left_behind,
 )
 from services.admission_webhook.registration import Identity, Registrar
-from services.admission_webhook.replicas import is_loopback
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound

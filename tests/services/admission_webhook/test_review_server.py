@@ -149,12 +149,12 @@ async def test_stopping_finishes_what_is_under_way(
         waiting = asyncio.Event()
         answer = asyncio.Event()
 
-        async def appeared(name: str, timeout_s: float) -> bool:
+        async def wait_for_queue(name: str, timeout_s: float) -> bool:
             waiting.set()
             await answer.wait()
             return False
 
-        monkeypatch.setattr(webhook.queues, "appeared", appeared)
+        monkeypatch.setattr(webhook.queues, "wait_for_queue", wait_for_queue)
         body = review(a_job(a_task(), queue="slow"))
         response = asyncio.create_task(webhook.validate(body))
         await waiting.wait()

@@ -1,9 +1,10 @@
-"""What the webhook knows of queues after snapshots and changes."""
+"""The webhook's reference objects after snapshots and changes."""
 
 import pytest
 
-from services.admission_webhook.state import QueueBook
+from services.admission_webhook.state import ReferenceTables
 from shared.contracts.cluster import Gone, QueueChanges, SnapshotPage, Synced
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import Queue
 from tests.services.admission_webhook.reviews import volcano_queue
 
@@ -20,25 +21,22 @@ def page(*queues: Queue, epoch: int = 2) -> SnapshotPage:
     )
 
 
-def book(*queues: Queue) -> QueueBook:
-    made = QueueBook()
-    made.replace([page(*queues)])
-    return made
+def tables(*queues: Queue) -> ReferenceTables:
+    return ReferenceTables([page(*queues)])
 
 
 def changes(*changed: Queue, removed: tuple[Gone, ...] = (), epoch: int = 2) -> QueueChanges:
     return QueueChanges(epoch=epoch, at_ms=0, changed=changed, removed=removed)
 
 
-def test_a_snapshot_replaces_everything() -> None:
-    known = book(volcano_queue("a"), volcano_queue("b"))
-    known.replace([page(volcano_queue("c"), epoch=9)])
+def test_reference_tables_hold_the_objects_and_the_epoch_of_a_snapshot() -> None:
+    known = ReferenceTables([page(volcano_queue("c"), epoch=9)])
     assert [known.tree.exists(name) for name in "abc"] == [False, False, True]
     assert known.epoch == 9
 
 
-def test_changes_come_in_and_older_versions_do_not() -> None:
-    known = book(volcano_queue("a", version=5, state="Open"))
+def test_reference_tables_apply_changes_and_ignore_older_versions() -> None:
+    known = tables(volcano_queue("a", version=5, state="Open"))
     known.apply(changes(volcano_queue("a", version=4, state="Closed"), volcano_queue("b")))
     assert known.tree.exists("b")
     assert known.tree.objection("a", "job") == ""
@@ -46,19 +44,19 @@ def test_changes_come_in_and_older_versions_do_not() -> None:
     assert "`Closed`" in known.tree.objection("a", "job")
 
 
-def test_a_queue_that_is_gone_is_gone_unless_it_was_made_again() -> None:
-    known = book(volcano_queue("a", version=5))
+def test_reference_tables_ignore_a_removal_that_is_older_than_the_queue() -> None:
+    known = tables(volcano_queue("a", version=5))
     known.apply(changes(removed=(Gone(uid="u-a", resource_version=4),)))
     assert known.tree.exists("a")
     known.apply(changes(removed=(Gone(uid="u-a", resource_version=6),)))
     assert not known.tree.exists("a")
 
 
-def test_queues_of_other_dialects_are_not_volcanos() -> None:
+def test_reference_tables_leave_out_queues_of_other_dialects() -> None:
     other = Queue(uid="x", dialect="incubator", name="a", resource_version=1)
-    assert not book(other).tree.exists("a")
+    assert not tables(other).tree.exists("a")
 
 
-def test_a_record_of_another_epoch_is_a_bug_of_the_caller() -> None:
-    with pytest.raises(AssertionError):
-        book().apply(changes(epoch=3))
+def test_a_record_of_another_epoch_violates_an_invariant() -> None:
+    with pytest.raises(InvariantViolation, match="own epoch"):
+        tables().apply(changes(epoch=3))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from services.admission_webhook.core.dependencies import ring
-from services.admission_webhook.core.job_plugins import flag
-from services.admission_webhook.core.pod_template import template_errors
+from services.admission_webhook.core.dependencies import find_ring
+from services.admission_webhook.core.hypernodes import pattern_objection
+from services.admission_webhook.core.jobs.plugins import flag
+from services.admission_webhook.core.jobs.pod_template import template_errors
 from services.admission_webhook.core.suggestions import did_you_mean
-from services.admission_webhook.core.validate_hypernode import pattern_objection
 from shared.kinds.cron_schedule import is_schedule
 from tests.services.admission_webhook.reviews import (
     Object,
@@ -209,13 +209,13 @@ def test_a_job_of_ours_cannot_be_given_to_another_scheduler() -> None:
     ids=["none", "itself", "behind others", "unknown names"],
 )
 def test_a_ring_is_found(needs: dict[str, list[str]], circle: list[str]) -> None:
-    assert ring(needs) == circle
+    assert find_ring(needs) == circle
 
 
 def test_a_long_chain_needs_no_deep_stack() -> None:
     chain = {str(index): [str(index + 1)] for index in range(5000)}
-    assert ring(chain) == []
-    assert ring(chain | {"5000": ["0"]})[0] == "0"
+    assert find_ring(chain) == []
+    assert find_ring(chain | {"5000": ["0"]})[0] == "0"
 
 
 @pytest.mark.parametrize(

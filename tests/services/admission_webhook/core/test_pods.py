@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.admission_webhook.core.judge import defaults
+from services.admission_webhook.core.admission import apply_defaults
 from shared.kube.resources import PODGROUPS_SIGS, PODS
 from tests.services.admission_webhook.reviews import (
     Object,
@@ -78,7 +78,7 @@ def test_annotations_of_the_wrong_type_are_no_crash(part: Object, paths: list[st
 def test_a_pod_gets_no_defaults_and_a_binding_is_none_of_our_business() -> None:
     found = asked(review(a_pod()))
     assert found is not None
-    assert defaults(found).patch == ()
+    assert apply_defaults(found).patch == ()
     assert asked(review(a_pod(), resource=PODS, subResource="binding")) is None
 
 

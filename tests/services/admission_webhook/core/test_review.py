@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.admission_webhook.core.judge import defaults, subject, violations
+from services.admission_webhook.core.admission import apply_defaults, subject_of, validate
 from services.admission_webhook.core.review import (
     ERRORS_MAX,
     Verdict,
@@ -126,8 +126,8 @@ def test_nothing_that_json_can_hold_is_a_crash(kind: tuple[str, str], data: st.D
     operation = data.draw(st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]))
     names = ("volcano", "", "tutti")
     body = review(candidate, old=old, resource=resource, operation=operation)
-    found = subject(decode_review(body), reference_objects(names=names))
+    found = subject_of(decode_review(body), reference_objects(names=names))
     if found is not None:
-        encode_answer("u", defaults(found))
-        encode_answer("u", violations(found))
-        violations(found._replace(case=msgspec.structs.replace(found.case, known=KNOWN)))
+        encode_answer("u", apply_defaults(found))
+        encode_answer("u", validate(found))
+        validate(found._replace(case=msgspec.structs.replace(found.case, known=KNOWN)))

@@ -1,20 +1,26 @@
-"""What Kubernetes asks of a pod template, so that a Job whose pods could never be made is refused.
+"""Kubernetes' rules for a pod template: a Job whose pods the API server would refuse is refused.
 
-An API server would refuse each pod, when no user looks any more. The rules are Kubernetes' own,
-those that manifests really break; what a template may hold that is unknown here passes. Containers
-are `pod_containers`' part.
+Without these rules only the Job controller would see the refusals, not the author of the Job. They
+are the rules that manifests violate in practice; fields unknown here pass. `containers` has those
+for containers.
 """
 
 import ipaddress
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from services.admission_webhook.core import names
+from services.admission_webhook.core.field_errors import (
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from services.admission_webhook.core.jobs.containers import PodReferences, container_errors
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
-from services.admission_webhook.core.pod_containers import Pod, container_errors
-from shared.dialects.field_checks import INT32_MAX, shown
-from shared.dialects.protocol import JsonObject
+from shared.dialects.field_checks import INT32_MAX
+from shared.dialects.protocol import FieldError, JsonObject
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -27,15 +33,8 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-class Violation(NamedTuple):
-    """One violation: where in the template, and what."""
-
-    path: str
-    message: str
-
-
-def template_errors(template: JsonObject) -> Iterator[Violation]:
-    """Every violation; paths begin at `template`. What the CRD's schema refuses is left to it."""
+def template_errors(template: JsonObject) -> Iterator[FieldError]:
+    """Every violation that the CRD's schema does not refuse; paths begin at `template`."""
     metadata = as_object(template.get("metadata")) or {}
     yield from _labels(metadata, "labels", "template.labels")
     for key in as_object(metadata.get("annotations")) or {}:
@@ -43,43 +42,38 @@ def template_errors(template: JsonObject) -> Iterator[Violation]:
     spec = as_object(template.get("spec")) or {}
     path = "template.spec"
     yield from _volumes(spec, path)
-    yield from (Violation(*one) for one in container_errors(_pod(spec), spec, path))
-    yield from _texts(spec, path)
+    yield from container_errors(_references(spec), spec, path)
+    yield from _pod_fields(spec, path)
     yield from _tolerations(spec, path)
     yield from _affinity(spec, path)
     yield from _spread(spec, path)
-    yield from _of_node(spec, path)
+    yield from _node_fields(spec, path)
 
 
-def unsupported(path: str, value: str, supported: tuple[str, ...]) -> Violation:
-    """What is said of a word that is none of a few."""
-    told = ", ".join(f'"{one}"' for one in supported)
-    return Violation(path, f"Unsupported value: {shown(value)}: supported values: {told}")
-
-
-def _pod(spec: JsonObject) -> Pod:
+def _references(spec: JsonObject) -> PodReferences:
     volumes = (as_object(one) or {} for one in as_list(spec.get("volumes")))
     claims = (as_object(one) or {} for one in as_list(spec.get("resourceClaims")))
-    return Pod(
+    return PodReferences(
         volumes=frozenset(text_at(one, "name") for one in volumes),
         claims=frozenset(text_at(one, "name") for one in claims),
         host_network=spec.get("hostNetwork") is True,
     )
 
 
-def _objection(path: str, value: str, why: str) -> Iterator[Violation]:
-    if why:
-        yield Violation(path, f"Invalid value: {shown(value)}: {why}")
+def _objection(path: str, value: str, objection: str) -> Iterator[FieldError]:
+    """Nothing for an empty objection, as `names` returns for a valid name."""
+    if objection:
+        yield invalid(path, value, objection)
 
 
-def _labels(parent: JsonObject, key: str, path: str) -> Iterator[Violation]:
+def _labels(parent: JsonObject, key: str, path: str) -> Iterator[FieldError]:
     for name, value in (as_object(parent.get(key)) or {}).items():
         yield from _objection(path, name, names.qualified(name))
         if isinstance(value, str):
             yield from _objection(path, value, names.label_value(value))
 
 
-def _volumes(spec: JsonObject, path: str) -> Iterator[Violation]:
+def _volumes(spec: JsonObject, path: str) -> Iterator[FieldError]:
     for index, item in enumerate(as_list(spec.get("volumes"))):
         volume = as_object(item) or {}
         where = f"{path}.volumes[{index}]"
@@ -88,19 +82,16 @@ def _volumes(spec: JsonObject, path: str) -> Iterator[Violation]:
             yield from _objection(f"{where}.name", name, names.label(name))
         sources = [key for key, value in volume.items() if key != "name" and value is not None]
         for extra in sources[1:]:
-            yield Violation(
-                f"{where}.{extra}", "Forbidden: may not specify more than 1 volume type"
-            )
+            yield forbidden(f"{where}.{extra}", "may not specify more than 1 volume type")
 
 
-def _texts(spec: JsonObject, path: str) -> Iterator[Violation]:
-    """Fields of the pod itself."""
+def _pod_fields(spec: JsonObject, path: str) -> Iterator[FieldError]:
     policy = text_at(spec, "restartPolicy")
     if policy and policy not in _RESTART_POLICIES:
-        yield unsupported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
+        yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
     policy = text_at(spec, "dnsPolicy")
     if policy and policy not in _DNS_POLICIES:
-        yield unsupported(f"{path}.dnsPolicy", policy, _DNS_POLICIES)
+        yield not_supported(f"{path}.dnsPolicy", policy, _DNS_POLICIES)
     yield from _labels(spec, "nodeSelector", f"{path}.nodeSelector")
     hostname, subdomain = text_at(spec, "hostname"), text_at(spec, "subdomain")
     if hostname:
@@ -113,18 +104,18 @@ def _texts(spec: JsonObject, path: str) -> Iterator[Violation]:
     if account:
         yield from _objection(f"{path}.serviceAccountName", account, names.subdomain(account))
     if as_list(spec.get("ephemeralContainers")):
-        yield Violation(
-            f"{path}.ephemeralContainers",
-            "Forbidden: ephemeral containers not allowed in pod template",
+        yield forbidden(
+            f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"
         )
 
 
-def _of_node(spec: JsonObject, path: str) -> Iterator[Violation]:
+def _node_fields(spec: JsonObject, path: str) -> Iterator[FieldError]:
     deadline = as_int(spec.get("activeDeadlineSeconds"))
     if deadline is not None and not 1 <= deadline <= INT32_MAX:
-        yield Violation(
+        yield invalid(
             f"{path}.activeDeadlineSeconds",
-            f"Invalid value: {deadline}: must be between 1 and {INT32_MAX}, inclusive",
+            deadline,
+            f"must be between 1 and {INT32_MAX}, inclusive",
         )
     for index, item in enumerate(as_list(spec.get("hostAliases"))):
         address = text_at(as_object(item) or {}, "ip")
@@ -148,7 +139,7 @@ def _of_node(spec: JsonObject, path: str) -> Iterator[Violation]:
             )
 
 
-def _tolerations(spec: JsonObject, path: str) -> Iterator[Violation]:
+def _tolerations(spec: JsonObject, path: str) -> Iterator[FieldError]:
     for index, item in enumerate(as_list(spec.get("tolerations"))):
         toleration = as_object(item) or {}
         where = f"{path}.tolerations[{index}]"
@@ -168,21 +159,20 @@ def _tolerations(spec: JsonObject, path: str) -> Iterator[Violation]:
                 f"{where}.operator", value, "value must be empty when `operator` is 'Exists'"
             )
         elif operator not in {"", "Equal", "Exists", "Lt", "Gt"}:
-            yield unsupported(f"{where}.operator", operator, ("Equal", "Exists"))
+            yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
         if effect and effect not in _EFFECTS:
-            yield unsupported(f"{where}.effect", effect, _EFFECTS)
+            yield not_supported(f"{where}.effect", effect, _EFFECTS)
 
 
-def _affinity(spec: JsonObject, path: str) -> Iterator[Violation]:
+def _affinity(spec: JsonObject, path: str) -> Iterator[FieldError]:
     affinity = as_object(spec.get("affinity")) or {}
     node = as_object(affinity.get("nodeAffinity")) or {}
     where = f"{path}.affinity.nodeAffinity"
-    required = as_object(node.get(_REQUIRED)) or {}
-    terms = as_list(required.get("nodeSelectorTerms"))
-    if required and not terms:
-        yield Violation(
-            f"{where}.{_REQUIRED}.nodeSelectorTerms",
-            "Required value: must have at least one node selector term",
+    selector = as_object(node.get(_REQUIRED)) or {}
+    terms = as_list(selector.get("nodeSelectorTerms"))
+    if selector and not terms:
+        yield required(
+            f"{where}.{_REQUIRED}.nodeSelectorTerms", "must have at least one node selector term"
         )
     for index, term in enumerate(terms):
         place = f"{where}.{_REQUIRED}.nodeSelectorTerms[{index}]"
@@ -196,7 +186,7 @@ def _affinity(spec: JsonObject, path: str) -> Iterator[Violation]:
         yield from _pod_terms(as_object(affinity.get(kind)) or {}, f"{path}.affinity.{kind}")
 
 
-def _pod_terms(affinity: JsonObject, path: str) -> Iterator[Violation]:
+def _pod_terms(affinity: JsonObject, path: str) -> Iterator[FieldError]:
     for index, term in enumerate(as_list(affinity.get(_REQUIRED))):
         yield from _pod_term(as_object(term) or {}, f"{path}.{_REQUIRED}[{index}]")
     for index, item in enumerate(as_list(affinity.get(_PREFERRED))):
@@ -206,23 +196,21 @@ def _pod_terms(affinity: JsonObject, path: str) -> Iterator[Violation]:
         yield from _pod_term(as_object(term) or {}, f"{where}.podAffinityTerm")
 
 
-def _pod_term(term: JsonObject, path: str) -> Iterator[Violation]:
+def _pod_term(term: JsonObject, path: str) -> Iterator[FieldError]:
     if not text_at(term, "topologyKey"):
-        yield Violation(f"{path}.topologyKey", "Required value: can not be empty")
+        yield required(f"{path}.topologyKey", "can not be empty")
     selector = as_object(term.get("labelSelector")) or {}
     yield from _labels(selector, "matchLabels", f"{path}.labelSelector.matchLabels")
     yield from _expressions(selector, f"{path}.labelSelector", _LABEL_OPERATORS)
 
 
-def _weight(item: Any, path: str) -> Iterator[Violation]:
+def _weight(item: Any, path: str) -> Iterator[FieldError]:
     weight = as_int((as_object(item) or {}).get("weight"))
     if weight is None or not 1 <= weight <= 100:
-        yield Violation(
-            f"{path}.weight", f"Invalid value: {weight or 0}: must be in the range 1-100"
-        )
+        yield invalid(f"{path}.weight", weight or 0, "must be in the range 1-100")
 
 
-def _expressions(term: Any, path: str, operators: tuple[str, ...]) -> Iterator[Violation]:
+def _expressions(term: Any, path: str, operators: tuple[str, ...]) -> Iterator[FieldError]:
     for index, item in enumerate(as_list((as_object(term) or {}).get("matchExpressions"))):
         expression = as_object(item) or {}
         where = f"{path}.matchExpressions[{index}]"
@@ -232,26 +220,25 @@ def _expressions(term: Any, path: str, operators: tuple[str, ...]) -> Iterator[V
         if operator not in operators:
             yield from _objection(f"{where}.operator", operator, "not a valid selector operator")
         elif operator in {"In", "NotIn"} and not count:
-            yield Violation(
-                f"{where}.values",
-                "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            yield required(
+                f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"
             )
         elif operator in {"Exists", "DoesNotExist"} and count:
-            yield Violation(
+            yield forbidden(
                 f"{where}.values",
-                "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
             )
 
 
-def _spread(spec: JsonObject, path: str) -> Iterator[Violation]:
+def _spread(spec: JsonObject, path: str) -> Iterator[FieldError]:
     for index, item in enumerate(as_list(spec.get("topologySpreadConstraints"))):
         constraint = as_object(item) or {}
         where = f"{path}.topologySpreadConstraints[{index}]"
         skew = as_int(constraint.get("maxSkew")) or 0
         if skew <= 0:
-            yield Violation(f"{where}.maxSkew", f"Invalid value: {skew}: must be greater than zero")
+            yield invalid(f"{where}.maxSkew", skew, "must be greater than zero")
         if not text_at(constraint, "topologyKey"):
-            yield Violation(f"{where}.topologyKey", "Required value: can not be empty")
+            yield required(f"{where}.topologyKey", "can not be empty")
         action = text_at(constraint, "whenUnsatisfiable")
         if action not in _UNSATISFIABLE:
-            yield unsupported(f"{where}.whenUnsatisfiable", action, _UNSATISFIABLE)
+            yield not_supported(f"{where}.whenUnsatisfiable", action, _UNSATISFIABLE)

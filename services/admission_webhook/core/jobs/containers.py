@@ -1,16 +1,21 @@
-"""What Kubernetes asks of the containers in a pod template.
-
-Each violation is a pair of path and message; `pod_template` says what the rules are for.
-"""
+"""Kubernetes' rules for the containers of a pod template; see `pod_template`."""
 
 import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from services.admission_webhook.core import names
+from services.admission_webhook.core.field_errors import (
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
 from services.admission_webhook.core.parts import as_int, as_list, as_object, lacks_text, text_at
-from shared.dialects.field_checks import amount_of, shown
-from shared.dialects.protocol import JsonObject
+from shared.dialects.field_checks import amount_of
+from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, amount
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -36,21 +41,19 @@ _FIELD_PATHS: Final = frozenset(
 )
 _SUBSCRIPT: Final = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 
-Found = tuple[str, str]
 
-
-class Pod(NamedTuple):
-    """What containers refer to."""
+class PodReferences(NamedTuple):
+    """The parts of a pod that its containers refer to."""
 
     volumes: frozenset[str]
     claims: frozenset[str]
     host_network: bool
 
 
-def container_errors(pod: Pod, spec: JsonObject, path: str) -> Iterator[Found]:
+def container_errors(pod: PodReferences, spec: JsonObject, path: str) -> Iterator[FieldError]:
     """Every violation of a pod's containers and init containers; `path` is the pod spec's."""
     if not spec.get("containers"):
-        yield f"{path}.containers", "Required value"
+        yield required(f"{path}.containers")
     taken: set[str] = set()
     for key in ("containers", "initContainers"):
         for index, item in enumerate(as_list(spec.get(key))):
@@ -58,111 +61,108 @@ def container_errors(pod: Pod, spec: JsonObject, path: str) -> Iterator[Found]:
             where = f"{path}.{key}[{index}]"
             name = text_at(container, "name")
             if not name:
-                yield f"{where}.name", "Required value"
+                yield required(f"{where}.name")
             elif objection := names.label(name):
-                yield f"{where}.name", f"Invalid value: {shown(name)}: {objection}"
-            # Twice within one list is the schema's to refuse.
+                yield invalid(f"{where}.name", name, objection)
+            # The schema refuses a name that occurs twice within one list.
             elif key == "initContainers" and name in taken:
-                yield f"{where}.name", f"Duplicate value: {shown(name)}"
+                yield duplicate(f"{where}.name", name)
             taken.add(name)
             yield from _container(pod, container, where, init=key == "initContainers")
 
 
-def _container(pod: Pod, container: JsonObject, path: str, *, init: bool) -> Iterator[Found]:
+def _container(
+    pod: PodReferences, container: JsonObject, path: str, *, init: bool
+) -> Iterator[FieldError]:
     if lacks_text(container, "image"):
-        yield f"{path}.image", "Required value"
+        yield required(f"{path}.image")
     policy = text_at(container, "imagePullPolicy")
     if policy and policy not in _PULL_POLICIES:
-        yield f"{path}.imagePullPolicy", _unsupported(policy, _PULL_POLICIES)
+        yield not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
     yield from _ports(pod, container, path)
     yield from _environment(container, path)
     for index, item in enumerate(as_list(container.get("volumeMounts"))):
         mount = as_object(item) or {}
+        where = f"{path}.volumeMounts[{index}]"
         name = text_at(mount, "name")
         if not name:
-            yield f"{path}.volumeMounts[{index}].name", "Required value"
+            yield required(f"{where}.name")
         elif name not in pod.volumes:
-            yield f"{path}.volumeMounts[{index}].name", f"Not found: {shown(name)}"
+            yield not_found(f"{where}.name", name)
         if lacks_text(mount, "mountPath"):
-            yield f"{path}.volumeMounts[{index}].mountPath", "Required value"
+            yield required(f"{where}.mountPath")
     yield from _probes(container, path, init=init)
     yield from _resources(pod, as_object(container.get("resources")) or {}, f"{path}.resources")
 
 
-def _unsupported(value: str, supported: tuple[str, ...]) -> str:
-    told = ", ".join(f'"{one}"' for one in supported)
-    return f"Unsupported value: {shown(value)}: supported values: {told}"
-
-
-def _ports(pod: Pod, container: JsonObject, path: str) -> Iterator[Found]:
+def _ports(pod: PodReferences, container: JsonObject, path: str) -> Iterator[FieldError]:
     taken: set[str] = set()
     for index, item in enumerate(as_list(container.get("ports"))):
         port = as_object(item) or {}
         where = f"{path}.ports[{index}]"
         name = text_at(port, "name")
         if len(name) > _PORT_NAME_MAX:
-            told = f"must be no more than {_PORT_NAME_MAX} characters"
-            yield f"{where}.name", f"Invalid value: {shown(name)}: {told}"
+            rule = f"must be no more than {_PORT_NAME_MAX} characters"
+            yield invalid(f"{where}.name", name, rule)
         elif name and not _PORT_NAME.fullmatch(name):
-            told = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
-            yield f"{where}.name", f"Invalid value: {shown(name)}: {told}"
+            rule = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+            yield invalid(f"{where}.name", name, rule)
         elif name in taken:
-            yield f"{where}.name", f"Duplicate value: {shown(name)}"
+            yield duplicate(f"{where}.name", name)
         taken |= {name} - {""}
         number, host = as_int(port.get("containerPort")), as_int(port.get("hostPort"))
         if not number:
-            yield f"{where}.containerPort", "Required value"
+            yield required(f"{where}.containerPort")
         else:
             yield from _port_range(f"{where}.containerPort", number)
         if host:
             yield from _port_range(f"{where}.hostPort", host)
             if pod.host_network and host != number:
-                told = "must match `containerPort` when `hostNetwork` is true"
-                yield f"{where}.hostPort", f"Invalid value: {host}: {told}"
+                rule = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(f"{where}.hostPort", host, rule)
         protocol = text_at(port, "protocol")
         if protocol and protocol not in _PROTOCOLS:
-            yield f"{where}.protocol", _unsupported(protocol, _PROTOCOLS)
+            yield not_supported(f"{where}.protocol", protocol, _PROTOCOLS)
 
 
-def _port_range(path: str, number: int) -> Iterator[Found]:
+def _port_range(path: str, number: int) -> Iterator[FieldError]:
     if not 1 <= number <= 65535:
-        yield path, f"Invalid value: {number}: must be between 1 and 65535, inclusive"
+        yield invalid(path, number, "must be between 1 and 65535, inclusive")
 
 
-def _environment(container: JsonObject, path: str) -> Iterator[Found]:
+def _environment(container: JsonObject, path: str) -> Iterator[FieldError]:
     for index, item in enumerate(as_list(container.get("env"))):
         variable = as_object(item) or {}
         where = f"{path}.env[{index}]"
         name = text_at(variable, "name")
         if not name:
-            yield f"{where}.name", "Required value"
+            yield required(f"{where}.name")
         elif objection := names.environment(name):
-            yield f"{where}.name", f"Invalid value: {shown(name)}: {objection}"
+            yield invalid(f"{where}.name", name, objection)
         source = as_object(variable.get("valueFrom"))
         if source and text_at(variable, "value"):
-            told = "may not be specified when `value` is not empty"
-            yield f"{where}.valueFrom", f'Invalid value: "": {told}'
+            rule = "may not be specified when `value` is not empty"
+            yield invalid(f"{where}.valueFrom", "", rule)
         field = text_at(source or {}, "fieldRef", "fieldPath")
         if field and field not in _FIELD_PATHS and not _SUBSCRIPT.fullmatch(field):
-            told = f"error converting fieldPath: field label not supported: {field[:100]}"
-            at = f"{where}.valueFrom.fieldRef.fieldPath"
-            yield at, f"Invalid value: {shown(field)}: {told}"
+            rule = f"error converting fieldPath: field label not supported: {field[:100]}"
+            yield invalid(f"{where}.valueFrom.fieldRef.fieldPath", field, rule)
 
 
-def _probes(container: JsonObject, path: str, *, init: bool) -> Iterator[Found]:
+def _probes(container: JsonObject, path: str, *, init: bool) -> Iterator[FieldError]:
     sidecar = text_at(container, "restartPolicy") == "Always"
     for key in _PROBES:
         probe = as_object(container.get(key))
         if probe is None:
             continue
         if init and not sidecar:
-            told = "Forbidden: may not be set for init containers without restartPolicy=Always"
-            yield f"{path}.{key}", told
+            rule = "may not be set for init containers without restartPolicy=Always"
+            yield forbidden(f"{path}.{key}", rule)
         elif not _HANDLERS & {name for name, value in probe.items() if value is not None}:
-            yield f"{path}.{key}", "Required value: must specify a handler type"
+            yield required(f"{path}.{key}", "must specify a handler type")
 
 
-def _resources(pod: Pod, resources: JsonObject, path: str) -> Iterator[Found]:
+def _resources(pod: PodReferences, resources: JsonObject, path: str) -> Iterator[FieldError]:
     limits = as_object(resources.get("limits")) or {}
     requests = as_object(resources.get("requests")) or {}
     yield from _amounts(limits, f"{path}.limits")
@@ -173,18 +173,18 @@ def _resources(pod: Pod, resources: JsonObject, path: str) -> Iterator[Found]:
         claim = text_at(as_object(item) or {}, "name")
         if claim not in pod.claims:
             listed = ", ".join(sorted(pod.claims)) or "which is empty"
-            told = f"must be one of the names in pod.spec.resourceClaims {listed}"
-            yield f"{path}.claims[{index}]", f"Not found: {shown(claim)}: {told}"
+            rule = f"must be one of the names in pod.spec.resourceClaims {listed}"
+            yield not_found(f"{path}.claims[{index}]", claim, rule)
 
 
-def _amounts(found: JsonObject, path: str) -> Iterator[Found]:
+def _amounts(found: JsonObject, path: str) -> Iterator[FieldError]:
     for name, value in found.items():
         where = f"{path}[{name}]"
         if unknown := _objection_to_name(name):
-            yield where, f"Invalid value: {shown(name)}: {unknown}"
-        # The schema has refused what is no quantity.
+            yield invalid(where, name, unknown)
+        # The schema refuses values that are no quantities.
         elif objection := amount_of(name, value):
-            yield where, f"Invalid value: {shown(value)}: {objection}"
+            yield invalid(where, value, objection)
 
 
 def _objection_to_name(name: str) -> str:
@@ -195,20 +195,20 @@ def _objection_to_name(name: str) -> str:
     return "must be a standard resource type or fully qualified"
 
 
-def _request(name: str, value: Any, limits: JsonObject, path: str) -> Iterator[Found]:
+def _request(name: str, value: Any, limits: JsonObject, path: str) -> Iterator[FieldError]:
     divisible = name in _STANDARD
     if name not in limits:
         if not divisible and not _objection_to_name(name):
-            told = "Limit must be set for non overcommitable resources"
-            yield f"{path}.limits", f"Required value: {told}"
+            rule = "Limit must be set for non overcommitable resources"
+            yield required(f"{path}.limits", rule)
         return
-    asked, most = _units(name, value), _units(name, limits[name])
-    if asked is None or most is None:
+    requested, limit = _units(name, value), _units(name, limits[name])
+    if requested is None or limit is None:
         return
-    if asked > most or (not divisible and asked != most):
+    if requested > limit or (not divisible and requested != limit):
         order = "less than or equal to" if divisible else "equal to"
-        told = f"must be {order} {name} limit of {limits[name]}"
-        yield f"{path}.requests", f"Invalid value: {shown(str(value))}: {told}"
+        rule = f"must be {order} {name} limit of {limits[name]}"
+        yield invalid(f"{path}.requests", str(value), rule)
 
 
 def _units(name: str, value: Any) -> int | None:

@@ -1,7 +1,7 @@
-"""What a queue must be: what its dialect says, and for Volcano's its place in the tree of queues.
+"""Queues: defaults, the dialect's rules, and for Volcano's their position in the tree of queues.
 
-Messages hold the words that Volcano's users look for in theirs. Not looked at, because the cluster
-stream does not contain it: pods that a parent runs.
+Messages use the words of Volcano's messages, which its users search for. One rule of Volcano's is
+left out, because the webhook's view has no pods: a parent queue must not run pods itself.
 """
 
 from collections import Counter
@@ -10,40 +10,69 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.case import Case
-from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.field_errors import invalid
+from services.admission_webhook.core.parts import as_object, lacks_number, text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
+from services.admission_webhook.core.review import PatchOperation, added
+from services.admission_webhook.core.rules import Case, KindRules
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects import incubator, sigs, volcano
-from shared.dialects.field_checks import Findings, amount_of, shown
+from shared.dialects.field_checks import Findings, amount_of
 from shared.dialects.kubebatch_fields import HIERARCHY
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import format_quantity
+from shared.kube.resources import QUEUES_INCUBATOR, QUEUES_SIGS, QUEUES_VOLCANO
 from shared.model.objects import Queue
 
 _PROTECTED: Final = ("capability", "deserved", "guarantee")
+_HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
 
 
 class _Amounts(msgspec.Struct, frozen=True):
-    """The amounts of a queue as they would be stored, in our units."""
+    """The amounts in a queue's spec, in our units."""
 
     capability: dict[str, int]
     deserved: dict[str, int]
     guarantee: dict[str, int]
 
 
-def validate_incubator(case: Case) -> list[FieldError]:
-    """A Queue of scheduling.incubator.k8s.io."""
+def _defaults(case: Case) -> list[PatchOperation]:
+    """Weight 1 (an explicit 0 counts as absent), reclaimable, and the hierarchy below `root`."""
+    spec = case.candidate.get("spec")
+    found = as_object(spec)
+    if spec is None:
+        return [added({"weight": 1, "reclaimable": True}, "spec")]
+    if found is None:
+        return []
+    patch: list[PatchOperation] = []
+    if lacks_number(found, "weight"):
+        patch.append(added(1, "spec", "weight"))
+    if found.get("reclaimable") is None:
+        patch.append(added(True, "spec", "reclaimable"))
+    return [*patch, *_default_hierarchy(case.candidate)]
+
+
+def _default_hierarchy(queue: JsonObject) -> Iterator[PatchOperation]:
+    """Both annotations get a prefix when the path does not start at `root`, as in Volcano."""
+    path = text_at(queue, "metadata", "annotations", HIERARCHY)
+    weights = text_at(queue, "metadata", "annotations", _HIERARCHY_WEIGHTS)
+    if not (path and weights):
+        return
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        yield added(f"{ROOT}/{path}", "metadata", "annotations", HIERARCHY)
+        yield added(f"1/{weights}", "metadata", "annotations", _HIERARCHY_WEIGHTS)
+
+
+def _violations_incubator(case: Case) -> list[FieldError]:
     return incubator.validate("Queue", case.candidate)
 
 
-def validate_sigs(case: Case) -> list[FieldError]:
-    """A Queue of scheduling.sigs.dev."""
+def _violations_sigs(case: Case) -> list[FieldError]:
     return sigs.validate("Queue", case.candidate)
 
 
-def validate_volcano(case: Case) -> list[FieldError]:
-    """A Queue of scheduling.volcano.sh that is created, updated or deleted."""
+def _violations_volcano(case: Case) -> list[FieldError]:
+    """For an operation of any kind, a deletion included."""
     if case.operation == "DELETE":
         return list(_deletion_errors(case.name, case.known.queues))
     errors = list(volcano.validate("Queue", case.candidate))
@@ -54,11 +83,6 @@ def validate_volcano(case: Case) -> list[FieldError]:
         errors += _tree_errors(case.name, spec, case.known.queues)
         errors += _path_errors(case, case.known.queues)
     return errors
-
-
-def parent_of(queue: JsonObject) -> str:
-    """The parent that a queue names; "" when it names none."""
-    return text_at(queue, "spec", "parent")
 
 
 def _deletion_errors(name: str, queues: QueueTree | None) -> Iterator[FieldError]:
@@ -88,18 +112,17 @@ def _root_errors(spec: JsonObject, old: JsonObject) -> Iterator[FieldError]:
 def _tree_errors(name: str, spec: JsonObject, queues: QueueTree) -> Iterator[FieldError]:
     parent = spec.get("parent")
     if isinstance(parent, str) and parent not in {"", ROOT, name}:
-        yield from _place_errors(name, parent, queues)
-        yield from _below_errors(name, parent, spec, queues)
+        yield from _position_errors(name, parent, queues)
+        yield from _limit_errors(name, parent, spec, queues)
     if name != ROOT:
-        mine = _amounts(spec)
-        children = queues.children(name)
-        yield from _sum_errors(f"queue {name}", "deserved", _deserved(children), mine.deserved)
-        yield from _sum_errors(f"queue {name}", "guarantee", _guarantee(children), mine.guarantee)
+        amounts, children, subject = _amounts(spec), queues.children(name), f"queue {name}"
+        yield from _sum_errors(subject, "deserved", _deserved(children), amounts.deserved)
+        yield from _sum_errors(subject, "guarantee", _guarantee(children), amounts.guarantee)
 
 
 def _path_errors(case: Case, queues: QueueTree) -> Iterator[FieldError]:
-    """The path of hierarchical DRF may repeat or extend another queue's, but not be a part of it:
-    a queue with jobs is a leaf.
+    """The path of hierarchical DRF may equal or extend another queue's path, but not be a prefix of
+    it: a queue with jobs is a leaf.
     """
     path = text_at(case.candidate, "metadata", "annotations", HIERARCHY)
     if not path:
@@ -107,44 +130,39 @@ def _path_errors(case: Case, queues: QueueTree) -> Iterator[FieldError]:
     for name in sorted(queues.names()):
         other = queues.get(name)
         if other is not None and name != case.name and other.hierarchy.startswith(f"{path}/"):
-            yield FieldError(
-                path="metadata.annotations",
-                message=f"Invalid value: {shown(path)}: {path[:100]} is not allowed to be in the "
-                f"sub path of {other.hierarchy[:100]} of queue {name}",
+            yield invalid(
+                "metadata.annotations",
+                path,
+                f"{path[:100]} is not allowed to be in the sub path of {other.hierarchy[:100]} "
+                f"of queue {name}",
             )
             return
 
 
-def _place_errors(name: str, parent: str, queues: QueueTree) -> Iterator[FieldError]:
+def _position_errors(name: str, parent: str, queues: QueueTree) -> Iterator[FieldError]:
     if not queues.exists(parent):
-        yield FieldError(
-            path="spec.parent",
-            message=f"Invalid value: {shown(parent)}: failed to get parent queue {parent[:100]} of "
-            f'queue {name}: queue.scheduling.volcano.sh "{parent[:100]}" not found'
+        yield invalid(
+            "spec.parent",
+            parent,
+            f"failed to get parent queue {parent[:100]} of queue {name}: "
+            f'queue.scheduling.volcano.sh "{parent[:100]}" not found'
             f"{did_you_mean(parent, queues.names())}",
         )
     above = [queue.name for queue in queues.ancestors(parent)]
     if name in above:
         way = " -> ".join([name, *above[: above.index(name) + 1]])
-        yield FieldError(
-            path="spec.parent",
-            message=f"Invalid value: {shown(parent)}: "
-            f"queue {name} would be its own ancestor: {way}",
-        )
+        yield invalid("spec.parent", parent, f"queue {name} would be its own ancestor: {way}")
     elif len(above) + 1 > DEPTH_MAX:
-        yield FieldError(
-            path="spec.parent",
-            message=f"Invalid value: {shown(parent)}: "
-            f"queue {name} exceeds the maximum allowed depth of {DEPTH_MAX}",
-        )
+        rule = f"queue {name} exceeds the maximum allowed depth of {DEPTH_MAX}"
+        yield invalid("spec.parent", parent, rule)
 
 
-def _below_errors(
+def _limit_errors(
     name: str, parent: str, spec: JsonObject, queues: QueueTree
 ) -> Iterator[FieldError]:
-    """Against the queues above it, and together with the queues beside it."""
-    mine = _amounts(spec)
-    for key, amount in mine.capability.items():
+    """Violations of the limits above the queue, alone and together with its siblings."""
+    amounts = _amounts(spec)
+    for key, amount in amounts.capability.items():
         limit = next(
             (
                 dict(above.capability)[key]
@@ -162,16 +180,16 @@ def _below_errors(
     above = queues.get(parent)
     if above is None:
         return
-    beside = queues.children(parent, without=name)
-    whose = f"parent queue {parent}"
-    deserved = _deserved(beside) + Counter(mine.deserved)
-    guarantee = _guarantee(beside) + Counter(mine.guarantee)
-    yield from _sum_errors(whose, "deserved", deserved, dict(above.deserved))
-    yield from _sum_errors(whose, "guarantee", guarantee, dict(above.guarantee))
+    siblings = queues.children(parent, without=name)
+    subject = f"parent queue {parent}"
+    deserved = _deserved(siblings) + Counter(amounts.deserved)
+    guarantee = _guarantee(siblings) + Counter(amounts.guarantee)
+    yield from _sum_errors(subject, "deserved", deserved, dict(above.deserved))
+    yield from _sum_errors(subject, "guarantee", guarantee, dict(above.guarantee))
 
 
 def _amounts(spec: JsonObject) -> _Amounts:
-    """What can be read of them; what cannot has been noted by the dialect."""
+    """The amounts that can be read. The dialect's rules report the others."""
     ignored = Findings()
     guarantee = ignored.section(spec, "spec.guarantee")
     return _Amounts(
@@ -200,15 +218,28 @@ def _guarantee(queues: list[Queue]) -> Counter[str]:
 
 
 def _sum_errors(
-    whose: str, what: str, total: Counter[str], limits: dict[str, int]
+    subject: str, field: str, total: Counter[str], limits: dict[str, int]
 ) -> Iterator[FieldError]:
-    """A key that the limits lack counts as 0, as in Volcano."""
+    """A resource without a limit counts as limited to 0, as in Volcano."""
     over = [key for key, amount in sorted(total.items()) if amount > limits.get(key, 0)]
     if over:
         sums = ", ".join(f"{key} {format_quantity(key, total[key])}" for key in over)
         most = ", ".join(f"{key} {format_quantity(key, limits.get(key, 0))}" for key in over)
         yield FieldError(
-            path=f"spec.{what}",
-            message=f"{whose} validation failed: "
-            f"sum of children's {what} ({sums}) exceeds parent's {what} limit ({most})",
+            path=f"spec.{field}",
+            message=f"{subject} validation failed: "
+            f"sum of children's {field} ({sums}) exceeds parent's {field} limit ({most})",
         )
+
+
+RULES = (
+    KindRules(resource=QUEUES_INCUBATOR, violations=_violations_incubator),
+    KindRules(resource=QUEUES_SIGS, violations=_violations_sigs),
+    KindRules(
+        resource=QUEUES_VOLCANO,
+        defaults=_defaults,
+        violations=_violations_volcano,
+        operations=("CREATE", "UPDATE", "DELETE"),
+        queue=lambda candidate: text_at(candidate, "spec", "parent"),
+    ),
+)

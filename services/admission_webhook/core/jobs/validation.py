@@ -1,24 +1,28 @@
-"""What a Volcano Job must be: its tasks, their minima and pods, policies, plugins, volumes, and a
-queue that takes it; and what an update may change.
+"""Violations of a Volcano Job: in its tasks, their pods, policies, plugins, volumes and queue.
 
-Messages hold the words that Volcano's users look for in theirs. Where Volcano stops at the first
-violation, all are returned here.
+Messages use the words of Volcano's messages, which its users search for. Volcano stops at the first
+violation; here all are returned.
 """
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from services.admission_webhook.core import names
-from services.admission_webhook.core.case import Case
-from services.admission_webhook.core.dependencies import ring
-from services.admission_webhook.core.job_plugins import plugin_errors
-from services.admission_webhook.core.job_policies import is_duration, policy_errors
-from services.admission_webhook.core.job_updates import update_errors
+from services.admission_webhook.core.dependencies import find_ring
+from services.admission_webhook.core.field_errors import invalid, not_found, required
+from services.admission_webhook.core.jobs.plugins import plugin_errors
+from services.admission_webhook.core.jobs.pod_template import template_errors
+from services.admission_webhook.core.jobs.policies import (
+    invalid_duration,
+    is_duration,
+    policy_errors,
+)
+from services.admission_webhook.core.jobs.updates import update_errors
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
-from services.admission_webhook.core.pod_template import template_errors
 from services.admission_webhook.core.queue_tree import ROOT
+from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import Hints, did_you_mean
-from shared.dialects.field_checks import Findings, shown
+from shared.dialects.field_checks import Findings
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, cpu_milli
 
@@ -35,11 +39,11 @@ class _Task(NamedTuple):
     given: JsonObject
 
 
-def validate(case: Case) -> list[FieldError]:
+def violations(case: Case) -> list[FieldError]:
     """Every violation of a Job that is created or updated.
 
-    Its queue is looked at only when it is created: afterwards the job is in it, whatever became of
-    it. So are its pods, policies, plugins and volumes: no update may change them.
+    The queue is checked at the creation only: afterwards the job is in it, whatever the queue's
+    state. So are pods, policies, plugins and volumes: no update may change them.
     """
     findings = Findings()
     spec = findings.section(case.candidate, "spec")
@@ -62,25 +66,24 @@ def validate(case: Case) -> list[FieldError]:
     findings.errors += policy_errors(spec, "spec", hints)
     estimate = findings.text(spec, "spec.runningEstimate")
     if estimate and not is_duration(estimate):
-        told = f'Invalid value: {shown(estimate)}: time: invalid duration "{estimate[:100]}"'
-        findings.add("spec.runningEstimate", told)
+        findings.errors.append(invalid_duration("spec.runningEstimate", estimate))
     findings.errors += plugin_errors(spec, hints)
     findings.errors += _volume_errors(spec)
     findings.errors += _dependency_errors(tasks, hints)
     if case.name and (objection := names.qualified(case.name)):
-        told = f"create job with name {case.name[:100]} validate failed [{objection}]"
-        findings.add("metadata.name", told)
+        message = f"create job with name {case.name[:100]} validate failed [{objection}]"
+        findings.add("metadata.name", message)
     _check_queue(findings, spec, case)
     return findings.errors
 
 
 def _tasks(findings: Findings, spec: JsonObject) -> list[_Task]:
-    """The tasks that can be read; what is wrong with single fields is noted."""
+    """The tasks that can be read; violations of single fields are added to `findings`."""
     tasks: list[_Task] = []
     for path, task in findings.items(spec, "spec.tasks"):
         name = findings.text(task, f"{path}.name") or ""
         if name and (objection := names.label(name)):
-            findings.add(f"{path}.name", f"Invalid value: {shown(name)}: {objection}")
+            findings.errors.append(invalid(f"{path}.name", name, objection))
         findings.integer(task, f"{path}.replicas", minimum=0)
         findings.integer(task, f"{path}.minAvailable", minimum=0)
         replicas = max(0, as_int(task.get("replicas")) or 0)
@@ -104,8 +107,7 @@ def _check_minima(findings: Findings, spec: JsonObject, tasks: list[_Task], case
     taken: set[str] = set()
     for task in tasks:
         if task.name in taken:
-            told = f"Duplicate value: duplicated task name {task.name}"
-            findings.add(f"{task.path}.name", told)
+            findings.add(f"{task.path}.name", f"Duplicate value: duplicated task name {task.name}")
         elif task.name:
             taken.add(task.name)
     total = sum(task.replicas for task in tasks)
@@ -136,32 +138,32 @@ def _partition_errors(task: _Task, case: Case) -> Iterator[FieldError]:
     path = f"{task.path}.partitionPolicy"
     total, size = as_int(policy.get("totalPartitions")), as_int(policy.get("partitionSize"))
     least = as_int(policy.get("minPartitions")) or 0
-    whose = f"in task: {task.name}, job: {case.name}"
+    where = f"in task: {task.name}, job: {case.name}"
     yield from _topology_errors(policy, path)
     if total is None or size is None or total <= 0 or size <= 0:
-        told = f"'TotalPartitions' and 'PartitionSize' must be greater than 0 {whose}"
-        yield FieldError(path=path, message=told)
+        message = f"'TotalPartitions' and 'PartitionSize' must be greater than 0 {where}"
+        yield FieldError(path=path, message=message)
         return
     if task.replicas != total * size:
-        told = f"'Replicas' are not equal to TotalPartitions*PartitionSize {whose}"
-        yield FieldError(path=path, message=told)
+        message = f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}"
+        yield FieldError(path=path, message=message)
     if least > 0 and task.minimum is not None and task.minimum != least * size:
-        told = f"'MinAvailable' is not equal to MinPartitions*PartitionSize {whose}"
-        yield FieldError(path=path, message=told)
+        message = f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}"
+        yield FieldError(path=path, message=message)
 
 
 def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
-    """What is looked at when a Job is created."""
+    """Violations that are checked at the creation only."""
     index = int(task.path.rpartition("[")[2][:-1])
     yield from policy_errors(task.given, task.path, hints)
     if case.name and task.name:
         pod = f"{case.name}-{task.name}-{index}"
         if objection := names.qualified(pod):
-            told = f"create pod with name {pod[:150]} validate failed [{objection}]"
-            yield FieldError(path=f"{task.path}.name", message=told)
+            message = f"create pod with name {pod[:150]} validate failed [{objection}]"
+            yield FieldError(path=f"{task.path}.name", message=message)
     template = as_object(task.given.get("template")) or {}
     for found in template_errors(template):
-        # The place in Volcano's words, which its users look for, and in ours, which is right.
+        # The words have Volcano's path, which its users search for; `path` is the correct one.
         words = f"spec.task[{index}].{found.path}: {found.message}"
         path = f"{task.path}.{found.path}"
         yield FieldError(path=path, message=found.message, words=words)
@@ -170,18 +172,18 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
 
 
 def _whole_cpu_errors(spec: JsonObject, task: _Task, index: int) -> Iterator[FieldError]:
-    """CPUs on NUMA nodes are given whole: each container asks for a whole number of them."""
+    """Containers with a NUMA policy get whole CPUs, so each has to request a whole number."""
     containers = [*as_list(spec.get("containers")), *as_list(spec.get("initContainers"))]
     for number, item in enumerate(containers):
         resources = as_object((as_object(item) or {}).get("resources")) or {}
-        asked = as_object(resources.get("requests") or resources.get("limits")) or {}
+        requests = as_object(resources.get("requests") or resources.get("limits")) or {}
         try:
-            whole = "cpu" in asked and cpu_milli(str(asked["cpu"])) % 1000 == 0
+            whole = "cpu" in requests and cpu_milli(str(requests["cpu"])) % 1000 == 0
         except QuantityError:
             whole = False
         if not whole:
-            told = f"the cpu request isn't an integer in spec.task[{index}] container[{number}]"
-            yield FieldError(path=f"{task.path}.topologyPolicy", message=told)
+            message = f"the cpu request isn't an integer in spec.task[{index}] container[{number}]"
+            yield FieldError(path=f"{task.path}.topologyPolicy", message=message)
 
 
 def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
@@ -191,22 +193,21 @@ def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
         path = f"spec.volumes[{index}]"
         mount, claim = text_at(volume, "mountPath"), text_at(volume, "volumeClaimName")
         if mount in taken:
-            told = f"Duplicate value: duplicated mountPath: {mount[:200]}"
-            yield FieldError(path=f"{path}.mountPath", message=told)
+            message = f"Duplicate value: duplicated mountPath: {mount[:200]}"
+            yield FieldError(path=f"{path}.mountPath", message=message)
         taken.add(mount)
-        makes = volume.get("volumeClaim") is not None
-        if makes and claim:
-            told = (
+        has_template = volume.get("volumeClaim") is not None
+        if has_template and claim:
+            message = (
                 "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
                 "If you want to create a new PVC, you do not need to specify VolumeClaimName"
             )
-            yield FieldError(path=path, message=told)
-        elif not makes and not claim:
-            told = "Required value: either VolumeClaim or VolumeClaimName must be specified"
-            yield FieldError(path=path, message=told)
+            yield FieldError(path=path, message=message)
+        elif not has_template and not claim:
+            yield required(path, "either VolumeClaim or VolumeClaimName must be specified")
         elif claim and (objection := names.subdomain(claim)):
-            told = f"invalid VolumeClaimName {claim[:100]} : [{objection}]"
-            yield FieldError(path=f"{path}.volumeClaimName", message=told)
+            message = f"invalid VolumeClaimName {claim[:100]} : [{objection}]"
+            yield FieldError(path=f"{path}.volumeClaimName", message=message)
 
 
 def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]:
@@ -218,15 +219,14 @@ def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]
         wanted = _needed(task)
         for name in sorted({one for one in wanted if one not in needs}):
             near = hints.near(name, needs)
-            told = f"Not found: {shown(name)}: no such task{near}: {_NOT_ACYCLIC}"
-            yield FieldError(path=path, message=told)
+            yield not_found(path, name, f"no such task{near}: {_NOT_ACYCLIC}")
         if len(set(wanted)) < len(wanted):
-            told = f"Duplicate value: a task is named twice: {_NOT_ACYCLIC}"
-            yield FieldError(path=path, message=told)
-    circle = ring(needs)
-    if circle:
-        told = f"Invalid value: {' -> '.join(circle[:20])}: {_NOT_ACYCLIC}"
-        yield FieldError(path="spec.tasks", message=told)
+            message = f"Duplicate value: a task is named twice: {_NOT_ACYCLIC}"
+            yield FieldError(path=path, message=message)
+    ring = find_ring(needs)
+    if ring:
+        message = f"Invalid value: {' -> '.join(ring[:20])}: {_NOT_ACYCLIC}"
+        yield FieldError(path="spec.tasks", message=message)
 
 
 def _needed(task: _Task) -> list[str]:
@@ -240,7 +240,7 @@ def _check_queue(findings: Findings, spec: JsonObject, case: Case) -> None:
         return
     objection = names.subdomain(queue) or _queue_objection(queue, case)
     if objection:
-        findings.add("spec.queue", f"Invalid value: {shown(queue)}: {objection}")
+        findings.errors.append(invalid("spec.queue", queue, objection))
 
 
 def _queue_objection(queue: str, case: Case) -> str:

@@ -14,7 +14,7 @@ _MASTER: Final = "master"
 
 
 def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
-    """Plugins that there are not, and MPI without a task for its master."""
+    """Unknown plugins, and `mpi` without a task for its master."""
     plugins = as_object(spec.get("plugins")) or {}
     known = registered_plugins()
     for name in plugins:
@@ -38,7 +38,7 @@ def _has_master(spec: JsonObject, flags: list[object]) -> bool:
 
 def flag(flags: list[object], name: str, default: str) -> str:
     """The value of a Go-style flag, given as `--name=value`, `-name=value` or `--name value`; the
-    last one counts. A list that Go's parser would stop in says no more from there on.
+    last one counts. Words after the first that Go's parser would refuse are ignored.
     """
     value = default
     words = iter([one for one in flags if isinstance(one, str)])

@@ -1,19 +1,25 @@
-"""Stored objects before the webhook's rules, with the defaults that the webhook would give them."""
+"""Validates stored objects as if each were created now, for `tutti migrate check`.
+
+`python -m services.admission_webhook.checking` reads a `Question` as JSON from standard input and
+writes the list of `Objection`s. Each object is validated with the defaults that the webhook sets.
+"""
 
 import copy
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from services.admission_webhook.core import judge
-from services.admission_webhook.core.case import ReferenceObjects
+from services.admission_webhook.core import admission
+from services.admission_webhook.core.parts import as_object
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.review import (
     AdmissionRequest,
     GroupVersionResource,
     PatchOperation,
 )
+from services.admission_webhook.core.rules import ReferenceObjects
 from shared.dialects import volcano
 from shared.dialects.protocol import JsonObject, ReadingContext
 from shared.kube import objects as kube
@@ -31,21 +37,21 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects to judge; queues among them are known to all other objects."""
+    """Objects to validate; the queues among them exist for all of them."""
 
     scheduler_names: tuple[str, ...]
     objects: tuple[StoredObject, ...]
 
 
 class Objection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with one object; `index` is its place in the question."""
+    """The violations of one object; `index` is its position in the question."""
 
     index: int
     errors: tuple[str, ...]
 
 
 def objections(question: Question) -> list[Objection]:
-    """Every object that would be refused if it were created now, with every reason."""
+    """The objects that would be refused if they were created now, with all violations."""
     known = ReferenceObjects(
         scheduler_names=question.scheduler_names, queues=QueueTree(_queues(question.objects))
     )
@@ -58,25 +64,29 @@ def objections(question: Question) -> list[Objection]:
 
 
 def _errors(stored: StoredObject, known: ReferenceObjects) -> tuple[str, ...]:
-    metadata = stored.body.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    body = stored.body
-    for step in ("defaults", "rules"):
-        request = AdmissionRequest(
-            uid="check",
-            resource=GroupVersionResource(group=stored.group, resource=stored.plural),
-            name=str(metadata.get("name", "")),
-            namespace=str(metadata.get("namespace", "")),
-            operation="CREATE",
-            object=msgspec.Raw(msgspec.json.encode(body)),
-        )
-        asked = judge.subject(request, known)
-        if asked is None:
-            return ()
-        if step == "rules":
-            return tuple(error.text for error in judge.violations(asked).errors)
-        body = _patched(body, judge.defaults(asked).patch)
-    raise AssertionError("the rules come last")
+    as_created = _subject(stored, stored.body, known)
+    if as_created is None:
+        return ()
+    body = _patched(stored.body, admission.apply_defaults(as_created).patch)
+    with_defaults = _subject(stored, body, known)
+    if with_defaults is None:
+        return ()
+    return tuple(error.text for error in admission.validate(with_defaults).errors)
+
+
+def _subject(
+    stored: StoredObject, body: JsonObject, known: ReferenceObjects
+) -> admission.Subject | None:
+    metadata = as_object(body.get("metadata")) or {}
+    request = AdmissionRequest(
+        uid="check",
+        resource=GroupVersionResource(group=stored.group, resource=stored.plural),
+        name=str(metadata.get("name", "")),
+        namespace=str(metadata.get("namespace", "")),
+        operation="CREATE",
+        object=msgspec.Raw(msgspec.json.encode(body)),
+    )
+    return admission.subject_of(request, known)
 
 
 def _patched(body: JsonObject, patch: Sequence[PatchOperation]) -> JsonObject:
@@ -112,7 +122,18 @@ def _queues(objects: Sequence[StoredObject]) -> list[Queue]:
                 msgspec.convert(without_nulls(stored.body), kube.Queue), context
             )
         except msgspec.ValidationError:
-            # Its own objection says what is wrong with it.
+            # The queue's own objection has the reason.
             continue
         found.append(read)
     return found
+
+
+def main() -> int:
+    """Answer the one question on standard input; returns the exit status."""
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
+    sys.stdout.buffer.write(msgspec.json.encode(objections(question)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from services.admission_webhook import queue_follower
-from services.admission_webhook.queue_follower import QueueFollower
+from services.admission_webhook import reference_follower
+from services.admission_webhook.reference_follower import ReferenceFollower
 from shared.bus.connection import Bus
 from shared.bus.jetstream_api import ApiAnswer
 from shared.bus.setup import ensure_streams
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.integration
 
 
 @asynccontextmanager
-async def a_follower(url: str) -> AsyncIterator[QueueFollower]:
+async def a_follower(url: str) -> AsyncIterator[ReferenceFollower]:
     bus = await Bus.connect(url, name="admission-webhook")
-    follower = QueueFollower(bus, 0, lambda: None, lambda *_: None)
+    follower = ReferenceFollower(bus, 0, lambda: None, lambda *_: None)
     task = asyncio.create_task(follower.run(), name="follower")
     try:
         yield follower
@@ -40,7 +40,7 @@ async def a_follower(url: str) -> AsyncIterator[QueueFollower]:
             task.result()
 
 
-def exists(follower: QueueFollower, name: str) -> bool:
+def exists(follower: ReferenceFollower, name: str) -> bool:
     return follower.queues is not None and follower.queues.exists(name)
 
 
@@ -105,11 +105,11 @@ async def test_a_queue_is_waited_for_and_not_longer_than_said(nats_server: NatsS
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
         await eventually(lambda: follower.queues is not None)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(follower.appeared("late", 5))
+            waiting = tasks.create_task(follower.wait_for_queue("late", 5))
             await watcher.change(volcano_queue("other"))
             await watcher.change(volcano_queue("late"))
         assert waiting.result()
-        assert not await follower.appeared("never", 0.02)
+        assert not await follower.wait_for_queue("never", 0.02)
 
 
 async def test_queues_of_a_silent_watcher_are_as_good_as_unknown(
@@ -117,10 +117,10 @@ async def test_queues_of_a_silent_watcher_are_as_good_as_unknown(
 ) -> None:
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
         await eventually(lambda: follower.queues is not None)
-        monkeypatch.setattr(queue_follower, "FRESH_S", 0.05)
+        monkeypatch.setattr(reference_follower, "FRESH_S", 0.05)
         await eventually(lambda: follower.queues is None)
-        assert not await follower.appeared("any", 0.02)
-        monkeypatch.setattr(queue_follower, "FRESH_S", 5.0)
+        assert not await follower.wait_for_queue("any", 0.02)
+        monkeypatch.setattr(reference_follower, "FRESH_S", 5.0)
         await watcher.live()
         await eventually(lambda: follower.queues is not None)
 
@@ -166,7 +166,7 @@ async def test_junk_is_stepped_over_by_who_follows_and_by_who_begins(
 async def test_junk_is_no_sign_of_a_watchers_life(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_follower, "FRESH_S", 0.5)
+    monkeypatch.setattr(reference_follower, "FRESH_S", 0.5)
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
         await eventually(lambda: follower.queues is not None)
 

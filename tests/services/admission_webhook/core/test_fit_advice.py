@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.admission_webhook.core.gangs import advice, question
+from services.admission_webhook.core.fit_advice import advice_warnings, fit_request
 from services.admission_webhook.core.review import decode_review
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.dialects.workloads import PODS_MAX
@@ -34,7 +34,7 @@ def asks(candidate: Object, old: Object | None = None, **request: Any) -> FitReq
     body = review(candidate, old=old, **request)
     found = asked(body)
     assert found is not None
-    return question(found, decode_review(body))
+    return fit_request(found, decode_review(body))
 
 
 def template(cpu: object) -> Object:
@@ -194,7 +194,7 @@ NEVER_SAID = "tutti: this gang can never run here: even on empty nodes: too many
     ],
 )
 def test_advice_is_given_where_it_helps(answer: FitAnswer, dry_run: bool, warnings: str) -> None:
-    given = advice(answer, namespace="team", dry_run=dry_run)
+    given = advice_warnings(answer, namespace="team", dry_run=dry_run)
     assert given == ((warnings,) if warnings else ())
 
 
@@ -205,16 +205,16 @@ def test_who_would_be_evicted_is_named_only_to_their_own_namespace() -> None:
     words = "this gang would preempt: 4 pods of 2 gangs"
     waits = "tutti: this gang would have to wait: needs 2 more GPUs"
     for namespace, named in (("team", " (a)"), ("other", " (b)"), ("third", "")):
-        assert advice(answer, namespace=namespace, dry_run=True) == (
+        assert advice_warnings(answer, namespace=namespace, dry_run=True) == (
             f"tutti: {words}{named} would be evicted for it",
             waits,
         )
-    assert advice(answer, namespace="team", dry_run=False) == ()
+    assert advice_warnings(answer, namespace="team", dry_run=False) == ()
 
 
 def test_one_pod_of_another_queue_is_told_in_the_singular() -> None:
     answer = msgspec.structs.replace(LATER, displaces=(("x/a", 1),), displaces_by="reclaim")
-    first, _ = advice(answer, namespace="team", dry_run=True)
+    first, _ = advice_warnings(answer, namespace="team", dry_run=True)
     assert first == (
         "tutti: this gang would reclaim from other queues: 1 pod of 1 gang would be evicted for it"
     )

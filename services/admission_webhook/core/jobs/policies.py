@@ -1,15 +1,14 @@
-"""What the lifecycle policies of a Job or a task must be: event or exit code, and action.
+"""Lifecycle policies of a Job or a task: an event or an exit code, and an action.
 
-Unknown events are the schema's to refuse; internal ones, which it lists, are refused
-here.
+The schema refuses unknown events. Internal events, which the schema lists, are refused here.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
+from services.admission_webhook.core.field_errors import invalid
 from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
 from services.admission_webhook.core.suggestions import Hints
-from shared.dialects.field_checks import shown
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.durations import duration_ms
 from shared.kinds.job import ACTIONS, EVENTS, INTERNAL_ACTIONS, INTERNAL_EVENTS
@@ -21,7 +20,7 @@ _VALID: Final = f"valid events are [{' '.join(_EVENTS)}], valid actions are [{' 
 
 
 def policy_errors(parent: JsonObject, path: str, hints: Hints) -> Iterator[FieldError]:
-    """Every violation of the policies of `parent`, whose path is `path`."""
+    """Every violation in the policies of the Job or task `parent`, whose path is `path`."""
     events: set[str] = set()
     codes: set[int] = set()
     for index, item in enumerate(as_list(parent.get("policies"))):
@@ -30,8 +29,7 @@ def policy_errors(parent: JsonObject, path: str, hints: Hints) -> Iterator[Field
         named, code = _events(policy), policy.get("exitCode")
         timeout = text_at(policy, "timeout")
         if timeout and not is_duration(timeout):
-            told = f'Invalid value: {shown(timeout)}: time: invalid duration "{timeout[:100]}"'
-            yield FieldError(path=f"{where}.timeout", message=told)
+            yield invalid_duration(f"{where}.timeout", timeout)
         if named and code is not None:
             yield _error(where, "must not specify event and exitCode simultaneously")
         elif named:
@@ -47,8 +45,13 @@ def policy_errors(parent: JsonObject, path: str, hints: Hints) -> Iterator[Field
 
 
 def is_duration(text: str) -> bool:
-    """Whether Go would take it for a duration; it may be negative."""
+    """Whether Go would parse it as a duration, which may be negative."""
     return duration_ms(text.removeprefix("-")) is not None
+
+
+def invalid_duration(path: str, text: str) -> FieldError:
+    """The violation by a text that is no duration, in Go's words."""
+    return invalid(path, text, f'time: invalid duration "{text[:100]}"')
 
 
 def _events(policy: JsonObject) -> set[str]:
@@ -64,17 +67,15 @@ def _event_errors(
             yield _error(f"{where}.event", f"duplicate event {event}  across different policy")
         if event not in _EVENTS:
             near = hints.near(event, _EVENTS)
-            told = f"Invalid value: {shown(event)}: invalid policy event{near}; {_VALID}"
-            yield FieldError(path=f"{where}.event", message=told)
+            yield invalid(f"{where}.event", event, f"invalid policy event{near}; {_VALID}")
     action = text_at(policy, "action")
     if action not in _ACTIONS:
         near = hints.near(action, _ACTIONS)
-        told = f"Invalid value: {shown(action)}: invalid policy action{near}; {_VALID}"
-        yield FieldError(path=f"{where}.action", message=told)
+        yield invalid(f"{where}.action", action, f"invalid policy action{near}; {_VALID}")
 
 
 def _code_errors(code: int | None, before: set[int], where: str) -> Iterator[FieldError]:
-    """(The action of an exit code is not looked at: Volcano never did, and takes it for none.)"""
+    """The action is not checked: Volcano never did, and treats an unknown one as none."""
     if code == 0:
         yield _error(f"{where}.exitCode", "0 is not a valid error code")
     elif code in before:

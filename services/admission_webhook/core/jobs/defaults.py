@@ -1,12 +1,11 @@
-"""What a Volcano Job gets that it does not say, at its creation, as Volcano's webhook gives it.
+"""Default values of a Volcano Job at its creation, as Volcano's webhook sets them.
 
-A field of the wrong type is left as it is: the schema or `validate_job` has a word for it.
+A field of the wrong type stays as it is: the schema or `validation` refuses it.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core.case import VOLCANO, Case
 from services.admission_webhook.core.parts import (
     as_int,
     as_list,
@@ -17,6 +16,8 @@ from services.admission_webhook.core.parts import (
 )
 from services.admission_webhook.core.queue_tree import DEFAULT
 from services.admission_webhook.core.review import PatchOperation, added, removed
+from services.admission_webhook.core.rules import Case
+from services.admission_webhook.core.scheduler_names import VOLCANO
 from shared.dialects.protocol import JsonObject
 from shared.job_plugins.discovery import missing_plugins
 from shared.kube.quantities import QuantityError, cpu_milli
@@ -24,9 +25,9 @@ from shared.kube.quantities import QuantityError, cpu_milli
 _RETRIES: Final = 3
 
 
-def mutate(case: Case) -> list[PatchOperation]:
-    """Queue, scheduler, retries, names and minima of tasks, their sum as the job's minimum, and
-    the plugins that its plugins need.
+def defaults(case: Case) -> list[PatchOperation]:
+    """Queue, scheduler name, retries, names and `minAvailable` of tasks, their sum as the job's
+    `minAvailable`, and the plugins that its plugins need.
     """
     spec = as_object(case.candidate.get("spec"))
     if spec is None:
@@ -34,20 +35,20 @@ def mutate(case: Case) -> list[PatchOperation]:
     return [*_of_job(spec), *_of_tasks(spec)]
 
 
-def total_minimum(tasks: object) -> int | None:
-    """The sum of all tasks' minima; None when it is not known."""
+def _total_minimum(tasks: object) -> int | None:
+    """The sum of all tasks' `minAvailable`; None when one of them cannot be read."""
     total = 0
     for task in as_list(tasks):
         found = as_object(task)
-        minimum = None if found is None else task_minimum(found)
+        minimum = None if found is None else _task_minimum(found)
         if minimum is None:
             return None
         total += minimum
     return total
 
 
-def task_minimum(task: JsonObject) -> int | None:
-    """A task's minAvailable, given or by default; None when it is not known."""
+def _task_minimum(task: JsonObject) -> int | None:
+    """A task's `minAvailable`, given or by default; None when it cannot be read."""
     given = task.get("minAvailable")
     if given is not None:
         return as_int(given)
@@ -62,12 +63,12 @@ def _of_job(spec: JsonObject) -> Iterator[PatchOperation]:
     if lacks_text(spec, "queue"):
         yield added(DEFAULT, "spec", "queue")
     if lacks_text(spec, "schedulerName"):
-        # Only a job that means Volcano's comes here without a name (`kinds`).
+        # A job without a name comes here only if we serve Volcano's name (`rules`).
         yield added(VOLCANO, "spec", "schedulerName")
     if lacks_number(spec, "maxRetry"):
         yield added(_RETRIES, "spec", "maxRetry")
     if lacks_number(spec, "minAvailable"):
-        total = total_minimum(spec.get("tasks"))
+        total = _total_minimum(spec.get("tasks"))
         if total:
             yield added(total, "spec", "minAvailable")
     for plugin in missing_plugins(as_object(spec.get("plugins")) or {}):
@@ -84,18 +85,20 @@ def _of_tasks(spec: JsonObject) -> Iterator[PatchOperation]:
             yield added(f"default{index}", *path, "name")
         if lacks_number(task, "maxRetry"):
             yield added(_RETRIES, *path, "maxRetry")
-        minimum = task_minimum(task)
+        minimum = _task_minimum(task)
         if task.get("minAvailable") is None and minimum is not None:
             yield added(minimum, *path, "minAvailable")
         if task.get("topologyPolicy") == "":
-            yield removed(*path, "topologyPolicy")  # as a typed client leaves it out
+            yield removed(*path, "topologyPolicy")  # a typed client omits it
         yield from _numbers(task, path)
         if _needs_cluster_dns(task):
             yield added("ClusterFirstWithHostNet", *path, "template", "spec", "dnsPolicy")
 
 
 def _numbers(task: JsonObject, path: tuple[str | int, ...]) -> Iterator[PatchOperation]:
-    """Amounts written as numbers become texts, as Go writes them: the schema takes no fractions."""
+    """Resource amounts given as numbers become strings, as Go writes them: the schema accepts no
+    fractions.
+    """
     spec = as_object(member(task, "template", "spec")) or {}
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(as_list(spec.get(kind))):
@@ -109,7 +112,7 @@ def _numbers(task: JsonObject, path: tuple[str | int, ...]) -> Iterator[PatchOpe
 
 
 def _amount_text(value: object) -> str:
-    """The text of a number; "" for what is none, or no amount."""
+    """The amount as a string; "" for a value that is no number, or no valid amount."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, float):

@@ -1,10 +1,11 @@
-"""What an update of a Job may change: how many pods, how many of them at least, and its priority.
+"""What an update of a Job may change: the numbers of pods and its PriorityClass.
 
-Everything else is in its pods already.
+Everything else is part of its pods already.
 """
 
 from typing import Any, Final
 
+from services.admission_webhook.core.field_errors import forbidden
 from services.admission_webhook.core.parts import as_list, as_object, is_list, is_object
 from shared.dialects.protocol import FieldError, JsonObject
 
@@ -17,11 +18,10 @@ FROZEN: Final = (
 
 
 def update_errors(spec: JsonObject, old: JsonObject) -> list[FieldError]:
-    """Every part of the spec that changed and may not have."""
+    """Every field of the spec that changed and must not change."""
     tasks, were = as_list(spec.get("tasks")), as_list(old.get("tasks"))
     if len(tasks) != len(were):
-        told = "Forbidden: job updates may not add or remove tasks"
-        return [FieldError(path="spec.tasks", message=told)]
+        return [forbidden("spec.tasks", "job updates may not add or remove tasks")]
     changed = _changed(spec, old, "spec", _FREE)
     for index, (task, was) in enumerate(zip(tasks, were, strict=True)):
         changed += _changed(
@@ -31,37 +31,41 @@ def update_errors(spec: JsonObject, old: JsonObject) -> list[FieldError]:
         changed.append("spec.plugins")
     if _volumes(spec) != _volumes(old):
         changed.append("spec.volumes")
-    return [FieldError(path=path, message=f"Forbidden: {FROZEN}") for path in changed]
+    return [forbidden(path, FROZEN) for path in changed]
 
 
 def _changed(new: JsonObject, old: JsonObject, path: str, free: tuple[str, ...]) -> list[str]:
     keys = sorted((new.keys() | old.keys()) - set(free))
-    return [f"{path}.{key}" for key in keys if _said(new.get(key)) != _said(old.get(key))]
+    return [
+        f"{path}.{key}" for key in keys if _normalized(new.get(key)) != _normalized(old.get(key))
+    ]
 
 
 def _plugins(spec: JsonObject) -> dict[str, list[Any]]:
-    """A plugin without flags is one too."""
+    """The flags of each plugin; null counts as no flags."""
     return {name: as_list(flags) for name, flags in (as_object(spec.get("plugins")) or {}).items()}
 
 
 def _volumes(spec: JsonObject) -> list[Any]:
-    """Without the names of claims that the controller made and wrote."""
+    """The volumes without the claim names that the Job controller has written."""
     volumes = [as_object(one) or {} for one in as_list(spec.get("volumes"))]
     return [
-        _said({k: v for k, v in one.items() if not (k == "volumeClaimName" and _makes(one))})
+        _normalized(
+            {k: v for k, v in one.items() if not (k == "volumeClaimName" and _has_template(one))}
+        )
         for one in volumes
     ]
 
 
-def _makes(volume: JsonObject) -> bool:
+def _has_template(volume: JsonObject) -> bool:
     return volume.get("volumeClaim") is not None
 
 
-def _said(value: Any) -> Any:
-    """What a value says: members that are null, {} or [] are as good as absent."""
+def _normalized(value: Any) -> Any:
+    """The value without members that are null, {} or [], which count as absent."""
     if is_object(value):
-        said = {key: _said(item) for key, item in value.items()}
-        return {key: item for key, item in said.items() if item is not None} or None
+        members = {key: _normalized(item) for key, item in value.items()}
+        return {key: item for key, item in members.items() if item is not None} or None
     if is_list(value):
-        return [_said(item) for item in value] or None
+        return [_normalized(item) for item in value] or None
     return value

@@ -1,7 +1,7 @@
-"""Follows the queues.
+"""Follows the reference objects in CLUSTER.
 
-While nothing has been heard of the watcher for `FRESH_S` they are as good as unknown: a queue that
-was created meanwhile must not be reported as missing.
+When the watcher has been silent for `FRESH_S`, queues and PriorityClasses count as unknown: one
+that was created since then must not be reported as missing.
 """
 
 import asyncio
@@ -10,63 +10,57 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from services.admission_webhook.core.queue_tree import QueueTree
-from services.admission_webhook.state import QueueBook
+from services.admission_webhook.state import ReferenceChanges, ReferenceTables
 from shared.bus.cluster_log import follow_cluster
 from shared.bus.connection import Bus
 from shared.contracts import subjects
-from shared.contracts.cluster import (
-    ClusterRecord,
-    NamespaceChanges,
-    PriorityClassChanges,
-    QueueChanges,
-    SnapshotPage,
-    StreamOpened,
-)
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.foreign_messages import OnForeign
 
 _KINDS: Final = ("queue", "namespace", "priorityclass")
 
-#: The watcher gives a sign of life each second; the planner too calls its view stale after this.
+#: The watcher publishes a heartbeat each second. The planner's cluster state, too, is stale after
+#: this time.
 FRESH_S: Final = 5.0
 _SNAPSHOT_TIMEOUT_S: Final = 2.0
 
 
-class QueueFollower:
-    """Keeps the queues current while `run` runs."""
+class ReferenceFollower:
+    """Keeps the reference objects current while `run` runs."""
 
     def __init__(
         self, bus: Bus, ordinal: int, on_known: Callable[[], None], on_foreign: OnForeign
     ) -> None:
-        """Prepare; `on_known` is called after each snapshot, `on_foreign` with what no watcher
-        wrote.
+        """Nothing is read before `run`. `on_known` is called after each snapshot, `on_foreign` with
+        each message that no watcher wrote.
         """
         self._bus = bus
         self._consumer = subjects.webhook_consumer(ordinal)
         self._on_known = on_known
         self._on_foreign = on_foreign
-        self._book = QueueBook()
+        self._tables = ReferenceTables()
         self._heard_s = float("-inf")
         self._changed = asyncio.Event()
 
     @property
     def queues(self) -> QueueTree | None:
-        """The queues now; None while they are not known."""
+        """The current queues; None while they are unknown."""
         now_s = asyncio.get_running_loop().time()
-        return self._book.tree if now_s - self._heard_s < FRESH_S else None
+        return self._tables.tree if now_s - self._heard_s < FRESH_S else None
 
     @property
     def priority_classes(self) -> frozenset[str] | None:
-        """Names of the priority classes; None while they are not known."""
-        return None if self.queues is None else self._book.priority_classes
+        """Names of the PriorityClasses; None while they are unknown."""
+        return None if self.queues is None else self._tables.priority_classes
 
     @property
     def namespace_queues(self) -> Mapping[str, str]:
-        """Queues that namespaces name; as they were last known."""
-        return self._book.namespace_queues
+        """The queues that namespaces name, as last known."""
+        return self._tables.namespace_queues
 
-    async def appeared(self, name: str, timeout_s: float) -> bool:
-        """Wait a moment for a queue that should be there: this reader is some milliseconds behind
-        the API server.
+    async def wait_for_queue(self, name: str, timeout_s: float) -> bool:
+        """Wait for a queue that may exist already: this reader is some milliseconds behind the API
+        server. Returns whether the queue is known now.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -89,21 +83,15 @@ class QueueFollower:
 
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
         """As `ClusterReader`."""
-        self._book.replace(pages)
+        self._tables = ReferenceTables(pages)
         self.applied()
         self._on_known()
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
-        """As `ClusterReader`; what an older watcher still wrote is not of this cluster state."""
+        """As `ClusterReader`; records of an earlier watcher's epoch are skipped."""
         del seq
-        if isinstance(record, StreamOpened) or record.epoch < self._book.epoch:
-            return
-        if isinstance(record, QueueChanges):
-            self._book.apply(record)
-        elif isinstance(record, NamespaceChanges):
-            self._book.apply_namespaces(record)
-        elif isinstance(record, PriorityClassChanges):
-            self._book.apply_priority_classes(record)
+        if isinstance(record, ReferenceChanges) and record.epoch >= self._tables.epoch:
+            self._tables.apply(record)
 
     def applied(self) -> None:
         """As `ClusterReader`."""

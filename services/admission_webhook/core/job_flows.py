@@ -1,0 +1,43 @@
+"""JobFlows: steps depend only on existing steps, and not on each other in a ring."""
+
+from services.admission_webhook.core.dependencies import find_ring
+from services.admission_webhook.core.field_errors import invalid
+from services.admission_webhook.core.parts import as_list, as_object, text_at
+from services.admission_webhook.core.rules import Case, KindRules, only_changes_of_spec
+from services.admission_webhook.core.suggestions import Hints
+from shared.dialects.field_checks import Findings
+from shared.dialects.protocol import FieldError, JsonObject
+from shared.kube.resources import JOBFLOWS
+
+
+def _violations(case: Case) -> list[FieldError]:
+    findings = Findings()
+    spec = findings.section(case.candidate, "spec")
+    dependencies: dict[str, list[str]] = {}
+    flows = findings.items(spec, "spec.flows")
+    for _, flow in flows:
+        dependencies.setdefault(text_at(flow, "name"), []).extend(_targets(flow))
+    hints = Hints()
+    for path, flow in flows:
+        for target in sorted({one for one in _targets(flow) if one not in dependencies}):
+            near = hints.near(target, dependencies)
+            rule = f"jobflow Flow is not DAG: vertex is not defined: {target[:100]}{near}"
+            findings.errors.append(invalid(f"{path}.dependsOn.targets", target, rule))
+    ring = find_ring(dependencies)
+    if ring:
+        way = " -> ".join(ring[:20])
+        findings.add("spec.flows", f"Invalid value: {way}: jobflow Flow is not DAG")
+    return findings.errors
+
+
+def _targets(flow: JsonObject) -> list[str]:
+    depends = as_object(flow.get("dependsOn")) or {}
+    return [one for one in as_list(depends.get("targets")) if isinstance(one, str)]
+
+
+RULES = KindRules(
+    resource=JOBFLOWS,
+    violations=_violations,
+    operations=("CREATE", "UPDATE"),
+    conditions=only_changes_of_spec,
+)

@@ -1,0 +1,82 @@
+"""The rules of Volcano Jobs: which Jobs are ours, and their defaults, violations and warnings."""
+
+from services.admission_webhook.core import scheduler_names
+from services.admission_webhook.core.jobs import defaults, validation
+from services.admission_webhook.core.parts import text_at
+from services.admission_webhook.core.review import PatchOperation
+from services.admission_webhook.core.rules import (
+    Case,
+    Conditions,
+    KindRules,
+    quoted,
+    string_literal,
+)
+from services.admission_webhook.core.scheduler_names import VOLCANO, job_scheduler
+from services.admission_webhook.core.warnings import (
+    missing_priority_classes,
+    task_templates,
+    unread_marks_of_job,
+)
+from shared.dialects.protocol import FieldError
+from shared.kube.resources import JOBS_VOLCANO
+
+
+def _is_ours(case: Case) -> bool:
+    """Whether the job has a scheduler of ours, or an update takes it away from one."""
+    schedulers = {job_scheduler(case.candidate)}
+    if case.operation == "UPDATE":
+        schedulers.add(job_scheduler(case.old))
+    return not schedulers.isdisjoint(case.known.scheduler_names)
+
+
+def _is_relevant(case: Case) -> bool:
+    """Whether the job is ours, or its scheduler name is a likely misspelling of one of ours."""
+    return _is_ours(case) or bool(scheduler_names.of_job(case))
+
+
+def _conditions(names: tuple[str, ...]) -> Conditions:
+    """As `_is_relevant`."""
+    unnamed_is_ours = "true" if VOLCANO in names else "false"
+
+    def ours(variable: str) -> str:
+        named = f"{variable}.spec.schedulerName"
+        unnamed = f"!has({variable}.spec) || !has({named}) || {named} == ''"
+        return f"(({unnamed}) ? {unnamed_is_ours} : {named} in [{quoted(names)}])"
+
+    before = f"(request.operation == 'UPDATE' && {ours('oldObject')})"
+    named = "object.spec.schedulerName"
+    pattern = scheduler_names.misspellings(names)
+    misspelt = f" || (has({named}) && {named}.matches({string_literal(pattern)}))"
+    return (("names-our-scheduler", f"{ours('object')} || {before}{misspelt if pattern else ''}"),)
+
+
+def _defaults(case: Case) -> list[PatchOperation]:
+    return defaults.defaults(case) if _is_ours(case) else []
+
+
+def _violations(case: Case) -> list[FieldError]:
+    return validation.violations(case) if _is_ours(case) else []
+
+
+def _warnings(case: Case) -> tuple[str, ...]:
+    if not _is_ours(case):
+        return scheduler_names.of_job(case)
+    job = case.candidate
+    # The API server would refuse pods whose PriorityClass does not exist.
+    classes = [
+        text_at(job, "spec", "priorityClassName"),
+        *(text_at(one, "spec", "priorityClassName") for one in task_templates(job)),
+    ]
+    return (*unread_marks_of_job(case), *missing_priority_classes(case, classes))
+
+
+RULES = KindRules(
+    resource=JOBS_VOLCANO,
+    defaults=_defaults,
+    violations=_violations,
+    operations=("CREATE", "UPDATE"),
+    is_ours=_is_relevant,
+    conditions=_conditions,
+    queue=lambda candidate: text_at(candidate, "spec", "queue"),
+    warnings=_warnings,
+)

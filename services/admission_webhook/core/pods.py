@@ -1,0 +1,156 @@
+"""Pods: defaults from their resource group, the format of their gang annotations, and warnings.
+
+As in Volcano, a resource group's scheduler replaces the pod's; its tolerations are added to the
+pod's and its labels to the node selector, where they take precedence; its affinity is for a pod
+that has none. The API server itself validates the remaining fields of a pod.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from services.admission_webhook.core import scheduler_names, warnings
+from services.admission_webhook.core.parts import as_list, as_object, decoded_member, text_at
+from services.admission_webhook.core.resource_groups import (
+    ResourceGroup,
+    ResourceGroups,
+    membership_expression,
+)
+from services.admission_webhook.core.review import PatchOperation, added, plain_object
+from services.admission_webhook.core.rules import (
+    Case,
+    Conditions,
+    KindRules,
+    quoted,
+    string_literal,
+)
+from shared.dialects import native
+from shared.dialects.protocol import FieldError, JsonObject
+from shared.kube.objects import KubeStruct
+from shared.kube.resources import PODS
+
+_ABSENT = msgspec.Raw(b"null")
+
+
+class _Metadata(KubeStruct, frozen=True, kw_only=True):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(KubeStruct, frozen=True, kw_only=True):
+    scheduler_name: str = ""
+    # Decoded for pods of resource groups only.
+    tolerations: msgspec.Raw = _ABSENT
+    node_selector: msgspec.Raw = _ABSENT
+    affinity: msgspec.Raw = _ABSENT
+    # Gang declarations, decoded by `warnings`.
+    scheduling_group: msgspec.Raw = _ABSENT
+    workload_ref: msgspec.Raw = _ABSENT
+
+
+class _Head(KubeStruct, frozen=True, kw_only=True):
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def _read_head(raw: msgspec.Raw) -> JsonObject:
+    """The members that these rules read: a tenth of the time of decoding the whole pod, and pods
+    come by the thousand.
+    """
+    try:
+        head = _decode_head(raw)
+    except msgspec.ValidationError:
+        # Not sent by an API server, which checks the types of a pod before it calls webhooks.
+        return plain_object(raw)
+    return {
+        "metadata": {
+            "labels": head.metadata.labels or {},
+            "annotations": head.metadata.annotations or {},
+        },
+        "spec": {
+            "schedulerName": head.spec.scheduler_name,
+            "tolerations": head.spec.tolerations,
+            "nodeSelector": head.spec.node_selector,
+            "affinity": head.spec.affinity,
+            "schedulingGroup": head.spec.scheduling_group,
+            "workloadRef": head.spec.workload_ref,
+        },
+    }
+
+
+def _is_ours(case: Case) -> bool:
+    """Whether the pod names one of our schedulers, or belongs to a resource group. (A pod that
+    named no scheduler has `default-scheduler` by now.)
+    """
+    named = text_at(case.candidate, "spec", "schedulerName") in case.known.scheduler_names
+    return named or _group_of(case) is not None
+
+
+def _is_relevant(case: Case) -> bool:
+    """Whether the pod is ours, or its scheduler name is a likely misspelling of one of ours."""
+    return _is_ours(case) or bool(scheduler_names.of_pod(case))
+
+
+def _conditions(names: tuple[str, ...]) -> Conditions:
+    """As `_is_relevant`."""
+    named = "object.spec.schedulerName"
+    pattern = scheduler_names.misspellings(names)
+    misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
+    expression = f"has({named}) && ({named} in [{quoted(names)}]{misspelt})"
+    return (("names-our-scheduler", expression),)
+
+
+def _membership(groups: ResourceGroups) -> str:
+    return membership_expression(groups) if groups else ""
+
+
+def _violations(case: Case) -> list[FieldError]:
+    """The group's name, the gang's size, and the disruption budget that Volcano's pods declare."""
+    return native.validate("Pod", case.candidate) if _is_ours(case) else []
+
+
+def _warnings(case: Case) -> tuple[str, ...]:
+    return (*scheduler_names.of_pod(case), *warnings.unread_marks_of_pod(case))
+
+
+def _group_of(case: Case) -> ResourceGroup | None:
+    """The first resource group that the pod belongs to."""
+    metadata = as_object(case.candidate.get("metadata")) or {}
+    annotations = as_object(metadata.get("annotations")) or {}
+    groups = case.known.resource_groups
+    return next((one for one in groups if one.holds(case.namespace, annotations)), None)
+
+
+def _defaults(case: Case) -> list[PatchOperation]:
+    group = _group_of(case)
+    spec = as_object(case.candidate.get("spec"))
+    return [] if group is None or spec is None else list(_defaults_of_group(group, spec))
+
+
+def _defaults_of_group(group: ResourceGroup, spec: JsonObject) -> Iterator[PatchOperation]:
+    if group.scheduler_name:
+        yield added(group.scheduler_name, "spec", "schedulerName")
+    if group.tolerations:
+        both = [*as_list(decoded_member(spec, "tolerations")), *group.tolerations]
+        yield added(both, "spec", "tolerations")
+    if group.labels:
+        selector = {**(as_object(decoded_member(spec, "nodeSelector")) or {}), **group.labels}
+        yield added(selector, "spec", "nodeSelector")
+    affinity = group.node_affinity()
+    if affinity and not decoded_member(spec, "affinity"):
+        yield added(affinity, "spec", "affinity")
+
+
+RULES = KindRules(
+    resource=PODS,
+    defaults=_defaults,
+    membership=_membership,
+    violations=_violations,
+    is_ours=_is_relevant,
+    read=_read_head,
+    conditions=_conditions,
+    warnings=_warnings,
+)

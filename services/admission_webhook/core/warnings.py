@@ -1,0 +1,68 @@
+"""Warnings about pods and pod templates: PriorityClasses that do not exist, and gang declarations
+that Tutti does not read. Pods with such a declaration are not bound.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from services.admission_webhook.core.parts import as_list, as_object, decoded_member, text_at
+from services.admission_webhook.core.rules import Case
+from services.admission_webhook.core.suggestions import did_you_mean
+from shared.dialects.marks import READERS, unread
+from shared.dialects.protocol import JsonObject
+from shared.kube import objects as kube
+from shared.kube.decoding import without_nulls
+
+#: Warnings about unread declarations of one object; the templates of a Job mostly have the same.
+_UNREAD_MARKS_MAX: Final = 3
+
+
+def missing_priority_classes(case: Case, names: Sequence[str]) -> tuple[str, ...]:
+    """A warning for each of the names that no PriorityClass has, when an object is created."""
+    known = case.known.priority_classes
+    if known is None or case.operation != "CREATE":
+        return ()
+    missing = (name for name in dict.fromkeys(names) if name and name not in known)
+    return tuple(
+        f'tutti: there is no PriorityClass "{name[:63]}"{did_you_mean(name, known)}: '
+        "create it first"
+        for name in missing
+    )
+
+
+def unread_marks_of_pod(case: Case) -> tuple[str, ...]:
+    """Warnings about a pod, given whole or as its head."""
+    if text_at(case.candidate, "spec", "schedulerName") not in case.known.scheduler_names:
+        return ()
+    return _unread_marks([case.candidate])
+
+
+def unread_marks_of_job(case: Case) -> tuple[str, ...]:
+    """Warnings about the pod templates of a Volcano Job that is created."""
+    return _unread_marks(task_templates(case.candidate)) if case.operation == "CREATE" else ()
+
+
+def task_templates(job: JsonObject) -> list[JsonObject]:
+    """The pod templates of a Volcano Job's tasks; {} for a task without one."""
+    tasks = as_list((as_object(job.get("spec")) or {}).get("tasks"))
+    return [as_object((as_object(task) or {}).get("template")) or {} for task in tasks]
+
+
+def _unread_marks(pods: Sequence[JsonObject]) -> tuple[str, ...]:
+    found = {sentence for pod in pods for sentence in _unread_marks_in(pod)}
+    return tuple(f"tutti: not bound: {one}" for one in sorted(found)[:_UNREAD_MARKS_MAX])
+
+
+def _unread_marks_in(pod: JsonObject) -> Iterator[str]:
+    metadata = as_object(pod.get("metadata")) or {}
+    spec = as_object(pod.get("spec")) or {}
+    fields = {key: decoded_member(spec, key) for key in ("schedulingGroup", "workloadRef")}
+    marks = {key: metadata.get(key) for key in ("labels", "annotations")}
+    try:
+        found = msgspec.convert(without_nulls({"metadata": marks, "spec": fields}), kube.Pod)
+    except msgspec.ValidationError:
+        return  # the API server reports fields of the wrong type
+    # The webhook does not know which dialects are served; it takes each of them for served.
+    yield from unread(found.metadata, found.spec, READERS)
