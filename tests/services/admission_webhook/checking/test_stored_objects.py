@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.admission_webhook.checking import (
+from services.admission_webhook.checking.stored_objects import (
     Objection,
     Question,
     StoredObject,

@@ -1,11 +1,6 @@
-"""Validates stored objects as if each were created now, for `tutti migrate check`.
-
-`python -m services.admission_webhook.checking` reads a `Question` as JSON from standard input and
-writes the list of `Objection`s. Each object is validated with the defaults that the webhook sets.
-"""
+"""Validates stored objects as if each were created now, with the defaults that the webhook sets."""
 
 import copy
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,14 +121,3 @@ def _queues(objects: Sequence[StoredObject]) -> list[Queue]:
             continue
         found.append(read)
     return found
-
-
-def main() -> int:
-    """Answer the one question on standard input; returns the exit status."""
-    question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
-    sys.stdout.buffer.write(msgspec.json.encode(objections(question)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

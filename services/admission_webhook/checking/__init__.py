@@ -1,0 +1,1 @@
+"""Validation of stored objects, run as a process by `tutti migrate check`."""
