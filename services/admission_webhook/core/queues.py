@@ -189,7 +189,7 @@ def _limit_errors(
 
 
 def _amounts(spec: JsonObject) -> _Amounts:
-    """The amounts that can be read. The dialect's rules report the others."""
+    """The amounts that can be read. The dialect's rules report amounts that cannot."""
     ignored = Findings()
     guarantee = ignored.section(spec, "spec.guarantee")
     return _Amounts(
