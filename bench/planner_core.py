@@ -26,11 +26,10 @@ from shared.contracts.cluster import (
     NodeChanges,
     PodChanges,
     PodGroupChanges,
-    SnapshotPage,
-    Synced,
 )
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import Node, Owner, Pod, PodGroup, Shape
+from tests.support.snapshots import snapshot_page
 
 LOADS = ((20, 500), (500, 20), (20, 100), (100, 20))
 MESSAGE_PODS = 256
@@ -136,16 +135,8 @@ class Drain:
         groups, pods = make_load(gangs, size)
         self._pods = {pod.uid: pod for pod in pods}
         self._planner = Planner(parse_configuration(""))
-        page = SnapshotPage(
-            snapshot="s",
-            page=0,
-            pages=1,
-            epoch=1,
-            cluster_seq=10,
-            synced=Synced(epoch=1, at_ms=1_000, watcher="bench"),
-            records=(NodeChanges(epoch=1, at_ms=1_000, changed=make_nodes(nodes)),),
-        )
-        self._planner.load_snapshot([page])
+        known = NodeChanges(epoch=1, at_ms=1_000, changed=make_nodes(nodes))
+        self._planner.load_snapshot([snapshot_page(known, at_ms=1_000)])
         self._planner.lead(1)
         self._apply("created", [codec.encode(PodGroupChanges(epoch=1, at_ms=1, changed=groups))])
 

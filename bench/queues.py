@@ -35,12 +35,12 @@ from shared.contracts.cluster import (
     PodGroupChanges,
     PriorityClassChanges,
     QueueChanges,
-    SnapshotPage,
     Synced,
 )
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import NetworkTopology, Node, Pod, PodGroup, PriorityClass, Queue, Shape
 from shared.runtime import collector
+from tests.support.snapshots import snapshot_page
 
 _TICK_MS: Final = 100
 #: Ours must be at least so many times theirs.
@@ -182,19 +182,11 @@ class Run:
     def _begin(self) -> None:
         load = self._load
         stamp: dict[str, Any] = {"epoch": 1, "at_ms": self._now_ms}
-        records: tuple[Any, ...] = (
+        page = snapshot_page(
             NodeChanges(**stamp, changed=tuple(_nodes(load))),
             QueueChanges(**stamp, changed=tuple(_queues(load))),
             PriorityClassChanges(**stamp, changed=tuple(_classes(load))),
-        )
-        page = SnapshotPage(
-            snapshot="s",
-            page=0,
-            pages=1,
-            epoch=1,
-            cluster_seq=10,
-            synced=Synced(epoch=1, at_ms=self._now_ms, watcher="bench"),
-            records=records,
+            at_ms=self._now_ms,
         )
         self._planner.load_snapshot([page])
         self._planner.lead(1)

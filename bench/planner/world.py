@@ -15,15 +15,14 @@ from shared.contracts.cluster import (
     PodChanges,
     PodGroupChanges,
     QueueChanges,
-    SnapshotPage,
     StorageCapacityChanges,
     StorageClassChanges,
-    Synced,
 )
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.model.objects import NetworkTopology, Node, Owner, Pod, PodGroup, Queue, Shape
 from shared.model.reference_objects import Claim, CsiDriver, StorageCapacity, StorageClass
 from shared.model.terms import Requirement, Selector
+from tests.support.snapshots import snapshot_page
 
 #: Racks and blocks of the cases with a topology.
 NODES_PER_RACK = 32
@@ -167,16 +166,8 @@ class World:
         self.cycles = 0
         self._cluster_seq = 10
         self._decision_seq = 10
-        page = SnapshotPage(
-            snapshot="s",
-            page=0,
-            pages=1,
-            epoch=1,
-            cluster_seq=10,
-            synced=Synced(epoch=1, at_ms=_NOW_MS, watcher="bench"),
-            records=(NodeChanges(epoch=1, at_ms=_NOW_MS, changed=listed),),
-        )
-        self.planner.load_snapshot([page])
+        known = NodeChanges(epoch=1, at_ms=_NOW_MS, changed=listed)
+        self.planner.load_snapshot([snapshot_page(known, at_ms=_NOW_MS)])
         self.planner.lead(1)
 
     def apply(self, record: Any) -> None:

@@ -6,61 +6,37 @@ import pytest
 
 from tests.chaos.audit import PARTIAL_ALLOWED_S, Judge, Span
 from tests.chaos.report import Report, percentile
-from tests.controlplane.client import Object, RawClient
-from tests.controlplane.nodes import NodeShape, node_manifest, pod_manifest
-from tests.integration.auditor import GROUP_NAME
+from tests.controlplane.client import RawClient
+from tests.controlplane.nodes import NodeShape, node_manifest
+from tests.support.manual_clock import ManualClock
+from tests.support.watched_objects import NAMESPACE, watched_group, watched_pod
 
-KEY = ("ns", "train")
-
-
-class Clock:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
+KEY = (NAMESPACE, "train")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def judge(clock: Clock) -> Judge:
+def judge(clock: ManualClock) -> Judge:
     """A judge that does not watch: the test hands it each event."""
     seeing = Judge(RawClient.__new__(RawClient), clock)
     for name in ("n0", "n1"):
         seeing.see_node("ADDED", node_manifest(name, NodeShape(cpu_milli=2000)))
-    metadata = {"uid": "uid-group", "namespace": "ns", "name": "train"}
-    seeing.see_group("ADDED", {"metadata": metadata, "spec": {"minMember": 2}})
+    seeing.see_group("ADDED", watched_group(2))
     return seeing
 
 
-def pod(name: str, node: str = "", *, owned: bool = True, **fields: Any) -> Object:
-    owner = {"kind": "TFJob", "name": "train", "uid": "o", "controller": True}
-    made = pod_manifest(
-        name,
-        requests={"cpu": fields.pop("cpu", "1")},
-        scheduler_name=fields.pop("scheduler", "tutti"),
-        annotations={GROUP_NAME: "train"},
-        owner=owner if owned else None,
-    )
-    version = fields.pop("version", 1)
-    made["metadata"] |= {"uid": f"uid-{name}", "namespace": "ns", "resourceVersion": str(version)}
-    made["status"] = {"phase": "Pending", **fields}
-    if node:
-        made["spec"]["nodeName"] = node
-    return made
-
-
 def test_seconds_below_the_quorum_count_as_partial_and_beyond_the_allowed_apart(
-    judge: Judge, clock: Clock
+    judge: Judge, clock: ManualClock
 ) -> None:
-    judge.see_pod("ADDED", pod("a", "n0"))
+    judge.see_pod("ADDED", watched_pod("a", "n0"))
     clock.now_s += PARTIAL_ALLOWED_S + 5
     assert judge.partial_s(bare=False) == (PARTIAL_ALLOWED_S + 5, 5), "while it lasts"
     assert judge.longest_partial_gang_s() == PARTIAL_ALLOWED_S + 5
-    judge.see_pod("ADDED", pod("b", "n1"))
+    judge.see_pod("ADDED", watched_pod("b", "n1"))
     clock.now_s += 100
     assert judge.partial_s(bare=False) == (PARTIAL_ALLOWED_S + 5, 5), "and once it is whole"
     assert judge.longest_partial_gang_s() == PARTIAL_ALLOWED_S + 5
@@ -69,55 +45,55 @@ def test_seconds_below_the_quorum_count_as_partial_and_beyond_the_allowed_apart(
 
 
 def test_a_released_gang_that_is_bound_in_part_again_is_counted_twice(
-    judge: Judge, clock: Clock
+    judge: Judge, clock: ManualClock
 ) -> None:
     for times in (1, 2):
-        judge.see_pod("ADDED", pod(f"a{times}", "n0"))
+        judge.see_pod("ADDED", watched_pod(f"a{times}", "n0"))
         clock.now_s += 7
-        judge.see_pod("DELETED", pod(f"a{times}", "n0", version=2))
+        judge.see_pod("DELETED", watched_pod(f"a{times}", "n0", version=2))
         clock.now_s += 100
         assert judge.partial_s(bare=False) == (7 * times, 0)
         assert judge.partial_spans[KEY].times == times
 
 
 def test_a_gang_that_was_whole_is_degraded_when_it_loses_a_member(
-    judge: Judge, clock: Clock
+    judge: Judge, clock: ManualClock
 ) -> None:
-    judge.see_pod("ADDED", pod("a", "n0"))
-    judge.see_pod("ADDED", pod("b", "n1"))
-    judge.see_pod("MODIFIED", pod("b", "n1", version=2, phase="Failed"))
+    judge.see_pod("ADDED", watched_pod("a", "n0"))
+    judge.see_pod("ADDED", watched_pod("b", "n1"))
+    judge.see_pod("MODIFIED", watched_pod("b", "n1", version=2, phase="Failed"))
     clock.now_s += 3
     assert judge.degraded_s() == 3
     assert judge.partial_s(bare=False) == (0, 0)
-    judge.see_pod("ADDED", pod("c", "n1"))
+    judge.see_pod("ADDED", watched_pod("c", "n1"))
     clock.now_s += 3
     assert judge.degraded_s() == 3
 
 
-def test_a_member_on_a_node_that_is_gone_is_no_member(judge: Judge, clock: Clock) -> None:
-    judge.see_pod("ADDED", pod("a", "n0"))
-    judge.see_pod("ADDED", pod("b", "n1"))
+def test_a_member_on_a_node_that_is_gone_is_no_member(judge: Judge, clock: ManualClock) -> None:
+    judge.see_pod("ADDED", watched_pod("a", "n0"))
+    judge.see_pod("ADDED", watched_pod("b", "n1"))
     judge.see_node("DELETED", {"metadata": {"name": "n1"}})
     clock.now_s += 4
     assert judge.degraded_s() == 4
-    judge.see_pod("ADDED", pod("c", "nowhere"))
+    judge.see_pod("ADDED", watched_pod("c", "nowhere"))
     clock.now_s += 4
     assert judge.degraded_s() == 8
 
 
-def test_gangs_without_a_controller_are_counted_apart(judge: Judge, clock: Clock) -> None:
-    judge.see_pod("ADDED", pod("a", "n0", owned=False))
+def test_gangs_without_a_controller_are_counted_apart(judge: Judge, clock: ManualClock) -> None:
+    judge.see_pod("ADDED", watched_pod("a", "n0", owned=False))
     clock.now_s += 2
     assert judge.partial_s(bare=False) == (0, 0)
     assert judge.partial_s(bare=True) == (2, 0)
 
 
 def test_only_what_our_own_pods_over_fill_is_ours(judge: Judge) -> None:
-    judge.see_pod("ADDED", pod("a", "n0"))
-    judge.see_pod("ADDED", pod("foreign", "n0", cpu="2", scheduler="default-scheduler"))
+    judge.see_pod("ADDED", watched_pod("a", "n0"))
+    judge.see_pod("ADDED", watched_pod("foreign", "n0", cpu="2", scheduler="default-scheduler"))
     assert judge.overcommitted == ["n0: 3000 cpu of 2000"]
     assert judge.overcommitted_by_us == []
-    judge.see_pod("ADDED", pod("b", "n0", cpu="1500m"))
+    judge.see_pod("ADDED", watched_pod("b", "n0", cpu="1500m"))
     assert judge.overcommitted_by_us == ["n0: 2500 cpu of 2000"]
 
 

@@ -200,3 +200,12 @@ def clusters(draw: st.DrawFn, *, others: int = 5) -> Cluster:
         for index in range(draw(st.integers(0, others)))
     ]
     return {"nodes": nodes, "pods": pods, "namespaces": []}
+
+
+@st.composite
+def roomy_clusters(draw: st.DrawFn) -> Cluster:
+    """Nodes that take 110 pods each, without pods."""
+    drawn = draw(clusters(others=0))
+    for one in drawn["nodes"]:
+        one["status"]["allocatable"]["pods"] = "110"
+    return drawn

@@ -113,10 +113,8 @@ def pod(draw: st.DrawFn, name: str, claims: tuple[str, ...] = CLAIMS) -> Json:
 
 @st.composite
 def cluster(draw: st.DrawFn) -> Cluster:
-    """Nodes with much room, devices, and claims, some of which have devices."""
-    drawn = draw(clusters.clusters(others=0))
-    for one in drawn["nodes"]:
-        one["status"]["allocatable"]["pods"] = "110"
+    """Nodes that take 110 pods, devices, and claims, some of which have devices."""
+    drawn = draw(clusters.roomy_clusters())
     names = [one["metadata"]["name"] for one in drawn["nodes"]]
     free = [(node, f"dev-{index}") for node in names for index in range(3)]
     claims: list[Json] = []

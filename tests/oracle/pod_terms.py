@@ -110,10 +110,8 @@ def pod(draw: st.DrawFn, name: str) -> Json:
 
 @st.composite
 def cluster(draw: st.DrawFn) -> Cluster:
-    """Nodes with much room, and pods on them that have rules of their own."""
-    drawn = draw(clusters.clusters(others=0))
-    for one in drawn["nodes"]:
-        one["status"]["allocatable"]["pods"] = "110"
+    """Nodes that take 110 pods, and pods on them that have rules of their own."""
+    drawn = draw(clusters.roomy_clusters())
     names = [one["metadata"]["name"] for one in drawn["nodes"]]
     pods = [
         clusters.on(draw(st.sampled_from(names)), draw(pod(f"other-{index}")))

@@ -196,10 +196,8 @@ def _disk(draw: st.DrawFn) -> Json:
 
 @st.composite
 def cluster(draw: st.DrawFn) -> Cluster:
-    """Nodes with much room, storage, and pods that use bound claims."""
-    drawn = draw(clusters.clusters(others=0))
-    for one in drawn["nodes"]:
-        one["status"]["allocatable"]["pods"] = "110"
+    """Nodes that take 110 pods, storage, and pods that use bound claims."""
+    drawn = draw(clusters.roomy_clusters())
     names = [one["metadata"]["name"] for one in drawn["nodes"]]
     found = draw(storage(names))
     bound = tuple(

@@ -219,7 +219,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
     "ack_before_the_effect": Canary(_ack_before_the_effect, 12, ("no outcome", "not ended")),
     "outcome_lost": Canary(_outcome_lost, 6, ("no outcome",)),
-    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",)),
+    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=123),
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
     "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",)),
@@ -227,7 +227,9 @@ CANARIES: Final[dict[str, Canary]] = {
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),
-    "release_forgotten": Canary(_release_forgotten, 24, ("undisturbed", "without a repair")),
+    "release_forgotten": Canary(
+        _release_forgotten, 24, ("undisturbed", "without a repair"), first=108
+    ),
     "release_without_end": Canary(_release_without_end, 8, ("undisturbed", "still open")),
     "hold_never_closed": Canary(_hold_never_closed, 6, ("still open",)),
     "hold_without_deadline": Canary(_hold_without_deadline, 6, ("has no deadline",)),

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
-from tests.controlplane.operators.managers import LEADER_WORKER_SET, running_manager
+from tests.controlplane.operators.managers import LEADER_WORKER_SET
+from tests.integration.operators.managed_sets import ManagedSets
 from tests.integration.operators.manifests import GPU, leader_worker_set
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
@@ -26,57 +26,48 @@ def kinds(lws_operator: BuiltOperator, control_plane: ControlPlane) -> None:
 
 
 @pytest.fixture
-async def operator(
-    lws_operator: BuiltOperator,
-    control_plane: ControlPlane,
-    api: RawClient,
-    stage: Stage,
-    tmp_path: Path,
-) -> AsyncIterator[None]:
-    """The operator at work; its sets are gone before it is."""
-    async with running_manager(LEADER_WORKER_SET, lws_operator, control_plane, api, tmp_path):
-        yield
-        await api.delete(stage.path("leaderworkersets", version=VERSION))
-        await eventually(lambda: _gone(stage), timeout_s=60, because="all pods are gone")
+async def sets(
+    lws_operator: BuiltOperator, control_plane: ControlPlane, stage: Stage, tmp_path: Path
+) -> AsyncIterator[ManagedSets]:
+    """LeaderWorkerSets, and their operator at work."""
+    found = ManagedSets(stage, "leaderworkersets", VERSION, NAME)
+    async with found.operated(LEADER_WORKER_SET, lws_operator, control_plane, tmp_path):
+        yield found
 
 
 async def test_of_two_leader_ready_sets_on_four_gpus_one_runs_whole_and_the_other_waits_whole(
-    stage: Stage, operator: None
+    stage: Stage, sets: ManagedSets
 ) -> None:
     """Both groups state minMember 1 and the resources of four pods."""
     await stage.nodes(4, extended={GPU: 1})
     for name in ("first", "second"):
-        await _create(stage, leader_worker_set(name, 4, startup_policy="LeaderReady"))
-    whole = await eventually(lambda: _whole(stage), timeout_s=60, because="one set runs whole")
+        await sets.create(leader_worker_set(name, 4, startup_policy="LeaderReady"))
+    whole = await eventually(lambda: _whole(sets), timeout_s=60, because="one set runs whole")
     (other,) = {"first", "second"} - {whole}
-    assert not await _placed(stage, other)
-    await stage.api.delete(
-        stage.path("leaderworkersets", whole, VERSION), {"propagationPolicy": "Foreground"}
-    )
-    await eventually(
-        lambda: _bound(stage, other, 4), timeout_s=60, because="the other set runs whole"
-    )
+    assert not await sets.placed(other)
+    await sets.delete(whole, "Foreground")
+    await sets.wait_bound(other, 4)
 
 
 async def test_a_set_whose_worker_dies_is_recreated_in_its_place_although_another_waits(
-    stage: Stage, operator: None
+    stage: Stage, sets: ManagedSets
 ) -> None:
     await stage.nodes(4, extended={GPU: 1})
-    await _create(stage, leader_worker_set("first", 4))
-    await eventually(lambda: _bound(stage, "first", 4), timeout_s=60, because="first is bound")
+    await sets.create(leader_worker_set("first", 4))
+    await sets.wait_bound("first", 4)
     await eventually(lambda: _runs(stage, "first-0-1"), timeout_s=30, because="its worker runs")
-    await _create(stage, leader_worker_set("second", 4))
-    await eventually(lambda: _exist(stage, "second", 1), timeout_s=30, because="second exists")
-    before = {pod["metadata"]["uid"] for pod in await _pods(stage, "first")}
+    await sets.create(leader_worker_set("second", 4))
+    await sets.wait_pods("second", 1)
+    before = {pod["metadata"]["uid"] for pod in await sets.pods("first")}
     await _restart_container(stage, "first-0-1")
     took_the_place = 0
 
     async def recreated() -> bool:
         nonlocal took_the_place
-        took_the_place = max(took_the_place, await _placed(stage, "second"))
+        took_the_place = max(took_the_place, await sets.placed("second"))
         fresh = {
             pod["metadata"]["name"]: pod["spec"].get("nodeName")
-            for pod in await _pods(stage, "first")
+            for pod in await sets.pods("first")
             if pod["metadata"]["uid"] not in before
         }
         assert len(fresh) == 4, fresh
@@ -85,11 +76,7 @@ async def test_a_set_whose_worker_dies_is_recreated_in_its_place_although_anothe
 
     await eventually(recreated, timeout_s=60, because="the recreated group is bound whole")
     assert not took_the_place, "pods of the waiting set took the place"
-    assert not await _placed(stage, "second")
-
-
-async def _create(stage: Stage, manifest: Object) -> None:
-    await stage.api.create(stage.path("leaderworkersets", version=VERSION), manifest)
+    assert not await sets.placed("second")
 
 
 async def _restart_container(stage: Stage, name: str) -> None:
@@ -103,26 +90,8 @@ async def _restart_container(stage: Stage, name: str) -> None:
     )
 
 
-async def _pods(stage: Stage, name: str) -> list[Object]:
-    return [
-        pod for pod in await stage.pods() if pod["metadata"].get("labels", {}).get(NAME) == name
-    ]
-
-
-async def _placed(stage: Stage, name: str) -> int:
-    return sum(bool(pod["spec"].get("nodeName")) for pod in await _pods(stage, name))
-
-
-async def _bound(stage: Stage, name: str, count: int) -> bool:
-    return await _placed(stage, name) == count
-
-
-async def _exist(stage: Stage, name: str, least: int) -> bool:
-    return len(await _pods(stage, name)) >= least
-
-
-async def _whole(stage: Stage) -> str:
-    counts = {name: await _placed(stage, name) for name in ("first", "second")}
+async def _whole(sets: ManagedSets) -> str:
+    counts = {name: await sets.placed(name) for name in ("first", "second")}
     assert sorted(counts.values()) in ([0, 0], [0, 1], [0, 2], [0, 3], [0, 4]), counts
     return next((name for name, count in counts.items() if count == 4), "")
 
@@ -130,7 +99,3 @@ async def _whole(stage: Stage) -> str:
 async def _runs(stage: Stage, name: str) -> bool:
     pod = await stage.api.get(stage.path(name=name))
     return bool(pod["status"].get("phase") == "Running")
-
-
-async def _gone(stage: Stage) -> bool:
-    return not await stage.pods()
