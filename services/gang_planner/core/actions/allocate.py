@@ -12,7 +12,7 @@ from services.gang_planner.core.allocation import batch, gang_allocation
 from services.gang_planner.core.allocation.extra_members import Extras
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
-from services.gang_planner.core.queueing import fair_share, min_resources_messages, strict_order
+from services.gang_planner.core.queueing import fair_share, min_resources, strict_order
 from services.gang_planner.core.queueing.fair_share import UNLIMITED, Claims, Limit
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
@@ -130,7 +130,7 @@ class _Pass:
         """Whether its `minResources` can never be met: then the gang keeps no other out, neither
         behind it in a strict queue nor by what was promised to it when it was admitted.
         """
-        if not min_resources_messages.never(self._work.session, gang.queue, bucket.need):
+        if min_resources.unattainable(self._work.session, gang.queue, bucket.need) is None:
             return False
         for _, _, one in bucket.entries:
             one.queue.promise(one.gang_id, {})

@@ -12,6 +12,7 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry
+from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 
 #: Resources listed of one queue: a cluster has a handful.
@@ -156,7 +157,7 @@ def _why(entry: QueueEntry, amounts: tuple[LedgerAmount, ...], *, shares: bool) 
     if entry.queue is None:
         return "it does not exist"
     if entry.fault is not None:
-        return entry.fault.sentence
+        return fault_in_words(entry.fault)
     if not entry.open:
         return "it admits no gang: it, or a queue above it, is not open"
     full = [one for one in amounts if one.ceiling is not None and one.used >= one.ceiling]

@@ -24,7 +24,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy import Deserve
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.queueing import min_resources_messages
+from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.queueing.usable_capacity import usable_amounts
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.gangs import Bucket
@@ -403,7 +403,7 @@ def _is_unsatisfiable(work: CycleContext, need: Need) -> bool:
     for one in queue.chain:
         if any(amount > one.ceiling.get(row, amount) for row, amount in amounts.items()):
             return True
-    if need.reserved and min_resources_messages.never(session, queue, need):
+    if need.reserved and min_resources.unattainable(session, queue, need) is not None:
         return True
     fitting = 0
     for _, shape_id, count in need.wanted:

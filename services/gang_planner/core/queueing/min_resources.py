@@ -1,4 +1,5 @@
-"""What a group's `minResources` ask for beyond the pods of its quorum, as *reserved units*.
+"""What a group's `minResources` ask for beyond the pods of its quorum, as *reserved units*, and
+what the cluster lacks for them.
 
 A Spark driver or the leader of a LeaderWorkerSet is a gang of one whose group declares the
 resources of the whole application: its other pods are created when the first one runs. Their shapes
@@ -17,18 +18,23 @@ not copied, because pods of another role often have others.
 """
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from services.gang_planner.core.framework.admission import QUOTA_KEYS
 from services.gang_planner.core.state.columns import clamped
-from services.gang_planner.core.state.needs import RESERVED, Wanted
+from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
 from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry, ShapeTable
 from shared.model.objects import Resources, Shape, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from services.gang_planner.core.placement.session import Session
+    from services.gang_planner.core.state.columns import Bools
+    from services.gang_planner.core.state.queues import QueueEntry
 
 #: Units of one gang: more of them are larger ones.
 _UNITS_MAX: Final = 256
@@ -38,6 +44,30 @@ _CORE: Final = 1_000
 _GIBIBYTE: Final = 1 << 30
 #: Groups of which the units are remembered.
 _REMEMBERED_MAX: Final = 4_096
+
+
+class Unattainable(NamedTuple):
+    """`minResources` that cannot be met while nodes and queues are as they are."""
+
+    resource: str
+    needed: int
+    #: What there is at most: used and free.
+    most: int
+    #: The queue whose capability that is; None: the nodes that the gang's pods may use.
+    queue: str | None
+
+
+class Requirement(NamedTuple):
+    """What `minResources` need of one resource, and what usable nodes have free."""
+
+    resource: str
+    needed: int
+    free: int
+
+    @property
+    def short(self) -> int:
+        """What is missing."""
+        return max(self.needed - self.free, 0)
 
 
 def units(
@@ -67,6 +97,62 @@ def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
         for name, amount in minimum
         if amount > 0 and not name.startswith(QUOTA_KEYS)
     }
+
+
+def unattainable(session: "Session", queue: "QueueEntry", need: Need) -> Unattainable | None:
+    """The first resource of which the gang's queue, or all nodes that its pods may use, have less
+    than its `minResources` need; None: there is none.
+    """
+    needed, names = _needed(session.shapes, need), session.shapes.resources.names
+    for entry in queue.chain:
+        for row in sorted(needed.keys() & entry.capability.keys()):
+            most = entry.capability[row]
+            if needed[row] > most:
+                return Unattainable(names[row], needed[row], most, entry.name)
+    nodes = session.node_capacity.nodes
+    usable = _usable(session, need)
+    nodes.allocatable.ensure(*session.node_capacity.free.cells.shape)
+    for row, amount in sorted(needed.items()):
+        most = int(nodes.allocatable.cells[row, : nodes.size][usable].sum())
+        if amount > most:
+            return Unattainable(names[row], amount, most, None)
+    return None
+
+
+def requirements(session: "Session", need: Need) -> list[Requirement]:
+    """What `minResources` need beside what is free now on nodes that the gang's pods may use."""
+    usable = _usable(session, need)
+    session.node_capacity.fit_cells()
+    free = session.node_capacity.free.cells[:, : len(usable)]
+    return [
+        Requirement(
+            session.shapes.resources.names[row], amount, int(free[row][usable].clip(min=0).sum())
+        )
+        for row, amount in sorted(_needed(session.shapes, need).items())
+    ]
+
+
+def _needed(shapes: ShapeTable, need: Need) -> dict[int, int]:
+    """What quorum and units need, by row, of the resources that the units name."""
+    rows = {
+        row
+        for role, shape_id, _ in need.wanted
+        if role == RESERVED
+        for row, _ in shapes.entries[shape_id].pairs
+    }
+    return {
+        row: amount
+        for row, amount in need.amounts(shapes).items()
+        if row in rows and shapes.resources.names[row] != PODS
+    }
+
+
+def _usable(session: "Session", need: Need) -> "Bools":
+    """Nodes that pods or units of the gang may use, whatever is free on them."""
+    mask: Bools = np.zeros(session.node_capacity.nodes.size, dtype=np.bool_)
+    for _, shape_id, _ in need.wanted:
+        mask = mask | session.fits.masks.mask(session.shapes.entries[shape_id])
+    return mask
 
 
 def _units(

@@ -12,7 +12,7 @@ it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from services.gang_planner.core.state.columns import ResourceIndex, clamped
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -29,9 +29,10 @@ _BUILT_IN: Final = Queue(uid="", dialect="", name=DEFAULT, resource_version=0)
 class Fault(NamedTuple):
     """What is wrong with a queue's place in the tree."""
 
-    #: QueueParentMissing, QueueCycle, QueueNotLeaf.
-    reason: str
-    sentence: str
+    reason: Literal["QueueParentMissing", "QueueCycle", "QueueNotLeaf"]
+    #: A queue and the parent that it lacks; the queues of the cycle, from the first to itself; the
+    #: queue that has others below it.
+    queues: tuple[str, ...]
 
 
 class Shortage(NamedTuple):
@@ -412,9 +413,7 @@ class QueueTable:
                 ancestor.has_children = True
         for entry in self.entries.values():
             if self._hierarchical and entry.fault is None and entry.has_children:
-                entry.fault = Fault(
-                    "QueueNotLeaf", f"queue {entry.name} has queues below it: gangs wait in those"
-                )
+                entry.fault = Fault("QueueNotLeaf", (entry.name,))
         if moved:
             for entry in self.entries.values():
                 entry.used, entry.promised = {}, {}
@@ -442,16 +441,10 @@ class QueueTable:
         while queue is not None and queue.parent and queue.parent != ROOT:
             name = queue.parent
             if name == entry.name or name in names:
-                path = " > ".join([entry.name, *names, name])
-                return Fault(
-                    "QueueCycle", f"the parents of queue {entry.name} run in a circle: {path}"
-                ), ()
+                return Fault("QueueCycle", (entry.name, *names, name)), ()
             above = self.entries.get(name)
             if above is None or above.queue is None:
-                return Fault(
-                    "QueueParentMissing",
-                    f"queue {queue.name} has the parent {name}, which does not exist",
-                ), ()
+                return Fault("QueueParentMissing", (queue.name, name)), ()
             names.append(name)
             queue = above.queue
         root = self.entries.get(ROOT)

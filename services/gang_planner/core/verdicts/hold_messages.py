@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from services.gang_planner.core.queueing import min_resources_messages
+from services.gang_planner.core.state.amounts import in_words as amount_in_words
+from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import LEAVING
+from services.gang_planner.core.state.pod_shapes import PODS
 
 #: Lost members named in one message; the rest are counted.
 _NAMED_MAX: Final = 5
+#: Nodes named for one reservation; the rest are counted.
+_NODES_MAX: Final = 5
 _DAY_S: Final = 86_400
 
 
@@ -29,8 +33,7 @@ def in_words(holds: Sequence[Hold], names: Sequence[str]) -> str:
     if len(holds) > _NAMED_MAX:
         said.append(f"{len(holds) - _NAMED_MAX} more members have holds")
     if units:
-        until = f"until {_clock(max(one.until_ms for one in units))} UTC"
-        said.append(min_resources_messages.reserved_in_words(names, units, until))
+        said.append(_units_in_words(units, names))
     return "; ".join(said)
 
 
@@ -55,6 +58,21 @@ def _one(hold: Hold) -> str:
     if hold.node:
         return f"{hold.message}: capacity for its successor is reserved on {hold.node} {until}"
     return f"{hold.message}: no node has free capacity, its successor is first in line {until}"
+
+
+def _units_in_words(units: Sequence[Hold], names: Sequence[str]) -> str:
+    """What is reserved for a gang's `minResources`, where, and until when."""
+    amounts: dict[str, int] = {}
+    for hold in units:
+        for row, amount in hold.shape.pairs:
+            amounts[names[row]] = amounts.get(names[row], 0) + amount
+    amounts.pop(PODS, None)
+    what = listed([amount_in_words(name, amount) for name, amount in sorted(amounts.items())])
+    nodes = sorted({hold.node for hold in units if hold.node})
+    more = f" and {len(nodes) - _NODES_MAX} more nodes" if len(nodes) > _NODES_MAX else ""
+    where = f" on {', '.join(nodes[:_NODES_MAX])}{more}" if nodes else ""
+    until = f"until {_clock(max(one.until_ms for one in units))} UTC"
+    return f"{what} of its minResources reserved for its later pods{where} {until}"
 
 
 def _clock(at_ms: int) -> str:

@@ -15,7 +15,7 @@ from services.gang_planner.core.lifecycle.backoff import REFUSED
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.queueing import min_resources_messages
+from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
 from services.gang_planner.core.state.gangs import Bucket, Gang
@@ -38,8 +38,11 @@ from services.gang_planner.core.verdicts.hold_messages import in_words as holds_
 from services.gang_planner.core.verdicts.preemption_messages import ended_words, waiting_words
 from services.gang_planner.core.verdicts.quota_messages import (
     claims_in_words,
+    fault_in_words,
+    requirements_in_words,
     shortage_in_words,
     shortage_reasons,
+    unattainable_in_words,
 )
 from shared.contracts.verdicts import Reason, ShapeReport, Why
 
@@ -212,11 +215,16 @@ class Explainer:
 
     def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
         """Its pods would fit; the rest of its `minResources` does not."""
-        sentence, short = min_resources_messages.missing(self._session, need)
+        found = min_resources.requirements(self._session, need)
+        short = {one.resource: one.short for one in found if one.short}
+        unattainable = min_resources.unattainable(self._session, queue, need)
+        sentence = requirements_in_words(found)
+        if unattainable is not None:
+            sentence = unattainable_in_words(unattainable)
         entries = self._session.shapes.entries
         holders, holders_count = self._holding(need.queue, short)
         return Explanation(
-            sentence=min_resources_messages.never(self._session, queue, need) or sentence,
+            sentence=sentence,
             shapes=tuple(
                 ShapeReport(
                     role=role,
@@ -249,9 +257,9 @@ class Explainer:
         amounts = bucket.need.amounts(self._state.shapes)
         entry = self._state.queues.entry(bucket.need.queue)
         if bucket.need.reserved:
-            impossible = min_resources_messages.never(self._session, entry, bucket.need)
-            if impossible:
-                return Explanation(impossible)
+            unattainable = min_resources.unattainable(self._session, entry, bucket.need)
+            if unattainable is not None:
+                return Explanation(unattainable_in_words(unattainable))
         return self._over_quota(entry, amounts, promised=False)
 
     def _not_admitted(self, gang: Gang) -> tuple[str, Explanation]:
@@ -420,7 +428,7 @@ def _failure(gang: Gang, reason: str) -> str:
     """What is wrong with its queue, or what went wrong in its last attempt."""
     fault = gang.queue.fault
     if fault is not None and fault.reason == reason:
-        return fault.sentence
+        return fault_in_words(fault)
     notes = gang.history.notes
     release, backoff = notes.get("release"), notes.get("backoff")
     if release is not None:

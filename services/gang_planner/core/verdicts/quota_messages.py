@@ -1,9 +1,15 @@
-"""Quotas in words: which limit is short by how much, and which queues claim the capacity."""
+"""Quotas and `minResources` in words: what is short by how much, which queues claim the capacity,
+and why a queue admits no gang.
+"""
 
+from collections.abc import Sequence
+from typing import assert_never
+
+from services.gang_planner.core.queueing.min_resources import Requirement, Unattainable
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Bucket
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.queues import QueueEntry, Shortage
+from services.gang_planner.core.state.queues import Fault, QueueEntry, Shortage
 from shared.contracts.verdicts import Reason
 
 
@@ -53,6 +59,48 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
         )
         for name, row in rows
     )
+
+
+def unattainable_in_words(found: Unattainable) -> str:
+    """Why a gang's `minResources` cannot be met."""
+    needed, most = in_words(found.resource, found.needed), in_words(found.resource, found.most)
+    if found.queue is not None:
+        limit = f"queue {found.queue} may hold at most {most}"
+    else:
+        limit = f"the nodes that its pods may use have {most} in all"
+    return f"its minResources can never be met: {needed} needed, and {limit}"
+
+
+def requirements_in_words(found: Sequence[Requirement]) -> str:
+    """What nodes lack for a gang's `minResources`."""
+    short = [
+        f"{in_words(one.resource, one.needed)} needed, "
+        f"{in_words(one.resource, one.free).removesuffix(f' {one.resource}')} free"
+        for one in found
+        if one.short
+    ]
+    if short:
+        return f"not enough free capacity for its minResources: {'; '.join(short)}"
+    needed = listed([in_words(one.resource, one.needed) for one in found])
+    return (
+        f"not enough free capacity for its minResources: {needed} needed; as much "
+        "is free, but not in parts that are large enough"
+    )
+
+
+def fault_in_words(fault: Fault) -> str:
+    """What is wrong with a queue's place in the tree."""
+    first = fault.queues[0]
+    match fault.reason:
+        case "QueueParentMissing":
+            return f"queue {first} has the parent {fault.queues[1]}, which does not exist"
+        case "QueueCycle":
+            path = " > ".join(fault.queues)
+            return f"the parents of queue {first} run in a circle: {path}"
+        case "QueueNotLeaf":
+            return f"queue {first} has queues below it: gangs wait in those"
+        case _:
+            assert_never(fault.reason)
 
 
 def _named(queues: list[str]) -> str:

@@ -3,6 +3,7 @@ much the best one would hold.
 """
 
 from collections import Counter
+from typing import assert_never
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from services.gang_planner.core.placement.domains import room
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need
-from services.gang_planner.core.state.topology.levels import Level
+from services.gang_planner.core.state.topology.levels import Level, MissingLevels, TopologyProblem
 
 
 def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
@@ -26,8 +27,8 @@ def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
     if topology is not None:
         table = session.node_capacity.topology
         found = table.levels(topology)
-        if found.problem:
-            said.append(found.problem)
+        if found.problem is not None:
+            said.append(_missing_in_words(found.problem))
         elif not found.open:
             said.append(_best(session, need, found.levels[-1]))
         if not topology.label_key and (said or structure.sub_gangs):
@@ -41,6 +42,20 @@ def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
         if whole[policy] < count
     ]
     return "; ".join(said)
+
+
+def _missing_in_words(problem: TopologyProblem) -> str:
+    match problem.missing:
+        case MissingLevels.HYPER_NODES:
+            return "there are no HyperNodes"
+        case MissingLevels.TIER_NAME:
+            return f"no HyperNode has the tier {problem.what}"
+        case MissingLevels.TIER:
+            return f"no HyperNode has tier {problem.what} or a lower one"
+        case MissingLevels.LABEL:
+            return f"no node has the label {problem.what}"
+        case _:
+            assert_never(problem.missing)
 
 
 def _best(session: Session, need: Need, level: Level) -> str:

@@ -4,6 +4,7 @@ A level says of every node slot which domain it lies in. Levels come from HyperN
 or from node labels, one per key. The lower the tier the closer together are the nodes of a domain.
 """
 
+import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,12 +61,29 @@ class Level:
         return first if bool((found == first).all()) else NOWHERE
 
 
+class MissingLevels(enum.Enum):
+    """What a topology asks for and the cluster does not have."""
+
+    HYPER_NODES = "HyperNodes at all"
+    TIER_NAME = "a HyperNode whose tier has the name"
+    TIER = "a HyperNode of this tier or a lower one"
+    LABEL = "a node with the label"
+
+
+class TopologyProblem(NamedTuple):
+    """Why a topology has no levels."""
+
+    missing: MissingLevels
+    #: The tier, its name, or the label key.
+    what: str
+
+
 class Levels(NamedTuple):
     """Where a topology lets a gang be, from the closest domains to the widest."""
 
     levels: tuple[Level, ...]
-    #: Beyond the levels the whole cluster is allowed: the wish is soft, or its limit is above all
-    #: tiers.
+    #: Beyond the levels the whole cluster is allowed: the topology's mode is soft, or its limit is
+    #: above all tiers.
     open: bool
-    #: Why there are no levels, where that is a mistake in a HyperNode; "" otherwise.
-    problem: str = ""
+    #: Why there are no levels; None: there are, or a gang may be anywhere.
+    problem: TopologyProblem | None = None

@@ -11,7 +11,13 @@ from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import Table
 from services.gang_planner.core.state.topology.hypernodes import Built
-from services.gang_planner.core.state.topology.levels import NOWHERE, Level, Levels
+from services.gang_planner.core.state.topology.levels import (
+    NOWHERE,
+    Level,
+    Levels,
+    MissingLevels,
+    TopologyProblem,
+)
 from shared.model.objects import NetworkTopology, Node
 from shared.model.reference_objects import HyperNode
 
@@ -90,7 +96,7 @@ class TopologyTable:
         levels = self._hyper().levels
         soft = topology.mode == "soft"
         if not levels:
-            return Levels((), soft, "" if soft else "there are no HyperNodes")
+            return Levels((), soft, None if soft else _problem(MissingLevels.HYPER_NODES))
         limit = topology.highest_tier
         if topology.highest_tier_name:
             named = [
@@ -99,7 +105,8 @@ class TopologyTable:
                 if one.tier_name == topology.highest_tier_name
             ]
             if not named:
-                return Levels((), soft, f"no HyperNode has the tier {topology.highest_tier_name}")
+                missing = _problem(MissingLevels.TIER_NAME, topology.highest_tier_name)
+                return Levels((), soft, missing)
             limit = max(named)
         elif not limit:
             return Levels(levels, open=True)
@@ -111,7 +118,7 @@ class TopologyTable:
             around = self._hyper().inside(topology.highest_tier_name, limit)
             allowed = tuple(one.only_inside(around) for one in allowed)
         if not allowed:
-            return Levels((), open=False, problem=f"no HyperNode has tier {limit} or a lower one")
+            return Levels((), open=False, problem=_problem(MissingLevels.TIER, limit))
         return Levels(allowed, open=limit > levels[-1].tier)
 
     def _hyper(self) -> Built:
@@ -143,7 +150,8 @@ class TopologyTable:
         levels = tuple(self._labels_level(tier, key) for tier, key in enumerate(keys, start=1))
         soft = topology.mode == "soft"
         if not soft and not any(one.names for one in levels):
-            return Levels((), open=False, problem=f"no node has the label {topology.label_key}")
+            missing = _problem(MissingLevels.LABEL, topology.label_key)
+            return Levels((), open=False, problem=missing)
         return Levels(levels, open=soft)
 
     def _labels_level(self, tier: int, key: str) -> Level:
@@ -171,6 +179,10 @@ class TopologyTable:
         for domain, (_, value) in enumerate(texts):
             domains[value] = domain
         return Level(tier, key, domains[values], tuple(f"{key}={text}" for text, _ in texts))
+
+
+def _problem(missing: MissingLevels, what: object = "") -> TopologyProblem:
+    return TopologyProblem(missing, str(what))
 
 
 def _order(rank: Ints, levels: Sequence[Level]) -> Ints:

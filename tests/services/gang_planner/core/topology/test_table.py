@@ -6,6 +6,7 @@ import pytest
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import Table
+from services.gang_planner.core.state.topology.levels import MissingLevels
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.objects import NetworkTopology
 from shared.model.reference_objects import HyperNode, HyperNodeMember
@@ -94,7 +95,7 @@ def test_a_topology_says_which_tiers_are_tried(
     assert ([one.tier for one in found.levels], found.open, found.problem) == (
         tiers,
         open_beyond,
-        "",
+        None,
     )
 
 
@@ -192,7 +193,7 @@ def test_label_keys_are_levels_from_the_closest_to_the_widest() -> None:
         {"row=x": ["a", "b"], "row=y": ["c"]},
     ]
     assert len(domains(found, NetworkTopology(label_key="rack,row", highest_tier=1))) == 1
-    assert found.levels(NetworkTopology(label_key="no")).problem == ("no node has the label no")
+    assert found.levels(NetworkTopology(label_key="no")).problem == (MissingLevels.LABEL, "no")
 
 
 def test_the_order_of_slots_keeps_racks_and_rows_together() -> None:
