@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
+from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import KubeSettings, SettingsError
 
 SchedulerName = Annotated[
@@ -18,7 +19,7 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],
         Meta(min_length=1, description="scheduler names that are ours; pods name one of them"),
-    ] = ("tutti", "kube-batch", "volcano")
+    ] = scheduler_names()
     host: Annotated[str, Meta(description="address that reviews are answered on")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="its port; 0: any free one")] = 8443
     register: Annotated[

@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import KubeSettings, SettingsError
 
 #: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
@@ -45,7 +46,7 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
     scheduler_name: Annotated[
         tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...],
         Meta(min_length=1, description="scheduler names that are ours; Jobs name one of them"),
-    ] = ("tutti", "kube-batch", "volcano")
+    ] = scheduler_names()
     take_over: Annotated[
         bool, Meta(description="act although Volcano's programs live (their Leases are renewed)")
     ] = False

@@ -386,7 +386,7 @@ class StatusController:
 def _patch_of(verdict: Verdict) -> StatusPatch | None:
     """What the verdict's dialect writes on its group; None when there is no group to write on."""
     for dialect in dialects():
-        if verdict.dialect == dialect.NAME:
+        if verdict.dialect == dialect.name:
             return dialect.status(verdict)
     if verdict.dialect:
         logger.warning("gang %s: dialect %s is unknown", verdict.name, verdict.dialect)

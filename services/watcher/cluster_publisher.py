@@ -275,5 +275,5 @@ class ClusterPublisher:
             at_ms=self._now_ms(),
             watcher=self._watcher,
             resource_versions=self._state.cluster_state.resource_versions(),
-            dialects=self._state.awake(),
+            dialects=self._state.served_dialects(),
         )

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import KubeSettings
 
 SchedulerName = Annotated[
@@ -17,7 +18,7 @@ class WatcherSettings(KubeSettings, frozen=True, kw_only=True):
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],
         Meta(min_length=1, description="scheduler names that are ours; pods name one of them"),
-    ] = ("tutti", "kube-batch", "volcano")
+    ] = scheduler_names()
     #: True where `controller --controllers=podgroup` runs: bare pods will get a PodGroup of
     #: Volcano's.
     podgroup_controller: Annotated[

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from services.watcher.core.cluster_state import ClusterState
-from shared.dialects.discovery import dialects
-from shared.dialects.marks import READERS
+from shared.dialects.discovery import dialects, dialects_watched_for_pods
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube.decoding import Change, Undecodable
 from shared.kube.resources import PODGROUPS_VOLCANO, Resource
@@ -114,12 +113,12 @@ class WatcherState:
         self._note_service(resource, served=False)
         return sum(self.cluster_state.withdraw(resource.title, kind.neutral) for kind in kinds)
 
-    def awake(self) -> tuple[str, ...]:
+    def served_dialects(self) -> tuple[str, ...]:
         """Names of the dialects that have a kind which is served, sorted."""
         return tuple(
-            dialect.NAME
+            dialect.name
             for dialect in dialects()
-            if any(self.service_of(kind) == "served" for kind in dialect.KINDS)
+            if any(self.service_of(kind) == "served" for kind in dialect.kinds)
         )
 
     def take_problems(self) -> list[str]:
@@ -145,9 +144,9 @@ class WatcherState:
 
     def _note_service(self, resource: Resource, *, served: bool) -> None:
         self._served[resource.title] = served
-        awake = READERS.intersection(self.awake())
-        if awake != self._context.awake:
-            self._context = msgspec.structs.replace(self._context, awake=awake)
+        served_dialects = dialects_watched_for_pods().intersection(self.served_dialects())
+        if served_dialects != self._context.served:
+            self._context = msgspec.structs.replace(self._context, served=served_dialects)
         if resource == IMPLIED_GROUPS_KIND:
             self._context = msgspec.structs.replace(
                 self._context, implied_groups=served and self._podgroup_controller

@@ -1,15 +1,16 @@
-"""Finds the dialects: every module of this package that has a `NAME`."""
+"""Finds the dialects: every module of this package that has a `DIALECT`."""
 
 import importlib
 import pkgutil
 from functools import cache
-from typing import cast
+from typing import Final
 
 import shared.dialects
-from shared.dialects.protocol import Dialect, Kind
+from shared.dialects.protocol import PRECEDENCE_DEFAULT, Dialect, Kind
 from shared.kube.resources import Resource
 
-_REQUIRED = ("NAME", "KINDS", "status", "validate")
+#: The scheduler name of Tutti itself; the remaining ones belong to the dialects.
+OWN_SCHEDULER: Final = "tutti"
 
 
 @cache
@@ -17,37 +18,48 @@ def dialects() -> tuple[Dialect, ...]:
     """All dialects, sorted by name.
 
     Raises:
-        TypeError: A file declares a NAME but is no dialect, or its NAME is not the file's.
+        TypeError: The `DIALECT` of a file is not a `Dialect`, or has not the file's name.
     """
     found: list[Dialect] = []
     for entry in sorted(
         pkgutil.iter_modules(shared.dialects.__path__), key=lambda entry: entry.name
     ):
         module = importlib.import_module(f"{shared.dialects.__name__}.{entry.name}")
-        if not hasattr(module, "NAME"):
+        if not hasattr(module, "DIALECT"):
             continue
-        missing = [name for name in _REQUIRED if not hasattr(module, name)]
-        if missing or entry.name != module.NAME:
-            raise TypeError(
-                f"dialect {entry.name}: NAME must be the file's name, "
-                f"and {missing or 'nothing'} is missing"
-            )
-        found.append(cast("Dialect", module))
+        declared = module.DIALECT
+        if not isinstance(declared, Dialect) or declared.name != entry.name:
+            raise TypeError(f"{module.__name__}: DIALECT must be a Dialect of the file's name")
+        found.append(declared)
     return tuple(found)
+
+
+@cache
+def by_precedence() -> tuple[Dialect, ...]:
+    """All dialects, the one whose word counts first at the front."""
+    return tuple(sorted(dialects(), key=lambda found: (found.precedence, found.name)))
 
 
 def dialect(name: str) -> Dialect:
     """The dialect of that name. Raises KeyError when there is none."""
-    return {found.NAME: found for found in dialects()}[name]
+    return _by_name()[name]
+
+
+def precedence_of(name: str) -> int:
+    """`Dialect.precedence` of the dialect of that name; the default for an unknown name, which a
+    newer watcher may have published.
+    """
+    found = _by_name().get(name)
+    return PRECEDENCE_DEFAULT if found is None else found.precedence
 
 
 def kinds() -> tuple[Kind, ...]:
     """Every kind of every dialect, in the order of `dialects`."""
-    return tuple(kind for found in dialects() for kind in found.KINDS)
+    return tuple(kind for found in dialects() for kind in found.kinds)
 
 
 def readers() -> dict[Resource, tuple[Kind, ...]]:
-    """What each resource is read into, in the order of `dialects`."""
+    """The kinds that each resource is read into, in the order of `dialects`."""
     found: dict[Resource, tuple[Kind, ...]] = {}
     for kind in kinds():
         found[kind.resource] = (*found.get(kind.resource, ()), kind)
@@ -55,10 +67,45 @@ def readers() -> dict[Resource, tuple[Kind, ...]]:
 
 
 def dialect_of(resource: Resource) -> Dialect | None:
-    """The dialect that reads a resource, the first by name if there are two; None when none
+    """The dialect that reads a resource, the first by name if there are two; None when no dialect
     does.
     """
     for found in dialects():
-        if any(kind.resource == resource for kind in found.KINDS):
+        if any(kind.resource == resource for kind in found.kinds):
             return found
     return None
+
+
+@cache
+def scheduler_names() -> tuple[str, ...]:
+    """Every scheduler name that Tutti serves unless a setting says otherwise: its own, then those
+    of the dialects, sorted.
+    """
+    names = {scheduler.name for found in dialects() for scheduler in found.schedulers}
+    return (OWN_SCHEDULER, *sorted(names - {OWN_SCHEDULER}))
+
+
+@cache
+def preferred_dialects() -> dict[str, frozenset[str]]:
+    """Scheduler name -> names of the dialects whose group objects its pods prefer; only schedulers
+    with such a preference.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for declared in dialects():
+        for scheduler in declared.schedulers:
+            if scheduler.prefers_own_groups:
+                found[scheduler.name] = found.get(scheduler.name, frozenset()) | {declared.name}
+    return found
+
+
+@cache
+def dialects_watched_for_pods() -> frozenset[str]:
+    """Names of the dialects with both references and kinds: whether their kinds are served decides
+    how pods are read (`ReadingContext.served`).
+    """
+    return frozenset(found.name for found in dialects() if found.references and found.kinds)
+
+
+@cache
+def _by_name() -> dict[str, Dialect]:
+    return {found.name: found for found in dialects()}

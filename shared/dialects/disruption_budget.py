@@ -3,14 +3,14 @@
 The budget's controller owner claims the pods that have the same controller; the budget's selector
 is not looked at. Only an integer minAvailable is a gang size: a percentage, maxUnavailable, or a
 budget without a controller declares none. The budget's status belongs to Kubernetes' own
-controller, so a verdict goes into annotations alone.
+controller, so a verdict goes into annotations alone. The API server validates budgets.
 """
 
 from typing import Final
 
 from shared.contracts.verdicts import Verdict
 from shared.dialects.pods import controller_owner, traceparent
-from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.dialects.protocol import Dialect, Kind, ReadingContext, StatusPatch
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
@@ -69,19 +69,17 @@ def status(verdict: Verdict) -> StatusPatch | None:
     )
 
 
-def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """Nothing: a budget is Kubernetes' own kind, and its API server has checked it."""
-    del kind, candidate
-    return []
-
-
-KINDS: Final = (
-    Kind(
-        resource=DISRUPTION_BUDGETS,
-        neutral="podgroup",
-        decoded=kube.DisruptionBudget,
-        read=read_disruption_budget,
-        read_undecodable=read_undecodable_disruption_budget,
-        status_at="",
+DIALECT: Final = Dialect(
+    name=NAME,
+    kinds=(
+        Kind(
+            resource=DISRUPTION_BUDGETS,
+            neutral="podgroup",
+            decoded=kube.DisruptionBudget,
+            read=read_disruption_budget,
+            read_undecodable=read_undecodable_disruption_budget,
+            status_at="",
+        ),
     ),
+    status=status,
 )

@@ -1,5 +1,5 @@
-"""kube-batch's API, which two API groups serve field for field the same: `incubator` and `sigs` are
-made of this.
+"""kube-batch's API, which two API groups serve with the same fields: the dialects `incubator` and
+`sigs`.
 
 Its phases are Pending, Running and Unknown only, its status is a subresource (since kube-batch 0.5;
 where an older CRD lacks it, a patch of it answers 404 and the main resource takes the same body).
@@ -12,7 +12,15 @@ from typing import Final
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import Findings, amount_of
-from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.dialects.protocol import (
+    Dialect,
+    FieldError,
+    JsonObject,
+    Kind,
+    ReadingContext,
+    Scheduler,
+    StatusPatch,
+)
 from shared.dialects.settings import check_settings
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
@@ -30,28 +38,62 @@ _PHASES: Final[dict[GangPhase, str]] = {
 }
 
 
-def kinds(dialect: str, pod_groups: Resource, queues: Resource) -> tuple[Kind, ...]:
-    """The kinds of one of the two groups."""
-    return (
-        Kind(
-            resource=pod_groups,
-            neutral="podgroup",
-            decoded=kube.PodGroup,
-            read=partial(_read_pod_group, dialect),
-            read_undecodable=partial(_read_undecodable_pod_group, dialect),
-            status_at="status",
+def kube_batch_dialect(
+    name: str, precedence: int, pod_groups: Resource, queues: Resource
+) -> Dialect:
+    """The dialect of one of the two API groups.
+
+    Args:
+        name: The dialect's name.
+        precedence: As in `Dialect`.
+        pod_groups: PodGroups of the API group.
+        queues: Its Queues.
+    """
+    return Dialect(
+        name=name,
+        precedence=precedence,
+        kinds=(
+            Kind(
+                resource=pod_groups,
+                neutral="podgroup",
+                decoded=kube.PodGroup,
+                read=partial(_read_pod_group, name),
+                read_undecodable=partial(_read_undecodable_pod_group, name),
+                status_at="status",
+            ),
+            Kind(
+                resource=queues,
+                neutral="queue",
+                decoded=kube.Queue,
+                read=partial(_read_queue, name),
+                read_undecodable=partial(_read_undecodable_queue, name),
+            ),
         ),
-        Kind(
-            resource=queues,
-            neutral="queue",
-            decoded=kube.Queue,
-            read=partial(_read_queue, dialect),
-            read_undecodable=partial(_read_undecodable_queue, dialect),
-        ),
+        status=partial(_status, pod_groups),
+        validate=validate,
+        # kube-batch kept the groups of bare pods in memory: no controller creates objects for them.
+        schedulers=(Scheduler(name="kube-batch", prefers_own_groups=True, implies_groups=False),),
     )
 
 
-def status(verdict: Verdict, pod_groups: Resource) -> StatusPatch | None:
+def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
+    """Violations that an object of kind `kind` itself shows.
+
+    The CRDs of kube-batch check nothing, so this is all the checking there is.
+    """
+    if kind == "PodGroup":
+        findings, _ = fields.check_pod_group(candidate)
+        return findings.errors
+    findings = Findings()
+    if kind == "Queue":
+        spec = findings.section(candidate, "spec")
+        findings.integer(spec, "spec.weight", minimum=0)
+        findings.quantities(spec, "spec.capability", amount_of)
+        check_settings(findings, candidate)
+    return findings.errors
+
+
+def _status(pod_groups: Resource, verdict: Verdict) -> StatusPatch | None:
     """Phase, counts and conditions in kube-batch's vocabulary; None once the group is gone."""
     phase = _PHASES.get(verdict.phase)
     if phase is None or not verdict.uid:
@@ -63,20 +105,6 @@ def status(verdict: Verdict, pod_groups: Resource) -> StatusPatch | None:
         subresource="status",
         body=fields.status_body(verdict, phase),
     )
-
-
-def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """What cannot be meant; their CRDs check nothing, so this is all the checking there is."""
-    if kind == "PodGroup":
-        findings, _ = fields.check_pod_group(candidate)
-        return findings.errors
-    findings = Findings()
-    if kind == "Queue":
-        spec = findings.section(candidate, "spec")
-        findings.integer(spec, "spec.weight", minimum=0)
-        findings.quantities(spec, "spec.capability", amount_of)
-        check_settings(findings, candidate)
-    return findings.errors
 
 
 def _read_pod_group(dialect: str, found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:

@@ -11,49 +11,14 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
-from shared.dialects.marks import unread
-from shared.dialects.pod_owners import workload_of
-from shared.dialects.protocol import ReadingContext
+from shared.dialects.pod_vocabulary import NAME_CHARACTERS_MAX, PodVocabulary, pod_vocabulary
+from shared.dialects.protocol import Membership, ReadingContext
 from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.model import objects as model
 
-#: Bare pods of this scheduler get no PodGroup object: kube-batch kept their groups in memory only.
-SHADOWING_SCHEDULER: Final = "kube-batch"
-#: Labels that say a pod's role, most specific first: Volcano, training-operator, MPI operator v2
-#: (training-operator marks only the master with `job-role`, beside its replica type), predecessors
-#: of both, KubeRay, Spark, JobSet. An operator's own go before those of what creates its pods.
-ROLE_LABELS: Final = (
-    annotations.TASK_SPEC,
-    "training.kubeflow.org/replica-type",
-    "training.kubeflow.org/job-role",
-    "tf-replica-type",
-    "pytorch-replica-type",
-    "mpi-replica-type",
-    "replica-type",
-    "mpi-job-role",
-    "mpi_role_type",
-    "ray.io/node-type",
-    "spark-role",
-    "jobset.sigs.k8s.io/replicatedjob-name",
-)
-#: Of a LeaderWorkerSet's group the pod with this index leads the other pods; no label says the
-#: role.
-_LWS_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
-#: Labels that say a pod's rank in its role.
-INDEX_LABELS: Final = (
-    annotations.TASK_INDEX,
-    "training.kubeflow.org/replica-index",
-    "tf-replica-index",
-    "pytorch-replica-index",
-    "mpi-replica-index",
-    "replica-index",
-    _LWS_INDEX,
-    "batch.kubernetes.io/job-completion-index",
-    "apps.kubernetes.io/pod-index",
-)
 #: Volcano's protection of a pod, or its release, and the time after which it may be a victim.
 _PREEMPTABLE: Final = "volcano.sh/preemptable"
 _COOLDOWN: Final = "volcano.sh/cooldown-time"
@@ -61,8 +26,6 @@ _COOLDOWN: Final = "volcano.sh/cooldown-time"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 #: Labels of a pod, encoded, are at most this long; real ones take a hundred bytes.
 _LABEL_BYTES_MAX: Final = 32 * 1024
-#: Names in Kubernetes are at most this long: more of a text cannot name anything.
-_NAME_CHARACTERS_MAX: Final = 253
 _REASON_CHARACTERS_MAX: Final = 256
 #: Owners and sets of labels of which one object serves all pods; those of a Job come in a row.
 _SHARED_MAX: Final = 1024
@@ -80,34 +43,45 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
-    """The neutral model of a pod, whatever its scheduler is."""
+    """The neutral model of a pod, whatever its scheduler is.
+
+    Args:
+        found: The pod, decoded.
+        context: Which scheduler names are ours, and which dialects are served.
+
+    Returns:
+        The pod with its gang, role, rank and workload as the dialects read them, and its encoded
+        shape. Whatever cannot be judged is named in the shape, and keeps a pod of ours from being
+        bound.
+    """
     metadata, spec, status = found.metadata, found.spec, found.status
-    notes = metadata.annotations
+    given = metadata.annotations
+    vocabulary = pod_vocabulary()
     ours = spec.scheduler_name in context.scheduler_names
-    owner = _owner(metadata)
-    group_name, implied = _group(found, owner, context) if ours or notes else ("", False)
+    owner = controller_owner(metadata)
+    joined, objections = vocabulary.references.read(metadata, spec, context.served)
+    group_name, implied = _group(found, joined, owner, context, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
-    workload, part = workload_of(metadata.labels) if metadata.labels else ("", "")
+    workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=shape(
-            spec, status, metadata, unread=unread(metadata, spec, context.awake) if ours else ()
-        )
+        shape=shape(spec, status, metadata, unread=objections if ours else ())
         if len(labels) <= _LABEL_BYTES_MAX
         else unjudged(f"metadata.labels: at most {_LABEL_BYTES_MAX} bytes of them are judged"),
         ours=ours,
         scheduler_name=intern(spec.scheduler_name),
         group_name=intern(group_name),
         group_implied=implied,
-        group_min_member=_count(notes.get(annotations.GROUP_MIN_MEMBER, ""), 0) if notes else 0,
-        role=_role(metadata),
-        index=_index(metadata),
+        group_self_declared=joined is not None and joined.self_declared,
+        group_min_member=_min_member(metadata, joined, vocabulary),
+        role=vocabulary.role(metadata),
+        index=_count(vocabulary.index.read(metadata) or "", -1),
         priority=spec.priority,
-        queue=intern(notes.get(annotations.QUEUE_NAME, "")[:_NAME_CHARACTERS_MAX]),
+        queue=intern((vocabulary.queue.read(metadata) or "")[:NAME_CHARACTERS_MAX]),
         owner=owner,
         node=intern(spec.node_name),
         phase=_PHASES.get(status.phase, "Unknown"),
@@ -116,14 +90,14 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         deleting=metadata.deletion_timestamp is not None,
         disrupted=_disrupted(status.conditions) if status.conditions else False,
         gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
-        decision_seq=_decision(notes),
-        traceparent=traceparent(notes),
+        decision_seq=_decision(given),
+        traceparent=traceparent(given),
         labels=labels if len(labels) <= _LABEL_BYTES_MAX else b"",
-        nominated_node=intern(status.nominated_node_name[:_NAME_CHARACTERS_MAX]),
+        nominated_node=intern(status.nominated_node_name[:NAME_CHARACTERS_MAX]),
         preempts=spec.preemption_policy != "Never",
-        priority_class=intern(spec.priority_class_name[:_NAME_CHARACTERS_MAX]),
+        priority_class=intern(spec.priority_class_name[:NAME_CHARACTERS_MAX]),
         preemptable=preemptable(metadata),
-        task_priority=_task_priority(notes) if notes else None,
+        task_priority=_task_priority(given) if given else None,
         cooldown_ms=_cooldown_ms(metadata),
         started_ms=kube.instant_ms(status.start_time) if status.start_time is not None else 0,
         restarts=_restarts(status) if status.container_statuses else 0,
@@ -133,13 +107,12 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
 
 
 def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.Pod | None:
-    """A pod that does not fit its type: as a member that cannot be judged if it names a group, else
-    None.
+    """A pod that does not fit its type: a member that cannot be judged if its metadata declares a
+    gang, else None. Its scheduler is in the part that cannot be read, so it counts as ours.
     """
-    del context  # whose pod it is was in the part that cannot be read
     metadata = found.metadata
-    group_name = metadata.annotations.get(annotations.GROUP_NAME, "")
-    if not group_name:
+    joined, _ = pod_vocabulary().references.read(metadata, kube.PodSpec(), context.served)
+    if joined is None:
         return None
     return model.Pod(
         uid=metadata.uid,
@@ -149,17 +122,17 @@ def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.P
         created_ms=metadata.created_ms,
         shape=unjudged(f"unreadable: {found.error}"),
         ours=True,
-        group_name=group_name[:_NAME_CHARACTERS_MAX],
-        owner=_owner(metadata),
+        group_name=joined.group_name[:NAME_CHARACTERS_MAX],
+        owner=controller_owner(metadata),
         deleting=metadata.deletion_timestamp is not None,
     )
 
 
-def traceparent(notes: dict[str, str]) -> str:
+def traceparent(given: dict[str, str]) -> str:
     """The W3C traceparent that a submitter left in the annotations; "" when there is none, or none
     that is valid.
     """
-    found = notes.get(annotations.TRACEPARENT, "")
+    found = given.get(annotations.TRACEPARENT, "")
     return found if _TRACEPARENT.fullmatch(found) else ""
 
 
@@ -174,55 +147,50 @@ def preemptable(metadata: kube.ObjectMeta) -> str:
 
 
 def controller_owner(metadata: kube.ObjectMeta) -> model.Owner | None:
-    """The controller owner of any object."""
-    return _owner(metadata)
-
-
-def _group(found: kube.Pod, owner: model.Owner | None, context: ReadingContext) -> tuple[str, bool]:
-    named = found.metadata.annotations.get(annotations.GROUP_NAME, "")
-    if named:
-        return named[:_NAME_CHARACTERS_MAX], False
-    scheduler = found.spec.scheduler_name
-    if (
-        not context.implied_groups
-        or scheduler == SHADOWING_SCHEDULER
-        or scheduler not in context.scheduler_names
-    ):
-        return "", False
-    return f"podgroup-{owner.uid if owner is not None else found.metadata.uid}", True
-
-
-def _owner(metadata: kube.ObjectMeta) -> model.Owner | None:
+    """The owner reference with `controller: true` of any object; None without one."""
     owner = metadata.controller
     if owner is None:
         return None
     return _same_owner(owner.api_version, owner.kind, owner.name, owner.uid)
 
 
+def _group(
+    found: kube.Pod,
+    joined: Membership | None,
+    owner: model.Owner | None,
+    context: ReadingContext,
+    vocabulary: PodVocabulary,
+) -> tuple[str, bool]:
+    """The name of the pod's group, and whether the pod only implies it; "" when it has none."""
+    if joined is not None:
+        return joined.group_name[:NAME_CHARACTERS_MAX], False
+    scheduler = found.spec.scheduler_name
+    if (
+        not context.implied_groups
+        or scheduler in vocabulary.without_implied_groups
+        or scheduler not in context.scheduler_names
+    ):
+        return "", False
+    return f"podgroup-{owner.uid if owner is not None else found.metadata.uid}", True
+
+
+def _min_member(
+    metadata: kube.ObjectMeta, joined: Membership | None, vocabulary: PodVocabulary
+) -> int:
+    """The gang's size as the pod says it; 0 when it does not."""
+    if joined is not None and joined.min_member is not None:
+        return joined.min_member
+    text = vocabulary.min_member.read(metadata)
+    return _count(text, 0) if text else 0
+
+
 @lru_cache(maxsize=_SHARED_MAX)
 def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner:
     """One object for all pods of an owner: they are many, and the cluster state keeps them all."""
-    most = _NAME_CHARACTERS_MAX
+    most = NAME_CHARACTERS_MAX
     return model.Owner(
         api_version=api_version[:most], kind=kind[:most], name=name[:most], uid=uid[:most]
     )
-
-
-def _role(metadata: kube.ObjectMeta) -> str:
-    role = metadata.annotations.get(annotations.TASK_SPEC)
-    if role is None:
-        labels = metadata.labels
-        role = next((labels[key] for key in ROLE_LABELS if key in labels), "")
-        if not role and _LWS_INDEX in labels:
-            role = "leader" if labels[_LWS_INDEX] == "0" else "worker"
-    return intern(role[:_NAME_CHARACTERS_MAX])
-
-
-def _index(metadata: kube.ObjectMeta) -> int:
-    index = metadata.annotations.get(annotations.TASK_INDEX)
-    if index is None:
-        index = next((metadata.labels[key] for key in INDEX_LABELS if key in metadata.labels), "")
-    return _count(index, -1)
 
 
 def _count(text: str, otherwise: int) -> int:
@@ -230,9 +198,9 @@ def _count(text: str, otherwise: int) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
 
 
-def _decision(notes: dict[str, str]) -> int:
+def _decision(given: dict[str, str]) -> int:
     """Sequence out of "<generation>/<sequence>"."""
-    text = notes.get(annotations.DECISION, "").rpartition("/")[2]
+    text = given.get(annotations.DECISION, "").rpartition("/")[2]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
@@ -265,9 +233,9 @@ def _one_of_equal(encoded: bytes) -> bytes:
     return encoded
 
 
-def _task_priority(notes: dict[str, str]) -> int | None:
+def _task_priority(given: dict[str, str]) -> int | None:
     """Volcano's priority of a pod within its gang; None when absent or no int32."""
-    text = notes.get(annotations.TASK_PRIORITY, "")
+    text = given.get(annotations.TASK_PRIORITY, "")
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and len(text) <= 11):
         return None

@@ -1,29 +1,41 @@
-"""What a dialect is: the contract of its file with the watcher, the controller and the webhook."""
+"""What a dialect's file offers: one `Dialect`, made of the types of this module.
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+Each field of `Dialect` but its name has a default, so that a file states only what its dialect has:
+the two API groups of kube-batch have kinds and a status, training-operator has nothing but labels.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from shared.contracts.verdicts import Verdict
 from shared.kube.decoding import Undecodable
+from shared.kube.objects import ObjectMeta, PodSpec
 from shared.kube.resources import Resource
 from shared.model.objects import ClusterObject
 
 JsonObject: TypeAlias = dict[str, Any]
 """A Kubernetes object as plain JSON, of whatever shape its author gave it."""
 
+#: `Dialect.precedence` of a dialect that states none.
+PRECEDENCE_DEFAULT: Final = 1000
+
 
 class ReadingContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading depends on besides the object itself."""
+    """What reading depends on besides the object itself.
 
-    #: Names of schedulers that we are; pods that name another one are foreign.
+    Attributes:
+        scheduler_names: Scheduler names that Tutti serves; pods that name another one are foreign.
+        implied_groups: Whether the controller creates PodGroups for bare pods here: then such pods
+            are read as members of the PodGroup that will be created for them.
+        served: Names of the dialects with both kinds and group references whose kinds the API
+            server serves.
+    """
+
     scheduler_names: frozenset[str]
-    #: Our podgroup controller runs and its kind is served: bare pods will get a PodGroup, and
-    #: belong to it already.
     implied_groups: bool = False
-    #: Names of the dialects of `marks.READERS` whose kinds are served.
-    awake: frozenset[str] = frozenset()
+    served: frozenset[str] = frozenset()
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,49 +75,177 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource that a dialect reads, and what it becomes.
+    """One resource that a dialect reads, and the neutral object that it becomes.
 
-    Kinds of one resource (a budget is a gang to one dialect, a budget to the planner) share its
-    watch, so they have one `decoded`.
+    Kinds of one resource (a PodDisruptionBudget is a gang to one dialect, and a budget to the
+    planner) share its watch, so they have one `decoded`.
+
+    Attributes:
+        resource: The resource that the watcher lists and watches.
+        neutral: Neutral kind (`shared.model.objects.KINDS`) that it becomes.
+        decoded: Typed struct that the watcher decodes it into.
+        read: Makes the neutral object; None when scheduling does not need this object. Never raises
+            for what users wrote.
+        read_undecodable: The same for an object that did not fit `decoded`: what is wrong with it
+            must be explained, not lost.
+        lookup: The planner only looks such objects up, many clusters do not have the kind, and no
+            service waits until it is served.
+        status_at: Where the controller writes the status: "" is the main resource, "status" the
+            subresource, None: it writes none.
     """
 
     resource: Resource
-    #: Neutral kind (`shared.model.objects.KINDS`) that it becomes.
     neutral: str
-    #: Typed struct of `shared.kube.objects` that it is decoded into.
     decoded: type[msgspec.Struct]
-    #: Object -> model; None when the object is nothing that scheduling needs. Never raises for what
-    #: users wrote.
     read: Callable[[Any, ReadingContext], ClusterObject | None]
-    #: The same for an object that did not fit its type: what is wrong must be explained, not lost.
     read_undecodable: Callable[[Undecodable, ReadingContext], ClusterObject | None]
-    #: Looked up when needed; many clusters do not have it, and no service waits for it to come.
     lookup: bool = False
-    #: Where the controller writes: "" main resource, "status" subresource, None: it does not.
     status_at: str | None = None
 
 
-class Dialect(Protocol):
-    """A module of `shared.dialects` that is a dialect."""
+class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheduler name that the users of a dialect put into `spec.schedulerName`.
+
+    Attributes:
+        name: The name; every service serves it by default.
+        prefers_own_groups: Among several group objects of one gang, its pods prefer those of its
+            own dialects, whatever the precedence of other dialects.
+        implies_groups: Whether its bare pods become members of a PodGroup that the controller
+            creates for them.
+    """
+
+    name: str
+    prefers_own_groups: bool = False
+    implies_groups: bool = True
+
+
+class PodKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Annotations and labels of a pod that hold one text.
+
+    The first key that a pod has counts: annotations before labels, dialects by precedence, keys of
+    one dialect in the order in which they are written.
+    """
+
+    annotations: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    def read(self, metadata: ObjectMeta) -> str | None:
+        """The value of the first key that the pod has; None when it has none."""
+        found = metadata.annotations
+        if found:
+            for key in self.annotations:
+                if key in found:
+                    return found[key]
+        found = metadata.labels
+        if found:
+            for key in self.labels:
+                if key in found:
+                    return found[key]
+        return None
+
+
+class GroupReference(msgspec.Struct, frozen=True, kw_only=True):
+    """One place in which pods declare their gang.
+
+    Attributes:
+        place: Whether it is a label, an annotation, or a field of the pod's spec.
+        key: Key of the label or annotation, or path of the field ("spec.schedulingGroup").
+        declared_by: The API or scheduler that gives it its meaning, as messages name it.
+        names_group: Whether the value is the group's name; if not, it is a list, or names a part.
+        remedy: What makes Tutti read the gang while no dialect reads this reference.
+    """
+
+    place: Literal["label", "annotation", "field"]
+    key: str
+    declared_by: str
+    names_group: bool = True
+    remedy: str = ""
 
     @property
-    def NAME(self) -> str:  # noqa: N802 - a module's constant
-        """Its name: equal to the file's, stored in `PodGroup.dialect` and `Queue.dialect`."""
-        ...
+    def title(self) -> str:
+        """As users find it in their manifests: "label scheduling.x-k8s.io/pod-group"."""
+        return f"{self.place} {self.key}"
 
-    @property
-    def KINDS(self) -> tuple[Kind, ...]:  # noqa: N802 - a module's constant
-        """The resources it reads."""
-        ...
 
-    def status(self, verdict: Verdict) -> StatusPatch | None:
-        """What to write on the group of this verdict; None when there is nothing to write to."""
-        ...
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """The gang that a pod declares, as one dialect reads it.
 
-    def validate(self, kind: str, candidate: JsonObject) -> list[FieldError]:
-        """Every reason for which admission refuses this object of Kubernetes kind `kind`; empty
-        when fine.
+    Attributes:
+        group_name: The group's name in the pod's namespace.
+        min_member: How many pods must run together, where the pod itself says so; None leaves it
+            to `Dialect.min_member` and to the group object.
+        self_declared: Whether the pods declare the gang completely. If not, the gang waits until a
+            group object of its name exists.
+    """
 
-        Only what the object itself shows: whether a queue exists is the webhook's business.
-        """
-        ...
+    group_name: str
+    min_member: int | None = None
+    self_declared: bool = False
+
+
+class WorkloadLabels(msgspec.Struct, frozen=True, kw_only=True):
+    """Labels by which a pod names the workload that creates it again, and its part of it.
+
+    Attributes:
+        resource: The workload's resource.
+        name: Label that holds the workload's name.
+        parts: Labels that together identify the pod's part of the workload.
+    """
+
+    resource: Resource
+    name: str
+    parts: tuple[str, ...]
+
+
+def _no_status(verdict: Verdict) -> StatusPatch | None:
+    del verdict
+    return None
+
+
+def _no_errors(kind: str, candidate: JsonObject) -> list[FieldError]:
+    del kind, candidate
+    return []
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which users declare gangs: the value of `DIALECT` in a file of `shared.dialects`.
+
+    Attributes:
+        name: Equal to the file's name; stored in `PodGroup.dialect` and `Queue.dialect`.
+        precedence: Where dialects contradict each other about a pod, a gang or a queue, the
+            smallest number counts, then the first name.
+        kinds: Resources that it reads.
+        status: What to write on the group object of a verdict; None when there is nothing to
+            write to.
+        validate: Every reason for which admission refuses this object of a Kubernetes kind
+            ("PodGroup", "Pod"); empty when it is fine, or of a kind that is not the dialect's. Only
+            what the object itself shows: whether its queue exists is the webhook's business.
+        schedulers: Scheduler names of its users.
+        references: Where pods declare their gang. A dialect that has kinds reads them only while
+            the API server serves one of them.
+        membership: The gang of a pod that has one of the `references`; None: it declares none. By
+            default the value of the first reference that names a group.
+        self_declared: `Membership.self_declared` of the default membership.
+        min_member: How many pods of its gang must run together, as a pod says it.
+        role: A pod's role in its gang.
+        derive_role: A pod's role from its labels where no `role` key holds it; "": unknown.
+        index: A pod's rank in its role.
+        queue: Queue of a pod without a group object.
+        workload: How pods name the workload that creates them again; None: they do not.
+    """
+
+    name: str
+    precedence: int = PRECEDENCE_DEFAULT
+    kinds: tuple[Kind, ...] = ()
+    status: Callable[[Verdict], StatusPatch | None] = _no_status
+    validate: Callable[[str, JsonObject], list[FieldError]] = _no_errors
+    schedulers: tuple[Scheduler, ...] = ()
+    references: tuple[GroupReference, ...] = ()
+    membership: Callable[[ObjectMeta, PodSpec], Membership | None] | None = None
+    self_declared: bool = False
+    min_member: PodKeys = PodKeys()
+    role: PodKeys = PodKeys()
+    derive_role: Callable[[Mapping[str, str]], str] | None = None
+    index: PodKeys = PodKeys()
+    queue: PodKeys = PodKeys()
+    workload: WorkloadLabels | None = None

@@ -1,4 +1,4 @@
-"""Volcano's dialect: scheduling.volcano.sh/v1beta1 PodGroup and Queue.
+"""Volcano's dialect: scheduling.volcano.sh/v1beta1 PodGroup and Queue, and its pods' annotations.
 
 Its PodGroup has no status subresource: status and annotations travel in one patch of the main
 resource. Its operators create pods only once the group has left Pending, so an admitted group is
@@ -10,17 +10,29 @@ and a group that cannot be planned for such a reason says so in its condition. V
 not look at updates of a PodGroup; a caller that asks here for one is stricter.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from shared.contracts.annotations import QUEUE_NAME, TASK_INDEX, TASK_SPEC
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import INT32_MAX, Findings, amount_of, shown
-from shared.dialects.protocol import FieldError, JsonObject, Kind, ReadingContext, StatusPatch
+from shared.dialects.protocol import (
+    Dialect,
+    FieldError,
+    JsonObject,
+    Kind,
+    PodKeys,
+    ReadingContext,
+    Scheduler,
+    StatusPatch,
+)
 from shared.dialects.settings import check_settings
+from shared.dialects.workload_kinds import workload_kind
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
-from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 from shared.model import objects as model
 
 NAME: Final = "volcano"
@@ -35,6 +47,8 @@ _PHASES: Final[dict[GangPhase, str]] = {
     "Completed": "Completed",
 }
 _QUEUE_STATES: Final = ("Open", "Closed", "Closing", "Unknown")
+#: Annotations by which a Job's pods declare how many of them may be disrupted.
+_DISRUPTION_KEYS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 
 
 def read_pod_group(found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:
@@ -81,6 +95,8 @@ def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
             return _pod_group_errors(candidate)
         case "Queue":
             return _queue_errors(candidate)
+        case "Pod":
+            return _pod_errors(candidate)
         case _:
             return []
 
@@ -203,20 +219,63 @@ def _weight_objections(weights: str) -> Iterator[str]:
             yield f"{weight[:50]} in the {weights[:100]} must be larger than 0"
 
 
-KINDS: Final = (
-    Kind(
-        resource=PODGROUPS_VOLCANO,
-        neutral="podgroup",
-        decoded=kube.PodGroup,
-        read=read_pod_group,
-        read_undecodable=read_undecodable_pod_group,
-        status_at="",
+def _pod_errors(candidate: JsonObject) -> list[FieldError]:
+    findings = Findings()
+    # What is no object has been reported by the dialect that reads the group's name.
+    metadata = Findings().section(candidate, "metadata")
+    annotations = Findings().section(metadata, "metadata.annotations")
+    given = [key for key in _DISRUPTION_KEYS if key in annotations]
+    if len(given) > 1:
+        findings.add(
+            "metadata.annotations",
+            f"not allow configure multiple annotations <[{' '.join(given)}]> at same time",
+        )
+    for key in given:
+        objection = _disruption_objection(key, str(annotations[key]))
+        if objection:
+            findings.add(f"metadata.annotations[{key}]", objection)
+    return findings.errors
+
+
+def _disruption_objection(key: str, text: str) -> str:
+    """Volcano's rule, its quirk included: every % is cut out before the number is read."""
+    digits = text.replace("%", "")
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", digits):
+        return f'invalid value strconv.Atoi: parsing "{digits[:100]}": invalid syntax for {key}'
+    number = int(digits)
+    if "%" in text and not 1 <= number <= 99:
+        rule = "it must be a valid percentage which between 1% ~ 99%"
+        return f'invalid value <"{text}"> for {key}, {rule}'
+    if "%" not in text and number <= 0:
+        return f'invalid value <"{text}"> for {key}, it must be a positive integer'
+    return ""
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    precedence=10,
+    kinds=(
+        Kind(
+            resource=PODGROUPS_VOLCANO,
+            neutral="podgroup",
+            decoded=kube.PodGroup,
+            read=read_pod_group,
+            read_undecodable=read_undecodable_pod_group,
+            status_at="",
+        ),
+        Kind(
+            resource=QUEUES_VOLCANO,
+            neutral="queue",
+            decoded=kube.Queue,
+            read=read_queue,
+            read_undecodable=read_undecodable_queue,
+        ),
+        workload_kind(JOBS_VOLCANO),
     ),
-    Kind(
-        resource=QUEUES_VOLCANO,
-        neutral="queue",
-        decoded=kube.Queue,
-        read=read_queue,
-        read_undecodable=read_undecodable_queue,
-    ),
+    status=status,
+    validate=validate,
+    schedulers=(Scheduler(name="volcano"),),
+    role=PodKeys(annotations=(TASK_SPEC,), labels=(TASK_SPEC,)),
+    index=PodKeys(annotations=(TASK_INDEX,), labels=(TASK_INDEX,)),
+    queue=PodKeys(annotations=(QUEUE_NAME,)),
 )

@@ -169,14 +169,15 @@ class Pod(Struct, frozen=True, kw_only=True):
     #: True when spec.schedulerName is one of ours.
     ours: bool = False
     scheduler_name: str = ""
-    #: Name of the PodGroup it belongs to, in its own namespace (from an annotation); "" when it
-    #: names none.
+    #: Name of the group that it declares, in its own namespace; "" when it declares none.
     group_name: str = ""
     #: True when the group named above is one that our own podgroup controller makes for bare pods,
     #: not the user.
     group_implied: bool = False
     #: Gang size given on the pod itself (`scheduling.k8s.io/group-min-member`); 0 when absent.
     group_min_member: int = 0
+    #: True when the pods declare the gang completely, so that no group object is expected.
+    group_self_declared: bool = False
     #: Role in the gang (task name, replica type); "" when it has none.
     role: str = ""
     #: Rank within the role; -1 when unknown.

@@ -31,7 +31,7 @@ from services.observer.config import ObserverSettings
 from services.observer.reporting import Reporting as ObserverReporting
 from services.watcher.config import WatcherSettings
 from services.watcher.reporting import Reporting as WatcherReporting
-from shared.dialects.marks import MARKS
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
@@ -97,9 +97,8 @@ def tables() -> dict[str, str]:
 
 
 def _gang_marks() -> Iterable[tuple[str, ...]]:
-    for mark in MARKS:
-        if mark.read_by is None:
-            yield f"{mark.place} `{mark.key}`", mark.declared_by
+    for reference in pod_vocabulary().references.unread:
+        yield f"{reference.place} `{reference.key}`", reference.declared_by
 
 
 def _policies() -> Iterable[tuple[str, ...]]:

@@ -6,7 +6,8 @@ from typing import Final
 import pytest
 
 from shared.contracts import annotations
-from shared.dialects.marks import MARKS, Mark
+from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.dialects.protocol import GroupReference
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOptions
@@ -22,7 +23,11 @@ SUITE_FLAGS: Final = ()
 FIELDS: Final[dict[str, Object]] = {
     "spec.schedulingGroup": {"schedulingGroup": {"podGroupName": "g"}}
 }
-STORED: Final = [mark for mark in MARKS if mark.place != "field" or mark.key in FIELDS]
+STORED: Final = [
+    reference
+    for reference in pod_vocabulary().references.unread
+    if reference.place != "field" or reference.key in FIELDS
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,7 @@ def control_plane() -> Iterator[ControlPlane]:
         yield running
 
 
-def marked(index: int, mark: Mark) -> Object:
+def marked(index: int, mark: GroupReference) -> Object:
     """A pod with one mark."""
     return pod_manifest(
         f"marked-{index}",

@@ -97,7 +97,7 @@ def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Po
 
 def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
     for dialect in dialects():
-        for kind in dialect.KINDS:
+        for kind in dialect.kinds:
             if kind.resource.kind == "PodGroup" and kind.resource.group == api_group:
                 found = kind.read(msgspec.convert(one, kind.decoded), context)
                 if isinstance(found, PodGroup):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from shared.contracts.annotations import GROUP_NAME
-from shared.dialects.marks import MARKS
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from tutti.api.objects import text
 from tutti.migrate.findings import Finding
@@ -20,7 +20,11 @@ _PREFIXES: Final = (
     "scheduling.k8s.io/",
 )
 #: Gang declarations that keep pods of Tutti from being bound, by key.
-_MARKS: Final = {mark.key: mark for mark in MARKS if mark.place != "field"}
+_UNREAD_REFERENCES: Final = {
+    reference.key: reference
+    for reference in pod_vocabulary().references.unread
+    if reference.place != "field"
+}
 #: Keys that Tutti stores and does not act upon, with what stands for them.
 _WITHOUT_EFFECT: Final = {
     "volcano.sh/numa-topology-policy": "NUMA placement is the kubelet's topology manager's",
@@ -61,19 +65,21 @@ def _keys(seen: Seen) -> Iterator[Finding]:
         for one in seen.of(resource):
             metadata = one.get("metadata") or {}
             keys = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
-            counts.update(key for key in keys if key.startswith(_PREFIXES) or key in _MARKS)
+            counts.update(
+                key for key in keys if key.startswith(_PREFIXES) or key in _UNREAD_REFERENCES
+            )
     for key, count in sorted(counts.items()):
         objects = "1 object" if count == 1 else f"{count} objects"
         why = _WITHOUT_EFFECT.get(key)
-        mark = _MARKS.get(key)
-        if mark is not None:
+        reference = _UNREAD_REFERENCES.get(key)
+        if reference is not None:
             yield Finding(
                 level="changes",
                 topic="annotation",
                 what=key,
                 message=f"on {objects}; a pod of Tutti that carries it is not bound, unless its "
                 f"annotation {GROUP_NAME} gives the same name: it declares a gang of "
-                f"{mark.declared_by}, which is not read",
+                f"{reference.declared_by}, which is not read",
             )
         elif why is None:
             yield Finding(

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from shared.dialects.discovery import scheduler_names
+
 #: In the order of starting: the watcher's list is what everybody waits for. Stopping is the other
 #: way round, so that writers outlive the services that order their writes.
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
@@ -31,7 +33,7 @@ OBSERVED_DIR: Final = "observe"
 #: More replicas than this on one machine is a typing error.
 REPLICAS_MAX: Final = 16
 
-SCHEDULER_NAMES: Final = ("tutti", "kube-batch", "volcano")
+SCHEDULER_NAMES: Final = scheduler_names()
 
 
 class OptionError(ValueError):

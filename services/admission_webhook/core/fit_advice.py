@@ -99,7 +99,7 @@ def _of_pod_group(subject: Subject, uid: str) -> FitRequest | None:
     found = _decode_pod_group(_encode(case.candidate))
     if isinstance(found, Undecodable):
         return None
-    (kind,) = (kind for kind in dialect.KINDS if kind.resource == rules.resource)
+    (kind,) = (kind for kind in dialect.kinds if kind.resource == rules.resource)
     group = kind.read(found, _context(case))
     if not isinstance(group, PodGroup) or not group.min_resources:
         return None  # its dialect reads no resources from it

@@ -37,11 +37,11 @@ def _default_queue(case: Case) -> list[PatchOperation]:
 
 
 def _violations_incubator(case: Case) -> list[FieldError]:
-    return incubator.validate("PodGroup", case.candidate)
+    return incubator.DIALECT.validate("PodGroup", case.candidate)
 
 
 def _violations_sigs(case: Case) -> list[FieldError]:
-    return sigs.validate("PodGroup", case.candidate)
+    return sigs.DIALECT.validate("PodGroup", case.candidate)
 
 
 def _violations_volcano(case: Case) -> list[FieldError]:

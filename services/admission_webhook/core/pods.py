@@ -24,7 +24,7 @@ from services.admission_webhook.core.rules import (
     quoted,
     string_literal,
 )
-from shared.dialects import native
+from shared.dialects.discovery import by_precedence
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.objects import KubeStruct
 from shared.kube.resources import PODS
@@ -108,8 +108,12 @@ def _membership(groups: ResourceGroups) -> str:
 
 
 def _violations(case: Case) -> list[FieldError]:
-    """The group's name, the gang's size, and the disruption budget that Volcano's pods declare."""
-    return native.validate("Pod", case.candidate) if _is_ours(case) else []
+    """Violations of the labels and annotations that any dialect reads on a pod of ours."""
+    if not _is_ours(case):
+        return []
+    return [
+        error for dialect in by_precedence() for error in dialect.validate("Pod", case.candidate)
+    ]
 
 
 def _warnings(case: Case) -> tuple[str, ...]:

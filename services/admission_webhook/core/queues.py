@@ -64,11 +64,11 @@ def _default_hierarchy(queue: JsonObject) -> Iterator[PatchOperation]:
 
 
 def _violations_incubator(case: Case) -> list[FieldError]:
-    return incubator.validate("Queue", case.candidate)
+    return incubator.DIALECT.validate("Queue", case.candidate)
 
 
 def _violations_sigs(case: Case) -> list[FieldError]:
-    return sigs.validate("Queue", case.candidate)
+    return sigs.DIALECT.validate("Queue", case.candidate)
 
 
 def _violations_volcano(case: Case) -> list[FieldError]:

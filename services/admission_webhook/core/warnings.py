@@ -10,7 +10,7 @@ import msgspec
 from services.admission_webhook.core.parts import as_list, as_object, decoded_member, text_at
 from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import did_you_mean
-from shared.dialects.marks import READERS, unread
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
 from shared.kube import objects as kube
 from shared.kube.decoding import without_nulls
@@ -65,4 +65,5 @@ def _unread_marks_in(pod: JsonObject) -> Iterator[str]:
     except msgspec.ValidationError:
         return  # the API server reports fields of the wrong type
     # The webhook does not know which dialects are served; it takes each of them for served.
-    yield from unread(found.metadata, found.spec, READERS)
+    _, objections = pod_vocabulary().references.read(found.metadata, found.spec, None)
+    yield from objections

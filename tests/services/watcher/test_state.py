@@ -135,9 +135,9 @@ def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> N
     group = decoded(kube.PodGroup, {"metadata": metadata("g", resourceVersion="50")})
     state = fresh()
     state.listed(READERS[PODGROUPS_SIGS], [group], 60)
-    assert state.awake() == ("sigs",)
+    assert state.served_dialects() == ("sigs",)
     assert state.absent(READERS[PODGROUPS_SIGS]) == 1
-    assert state.awake() == ()
+    assert state.served_dialects() == ()
     assert state.cluster_state.count("podgroup") == 0
     assert state.service_of(kind(PODGROUPS_SIGS)) == "absent"
     assert state.service_of(kind(QUEUES_VOLCANO)) == "unknown"

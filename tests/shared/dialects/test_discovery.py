@@ -5,35 +5,47 @@ from pathlib import Path
 import pytest
 
 import shared.dialects
-from shared.dialects import disruption_budget, incubator, native, sigs, volcano
-from shared.dialects.discovery import dialect, dialect_of, dialects, kinds, readers
+from shared.dialects import native, sigs, volcano
+from shared.dialects.discovery import (
+    dialect,
+    dialect_of,
+    dialects,
+    kinds,
+    preferred_dialects,
+    readers,
+    scheduler_names,
+)
 from shared.dialects.protocol import Dialect
 from shared.dialects.rights import Right, rights
 from shared.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, QUEUES_SIGS, Resource
 from shared.model.objects import KINDS
 
 PODS_OF_NOBODY = Resource("example.com", "v1", "pods", "Pod")
-#: Named here again so that the type checkers compare each module with the protocol.
-STATIC: tuple[Dialect, ...] = (disruption_budget, incubator, native, sigs, volcano)
 
 
 def test_the_scan_finds_the_dialects_in_order_of_their_names() -> None:
-    assert dialects() == STATIC
-    assert dialect("volcano") is volcano
-    assert dialect_of(QUEUES_SIGS) is sigs
-    assert dialect_of(NAMESPACES) is native
+    names = [found.name for found in dialects()]
+    assert names == sorted(names)
+    assert {"group_name", "incubator", "native", "sigs", "volcano"} <= set(names)
+    assert dialect("volcano") is volcano.DIALECT
+    assert dialect_of(QUEUES_SIGS) is sigs.DIALECT
+    assert dialect_of(NAMESPACES) is native.DIALECT
     assert dialect_of(PODS_OF_NOBODY) is None
 
 
-@pytest.mark.parametrize("found", dialects(), ids=lambda found: found.NAME)
+@pytest.mark.parametrize("found", dialects(), ids=lambda found: found.name)
 def test_a_dialect_fits_the_contract(found: Dialect) -> None:
-    assert Path(shared.dialects.__path__[0], f"{found.NAME}.py").is_file()
-    assert found.KINDS
-    for kind in found.KINDS:
+    assert Path(shared.dialects.__path__[0], f"{found.name}.py").is_file()
+    for kind in found.kinds:
         assert kind.neutral in KINDS
         assert kind.status_at in {None, "", "status"}
         assert (kind.status_at is None) or kind.neutral == "podgroup"
     assert found.validate("NoSuchKind", {}) == []
+
+
+def test_the_dialects_bring_the_scheduler_names_and_their_preferences() -> None:
+    assert scheduler_names() == ("tutti", "kube-batch", "volcano")
+    assert preferred_dialects() == {"kube-batch": {"incubator", "sigs"}}
 
 
 def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:

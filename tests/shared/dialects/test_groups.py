@@ -6,11 +6,16 @@ import msgspec
 import pytest
 
 from shared.contracts.identity import gang_trace_id, traceparent_of
-from shared.dialects import disruption_budget, incubator, native, sigs, volcano
-from shared.dialects.protocol import Kind
+from shared.dialects.discovery import dialect as dialect_named
+from shared.dialects.native import read_node, read_priority_class, read_undecodable_node
+from shared.dialects.protocol import Dialect, Kind
 from shared.kube import objects as kube
 from shared.model import objects as model
 from tests.shared.dialects.reading import CONTEXT, controlled_by, decoded, metadata, undecodable
+
+disruption_budget, incubator, sigs, volcano = map(
+    dialect_named, ("disruption_budget", "incubator", "sigs", "volcano")
+)
 
 FULL_SPEC = {
     "minMember": 4,
@@ -21,13 +26,12 @@ FULL_SPEC = {
 }
 
 
-def kind_of(dialect: Any, plural: str) -> Kind:
-    (kind,) = (kind for kind in dialect.KINDS if kind.resource.plural == plural)
-    assert isinstance(kind, Kind)
+def kind_of(dialect: Dialect, plural: str) -> Kind:
+    (kind,) = (kind for kind in dialect.kinds if kind.resource.plural == plural)
     return kind
 
 
-def group(dialect: Any, spec: dict[str, Any], **meta: Any) -> model.PodGroup:
+def group(dialect: Dialect, spec: dict[str, Any], **meta: Any) -> model.PodGroup:
     manifest = {"metadata": metadata(**meta), "spec": spec, "status": {"phase": "Inqueue"}}
     read = kind_of(dialect, "podgroups").read(decoded(kube.PodGroup, manifest), CONTEXT)
     assert isinstance(read, model.PodGroup)
@@ -70,10 +74,10 @@ def test_a_volcano_group_is_read_whole_and_waits_for_inqueue() -> None:
     )
 
 
-@pytest.mark.parametrize("dialect", [incubator, sigs], ids=lambda dialect: dialect.NAME)
+@pytest.mark.parametrize("dialect", [incubator, sigs], ids=lambda dialect: dialect.name)
 def test_a_kube_batch_group_has_neither_roles_nor_an_admission_gate(dialect: Any) -> None:
     read = group(dialect, FULL_SPEC)
-    assert (read.dialect, read.min_member, read.queue) == (dialect.NAME, 4, "research")
+    assert (read.dialect, read.min_member, read.queue) == (dialect.name, 4, "research")
     assert (read.min_task_member, read.min_resources, read.waits_for_inqueue) == ((), None, False)
 
 
@@ -125,12 +129,12 @@ def test_a_group_that_cannot_be_meant_says_why(
     assert len(msgspec.msgpack.encode(read)) < 5000
 
 
-@pytest.mark.parametrize("dialect", [volcano, incubator, sigs], ids=lambda dialect: dialect.NAME)
+@pytest.mark.parametrize("dialect", [volcano, incubator, sigs], ids=lambda dialect: dialect.name)
 def test_a_group_of_the_wrong_type_is_kept_and_names_the_field(dialect: Any) -> None:
     found = undecodable(kube.PodGroup, {"metadata": metadata(), "spec": {"minMember": "four"}})
     read = kind_of(dialect, "podgroups").read_undecodable(found, CONTEXT)
     assert isinstance(read, model.PodGroup)
-    assert (read.uid, read.dialect) == ("uid-one", dialect.NAME)
+    assert (read.uid, read.dialect) == ("uid-one", dialect.name)
     assert read.waits_for_inqueue == (dialect is volcano)
     assert "$.spec.minMember" in read.errors[0]
 
@@ -206,10 +210,10 @@ def test_a_queue_is_read_with_its_amounts_and_state() -> None:
     )
 
 
-@pytest.mark.parametrize("dialect", [incubator, sigs], ids=lambda dialect: dialect.NAME)
+@pytest.mark.parametrize("dialect", [incubator, sigs], ids=lambda dialect: dialect.name)
 def test_an_old_queue_without_state_is_usable(dialect: Any) -> None:
     read = queue(dialect, {"weight": 2})
-    assert (read.dialect, read.weight, read.state, read.settings) == (dialect.NAME, 2, "", ())
+    assert (read.dialect, read.weight, read.state, read.settings) == (dialect.name, 2, "", ())
 
 
 def test_a_queue_whose_ceiling_cannot_be_read_is_closed_instead_of_boundless() -> None:
@@ -262,7 +266,7 @@ def node(status: dict[str, Any], spec: dict[str, Any] | None = None) -> model.No
         "spec": spec or {},
         "status": status,
     }
-    return native.read_node(decoded(kube.Node, manifest), CONTEXT)
+    return read_node(decoded(kube.Node, manifest), CONTEXT)
 
 
 def test_a_node_is_read_with_what_decides_placement() -> None:
@@ -303,7 +307,7 @@ def test_a_node_without_conditions_counts_as_its_taints_say() -> None:
 
 def test_a_node_that_cannot_be_read_exists_but_takes_nothing() -> None:
     found = undecodable(kube.Node, {"metadata": metadata("n1"), "status": {"allocatable": [1]}})
-    read = native.read_undecodable_node(found, CONTEXT)
+    read = read_undecodable_node(found, CONTEXT)
     assert (read.name, read.ready, read.unschedulable, read.allocatable) == ("n1", False, True, ())
 
 
@@ -314,7 +318,7 @@ def test_a_priority_class_that_never_preempts() -> None:
         "globalDefault": True,
         "preemptionPolicy": "Never",
     }
-    read = native.read_priority_class(decoded(kube.PriorityClass, manifest), CONTEXT)
+    read = read_priority_class(decoded(kube.PriorityClass, manifest), CONTEXT)
     assert (read.value, read.global_default, read.preempts) == (1000, True, False)
 
 

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from shared.dialects import incubator, volcano
+from shared.dialects.discovery import dialect as dialect_named
 from shared.model import objects as model
 from shared.model.terms import Selector
 from tests.shared.dialects.test_groups import group, queue
+
+incubator, volcano = map(dialect_named, ("incubator", "volcano"))
 
 STAGES = {
     "name": "stage",
@@ -154,7 +156,7 @@ def test_a_queue_has_a_place_in_the_hierarchy_of_drf() -> None:
     assert (read.hierarchy, read.hierarchy_weights) == ("root/a", "1/2")
 
 
-@pytest.mark.parametrize("dialect", [volcano, incubator], ids=lambda dialect: dialect.NAME)
+@pytest.mark.parametrize("dialect", [volcano, incubator], ids=lambda dialect: dialect.name)
 def test_admission_refuses_two_topologies_at_once(dialect: Any) -> None:
     both = {"tutti.dev/required-topology": "rack", "tutti.dev/preferred-topology": "zone"}
     found = dialect.validate("PodGroup", {"metadata": {"annotations": both}, "spec": {}})

@@ -6,8 +6,12 @@ import msgspec
 import pytest
 
 from shared.contracts.verdicts import Condition, GangPhase, Verdict
-from shared.dialects import disruption_budget, incubator, native, sigs, volcano
+from shared.dialects.discovery import dialect as dialect_named
 from shared.kube.resources import DISRUPTION_BUDGETS, PODGROUPS_INCUBATOR, PODGROUPS_VOLCANO
+
+disruption_budget, incubator, native, sigs, volcano = map(
+    dialect_named, ("disruption_budget", "incubator", "native", "sigs", "volcano")
+)
 
 VERDICT = Verdict(
     gang_id="uid-one",

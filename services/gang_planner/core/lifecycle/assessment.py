@@ -108,7 +108,7 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
 
 def starts(gang: Gang) -> bool:
     """Whether its quorum is placed."""
-    if gang.key[0] == "name" and gang.group is None and gang.history.attempt:
+    if gang.lacks_object and gang.history.attempt:
         # Its object was deleted while it was bound: how many it needs is not known now.
         return False
     return gang.quorum_placed and sub_gangs.all_placed(gang)
@@ -254,7 +254,7 @@ def _being_proved(gang: Gang) -> bool:
 def _object_refusal(gang: Gang) -> str:
     group = gang.group
     if group is None:
-        return "GroupMissing" if gang.key[0] == "name" else ""
+        return "GroupMissing" if gang.lacks_object else ""
     if group.errors:
         return "InvalidGroup"
     return "GroupDeleting" if group.deleting else ""

@@ -153,7 +153,7 @@ def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
     if successors.is_living(state, loss.workload, loss.part) and successors.is_made_again(gang):
         started = gang.history.has_started and not gang.history.releasing
         return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
-    if gang.key[0] == "pod" or _gone(gang) or (gang.key[0] == "name" and gang.group is None):
+    if gang.key[0] == "pod" or _gone(gang) or gang.lacks_object:
         return False
     if gang.history.has_started:
         return not (loss.plain and (gang.counts[SUCCEEDED] or _enough(gang)))

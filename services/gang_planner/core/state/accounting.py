@@ -254,7 +254,7 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     declares = gang.join(member)
     if gang.group is None and (not gang.created_ms or pod.created_ms < gang.created_ms):
         gang.created_ms = pod.created_ms
-    if declares or gang.kube_batch_members == 1:
+    if declares or gang.members_with_preference == 1:
         # Members may decide queue, priority, and which of two objects of one name counts.
         state.gangs.choose(gang, at_ms)
     settle(state, member)

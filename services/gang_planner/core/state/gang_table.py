@@ -1,8 +1,8 @@
 """All gangs, their objects, and which of them changed since the last cycle.
 
 Several objects may declare one gang (the same name in two dialects): the preferred one counts, the
-others are *twins* whose verdict says so. Pods of kube-batch prefer its own dialects, all others
-Volcano's.
+others are *twins* whose verdict says so. The object whose dialect has the smallest precedence is
+preferred, but pods of a scheduler may prefer its own dialects (`Scheduler.prefers_own_groups`).
 """
 
 from collections.abc import Callable, Collection
@@ -14,12 +14,10 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
 from shared.contracts.identity import nameless_gang_id
+from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.objects import PodGroup, PriorityClass
 
-_PREFERENCE: Final = {"volcano": 0, "incubator": 1, "sigs": 2}
-_KUBE_BATCH_PREFERENCE: Final = {"incubator": 0, "sigs": 1, "volcano": 2}
-_OTHERS: Final = 3
 #: Phases of a Volcano-dialect group in which it has not been admitted.
 _NOT_ADMITTED: Final = frozenset({"", "Pending"})
 
@@ -272,12 +270,17 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
     """The object that counts of those that declare a gang; None: there are none."""
     if len(groups) < 2:
         return next(iter(groups), None)
-    preference = _KUBE_BATCH_PREFERENCE if gang.kube_batch_members else _PREFERENCE
+    preferred: set[str] = set()
+    if gang.members_with_preference:
+        for scheduler, dialects in preferred_dialects().items():
+            if any(one.pod.scheduler_name == scheduler for one in gang.members.values()):
+                preferred |= dialects
     return min(
         groups,
         key=lambda group: (
             group.deleting,
-            preference.get(group.dialect, _OTHERS),
+            group.dialect not in preferred,
+            precedence_of(group.dialect),
             group.created_ms,
             group.uid,
         ),

@@ -34,6 +34,7 @@ from services.gang_planner.core.state.needs import (
 )
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import GangKey
 from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Owner, Pod, PodGroup, SubGroup
@@ -51,7 +52,7 @@ OrderKey: TypeAlias = tuple[int | str, ...]
 """What sorts gangs; all keys of one configuration have items of the same types in the same places.
 """
 
-KUBE_BATCH: Final = "kube-batch"
+SCHEDULERS_WITH_PREFERENCE: Final = frozenset(preferred_dialects())
 _NO_ROLE: Final = [0] * STATES
 _LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
 
@@ -174,10 +175,10 @@ class Gang:
         "implied",
         "kept",
         "key",
-        "kube_batch_members",
         "late",
         "latest",
         "members",
+        "members_with_preference",
         "minima_reached",
         "minimum_kept",
         "name",
@@ -193,6 +194,7 @@ class Gang:
         "refusal",
         "refused",
         "roles",
+        "self_declared",
         "shown",
         "shown_ms",
         "stuck",
@@ -236,7 +238,9 @@ class Gang:
         self.ours = 0
         #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
         self.implied = 0
-        self.kube_batch_members = 0
+        #: Members that declare the gang completely, so that it needs no object.
+        self.self_declared = 0
+        self.members_with_preference = 0
         #: Admitted by the enqueue action, or by its dialect's nature.
         self.admitted = False
         #: Gang size that a vanished PodDisruptionBudget left behind.
@@ -412,7 +416,8 @@ class Gang:
         self.members[pod.uid] = member
         self.ours += pod.ours
         self.implied += pod.group_implied
-        self.kube_batch_members += pod.scheduler_name == KUBE_BATCH
+        self.self_declared += pod.group_self_declared
+        self.members_with_preference += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
         self.stuck += bool(pod.waiting)
         self._rank(pod)
         self._count(member, member.state, 1)
@@ -427,7 +432,8 @@ class Gang:
         member.gang = None
         self.ours -= pod.ours
         self.implied -= pod.group_implied
-        self.kube_batch_members -= pod.scheduler_name == KUBE_BATCH
+        self.self_declared -= pod.group_self_declared
+        self.members_with_preference -= pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
         self.stuck -= bool(pod.waiting)
         if not self.bound:
             self.bound_ms = 0
@@ -440,6 +446,7 @@ class Gang:
         the members declare has changed.
         """
         self.implied += pod.group_implied - before.group_implied
+        self.self_declared += pod.group_self_declared - before.group_self_declared
         self.stuck += bool(pod.waiting) - bool(before.waiting)
         self._rank(pod)
         return self.declarations.replace(before, pod)
@@ -571,12 +578,17 @@ class Gang:
         return self.group is None and not self.members
 
     @property
+    def lacks_object(self) -> bool:
+        """Whether its pods name a group object that does not exist, or not yet."""
+        return self.group is None and self.key[0] == "name" and not self.self_declared
+
+    @property
     def silent(self) -> bool:
         """Whether Tutti does not manage it: no member names a scheduler of ours, and no object of a
         gang dialect declares it; or its object was deleted, and no member waits.
         """
         if self.ours:
-            return self.group is None and self.key[0] == "name" and self._left_over
+            return self.lacks_object and self._left_over
         foreign_only = len(self.members) > 0
         return foreign_only or self.group is None or self.group.by_owner
 

@@ -1,8 +1,8 @@
 """Queues by name: the object in force, its place in the tree, and what its gangs hold.
 
-Two dialects may declare a queue of the same name; Volcano's is in force then, because it is the one
-with limits. A queue that exists nowhere has an entry without an object as soon as a gang names it.
-`default` needs no object.
+Two dialects may declare a queue of the same name; the one of the smallest precedence is in force
+then: Volcano's, because it is the one with limits. A queue that exists nowhere has an entry without
+an object as soon as a gang names it. `default` needs no object.
 
 Parents count only while the configuration asks for a hierarchy. A queue's amounts are then those of
 its whole subtree, and what is taken from it is taken from all its ancestors. `root` is implied: it
@@ -16,12 +16,12 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from services.gang_planner.core.state.columns import ResourceIndex, clamped
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.dialects.discovery import precedence_of
 from shared.model.gang_keys import GangKey
 from shared.model.objects import Queue, Resources
 
 DEFAULT: Final = "default"
 ROOT: Final = "root"
-_PREFERENCE: Final = {"volcano": 0, "incubator": 1, "sigs": 2}
 _OPEN: Final = frozenset({"", "Open"})
 _BUILT_IN: Final = Queue(uid="", dialect="", name=DEFAULT, resource_version=0)
 
@@ -465,4 +465,4 @@ def _add(sums: dict[int, int], amounts: dict[int, int], sign: int) -> None:
 
 
 def _preference(queue: Queue) -> tuple[int, str, str]:
-    return _PREFERENCE.get(queue.dialect, len(_PREFERENCE)), queue.dialect, queue.uid
+    return precedence_of(queue.dialect), queue.dialect, queue.uid

@@ -46,7 +46,9 @@ def is_made_again(gang: Gang) -> bool:
     """Whether a gang whose workload lives is being deleted as a whole: its group is, or all of its
     members have ended or leave.
     """
-    if gang.key[0] == "name" and (gang.group is None or gang.group.deleting):
+    if gang.lacks_object:
+        return True
+    if gang.key[0] == "name" and gang.group is not None and gang.group.deleting:
         return True
     return not gang.living
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.dialects.discovery import readers
-from shared.dialects.pod_owners import workload_of
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.kube.resources import (
     JOB_SETS,
     JOBS_BATCH,
@@ -100,10 +100,13 @@ def test_labels_name_the_object_that_stays_and_the_part() -> None:
         "jobset.sigs.k8s.io/replicatedjob-name": "workers",
         "jobset.sigs.k8s.io/job-index": "2",
     }
-    assert workload_of(of_set) == ("jobsets.jobset.x-k8s.io/train", "workers-2")
+    assert pod_vocabulary().workload(of_set) == ("jobsets.jobset.x-k8s.io/train", "workers-2")
     of_group = {
         "leaderworkerset.sigs.k8s.io/name": "serve",
         "leaderworkerset.sigs.k8s.io/group-index": "1",
     }
-    assert workload_of(of_group) == ("leaderworkersets.leaderworkerset.x-k8s.io/serve", "1")
-    assert workload_of({"app": "web"}) == ("", "")
+    assert pod_vocabulary().workload(of_group) == (
+        "leaderworkersets.leaderworkerset.x-k8s.io/serve",
+        "1",
+    )
+    assert pod_vocabulary().workload({"app": "web"}) == ("", "")

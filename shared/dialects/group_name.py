@@ -1,0 +1,55 @@
+"""The annotation by which the pods of kube-batch, Volcano and their heirs name their PodGroup.
+
+One annotation for the PodGroups of three API groups; a pod that carries it is a member whether a
+PodGroup exists or not. kube-batch's pods could say the gang's size themselves.
+"""
+
+import re
+from typing import Any, Final
+
+from shared.contracts import annotations
+from shared.dialects.field_checks import Findings
+from shared.dialects.protocol import Dialect, FieldError, GroupReference, JsonObject, PodKeys
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
+    """Violations of the group's name and of the gang's size on a pod.
+
+    The webhook asks only for pods of our schedulers and pods that name a group.
+    """
+    findings = Findings()
+    if kind == "Pod":
+        metadata = findings.section(candidate, "metadata")
+        _check_group(findings, findings.section(metadata, "metadata.annotations"))
+    return findings.errors
+
+
+def _check_group(findings: Findings, given: dict[str, Any]) -> None:
+    group = given.get(annotations.GROUP_NAME)
+    if isinstance(group, str) and not (len(group) <= 253 and _NAME.fullmatch(group)):
+        findings.add(
+            f"metadata.annotations[{annotations.GROUP_NAME}]",
+            f'Invalid value: "{group[:100]}": '
+            "must be the name of a PodGroup, a lowercase RFC 1123 subdomain",
+        )
+    size = given.get(annotations.GROUP_MIN_MEMBER)
+    if isinstance(size, str) and not (size.isascii() and size.isdigit() and 0 < len(size) < 10):
+        findings.add(
+            f"metadata.annotations[{annotations.GROUP_MIN_MEMBER}]",
+            f'Invalid value: "{size[:100]}": must be a number of pods, 0 or more',
+        )
+
+
+DIALECT: Final = Dialect(
+    name="group_name",
+    precedence=0,
+    validate=validate,
+    references=(
+        GroupReference(
+            place="annotation", key=annotations.GROUP_NAME, declared_by="kube-batch and Volcano"
+        ),
+    ),
+    min_member=PodKeys(annotations=(annotations.GROUP_MIN_MEMBER,)),
+)

@@ -1,0 +1,241 @@
+"""Which gang a pod declares, and whether it declares one that no dialect reads.
+
+A pod of ours with a reference that no dialect reads is not bound: alone it would start a part of
+its gang. While the API server does not serve the kinds of a dialect, its references count as not
+read. Labels and annotations that only name a queue, an application or a priority declare no gang,
+and have no row here.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple, TypeAlias
+
+from shared.contracts.annotations import GROUP_NAME
+from shared.dialects.protocol import Dialect, GroupReference, Membership
+from shared.kube.objects import ObjectMeta, PodSpec
+
+_REMEDY: Final = f"name a PodGroup of scheduling.volcano.sh in the annotation {GROUP_NAME}"
+#: Operators that write coscheduling's groups for any name but this one.
+_OPERATOR: Final = "start the operator with --gang-scheduler-name=volcano"
+
+
+#: References of known APIs and schedulers. A row counts as long as no dialect has its key among its
+#: own references: the file of a new dialect replaces it.
+KNOWN_REFERENCES: Final = (
+    GroupReference(
+        place="label",
+        key="scheduling.x-k8s.io/pod-group",
+        declared_by="coscheduling",
+        remedy=_OPERATOR,
+    ),
+    GroupReference(
+        place="label",
+        key="pod-group.scheduling.sigs.k8s.io",
+        declared_by="coscheduling",
+        remedy=_OPERATOR,
+    ),
+    GroupReference(
+        place="label",
+        key="pod-group.scheduling.sigs.k8s.io/name",
+        declared_by="coscheduling",
+        remedy=_OPERATOR,
+    ),
+    GroupReference(place="field", key="spec.schedulingGroup", declared_by="Kubernetes"),
+    GroupReference(place="field", key="spec.workloadRef", declared_by="Kubernetes"),
+    GroupReference(place="label", key="kueue.x-k8s.io/pod-group-name", declared_by="Kueue"),
+    GroupReference(place="annotation", key="kueue.x-k8s.io/pod-group-name", declared_by="Kueue"),
+    GroupReference(place="annotation", key="pod-group-name", declared_by="KAI"),
+    GroupReference(
+        place="label", key="kai.scheduler/subgroup-name", declared_by="KAI", names_group=False
+    ),
+    GroupReference(
+        place="annotation",
+        key="yunikorn.apache.org/task-groups",
+        declared_by="YuniKorn",
+        names_group=False,
+    ),
+    GroupReference(
+        place="annotation",
+        key="yunikorn.apache.org/task-group-name",
+        declared_by="YuniKorn",
+        names_group=False,
+    ),
+    GroupReference(
+        place="annotation", key="gang.scheduling.koordinator.sh/name", declared_by="Koordinator"
+    ),
+    GroupReference(
+        place="label",
+        key="grove.io/podgang",
+        declared_by="Grove",
+        remedy="give Grove the scheduler profile volcano",
+    ),
+    GroupReference(
+        place="annotation", key="godel.bytedance.com/pod-group-name", declared_by="Gödel"
+    ),
+    GroupReference(
+        place="annotation",
+        key="scheduling.volcano.sh/group-name",
+        declared_by="Volcano's device plugin",
+    ),
+)
+
+
+class _Row(NamedTuple):
+    """A reference in its place in the table; no dialect: nothing reads it."""
+
+    order: int
+    reference: GroupReference
+    dialect: Dialect | None
+
+
+_Found: TypeAlias = tuple[_Row, str]
+"""A reference that a pod has, and its value."""
+
+
+class ReferenceTable:
+    """All references, arranged so that a pod costs two set operations."""
+
+    def __init__(
+        self,
+        dialects: Iterable[Dialect],
+        known: Iterable[GroupReference] = KNOWN_REFERENCES,
+    ) -> None:
+        """Arrange the references.
+
+        Args:
+            dialects: All dialects, by precedence.
+            known: References that count as not read, unless one of the dialects has their key.
+        """
+        read = [(reference, dialect) for dialect in dialects for reference in dialect.references]
+        keys = {(reference.place, reference.key) for reference, _ in read}
+        #: References that no dialect reads.
+        self.unread = tuple(one for one in known if (one.place, one.key) not in keys)
+        self._labels: dict[str, _Row] = {}
+        self._annotations: dict[str, _Row] = {}
+        self._fields: dict[str, _Row] = {}
+        places = {
+            "label": self._labels,
+            "annotation": self._annotations,
+            "field": self._fields,
+        }
+        rows = (*read, *((reference, None) for reference in self.unread))
+        for order, (reference, dialect) in enumerate(rows):
+            places[reference.place].setdefault(reference.key, _Row(order, reference, dialect))
+        self._label_keys = frozenset(self._labels)
+        self._annotation_keys = frozenset(self._annotations)
+
+    def read(
+        self, metadata: ObjectMeta, spec: PodSpec, served: Collection[str] | None
+    ) -> tuple[Membership | None, tuple[str, ...]]:
+        """The gang that a pod declares, and why the pod must not be bound as its member.
+
+        Args:
+            metadata: The pod's, or its template's.
+            spec: Likewise.
+            served: Names of the dialects whose kinds are served; None: take all for served.
+
+        Returns:
+            The membership by the first dialect that reads a reference of the pod; None when the pod
+            declares no gang that is read. And one sentence, sorted, for each reference that is not
+            read, or that names another gang; () for most pods. A reference that is not read but
+            names the same gang is harmless.
+        """
+        found = self._found(metadata, spec)
+        if not found:
+            return None, ()
+        joined, first = None, None
+        for row, value in found:
+            if _is_read(row, served):
+                joined = _membership(row, value, metadata, spec)
+                if joined is not None:
+                    first = row
+                    break
+        if first is not None and len(found) == 1:
+            return joined, ()
+        objections: list[str] = []
+        for row, value in found:
+            is_read = _is_read(row, served)
+            own = _membership(row, value, metadata, spec) if is_read else None
+            if own is None:
+                own = joined if is_read else Membership(group_name=value)
+            objection = _objection(row.reference, own, joined, first, is_read=is_read)
+            if objection:
+                objections.append(objection)
+        return joined, tuple(sorted(objections))
+
+    def _found(self, metadata: ObjectMeta, spec: PodSpec) -> list[_Found]:
+        """The references that the pod has, those that count first at the front."""
+        annotations, labels = metadata.annotations, metadata.labels
+        found: list[_Found] = []
+        if not self._annotation_keys.isdisjoint(annotations):
+            found += [
+                (self._annotations[key], annotations[key])
+                for key in self._annotation_keys.intersection(annotations)
+                if annotations[key]
+            ]
+        if not self._label_keys.isdisjoint(labels):
+            found += [
+                (self._labels[key], labels[key])
+                for key in self._label_keys.intersection(labels)
+                if labels[key]
+            ]
+        # A field without a name that is known here is one of a later version.
+        if spec.scheduling_group is not None:
+            row = self._fields["spec.schedulingGroup"]
+            found.append((row, spec.scheduling_group.pod_group_name or "?"))
+        if spec.workload_ref is not None:
+            found.append((self._fields["spec.workloadRef"], spec.workload_ref.name or "?"))
+        if len(found) > 1:
+            found.sort(key=lambda one: one[0].order)
+        return found
+
+
+def _is_read(row: _Row, served: Collection[str] | None) -> bool:
+    dialect = row.dialect
+    if dialect is None:
+        return False
+    return served is None or not dialect.kinds or dialect.name in served
+
+
+def _membership(row: _Row, value: str, metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+    """The gang that a reference declares, as its dialect reads it."""
+    dialect = row.dialect
+    if dialect is None:
+        return None
+    if dialect.membership is not None:
+        return dialect.membership(metadata, spec)
+    if not row.reference.names_group:
+        return None
+    return Membership(group_name=value, self_declared=dialect.self_declared)
+
+
+def _objection(
+    reference: GroupReference,
+    own: Membership | None,
+    joined: Membership | None,
+    first: _Row | None,
+    *,
+    is_read: bool,
+) -> str:
+    """Why the pod must not be bound for this reference; "" when there is no reason.
+
+    Args:
+        reference: The reference.
+        own: The gang that it names.
+        joined: The gang that the pod is read as a member of, by the reference `first`.
+        first: Likewise.
+        is_read: Whether a dialect reads the reference.
+    """
+    if joined is not None and first is not None and reference.names_group:
+        if own is None or own.group_name == joined.group_name:
+            return ""
+        return (
+            f"{first.reference.title} and {reference.title} ({reference.declared_by}) name two "
+            "gangs; remove one, or give both the same name"
+        )
+    if is_read:
+        return ""
+    remedy = f"{reference.remedy}, or {_REMEDY}" if reference.remedy else _REMEDY
+    return (
+        f"{reference.title} declares a gang of {reference.declared_by}, which is not read here; "
+        f"{remedy}"
+    )

@@ -1,0 +1,85 @@
+"""What all dialects together read on a pod: made once from their files, used for every pod."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from sys import intern
+from typing import Final
+
+from shared.dialects.discovery import by_precedence
+from shared.dialects.group_references import ReferenceTable
+from shared.dialects.protocol import Dialect, PodKeys, WorkloadLabels
+from shared.kube.objects import ObjectMeta
+from shared.kube.resources import Resource
+
+#: Names in Kubernetes are at most this long: more of a text cannot name anything.
+NAME_CHARACTERS_MAX: Final = 253
+
+
+class PodVocabulary:
+    """The keys of all dialects, merged by precedence.
+
+    Attributes:
+        references: Where pods declare their gangs.
+        min_member: Where they say how many pods must run together.
+        queue: Where they name a queue.
+        index: Where they hold their rank in their role.
+        without_implied_groups: Scheduler names whose bare pods get no PodGroup.
+    """
+
+    def __init__(self, dialects: Iterable[Dialect]) -> None:
+        """Merge the keys of these dialects, given by precedence."""
+        found = tuple(dialects)
+        self.references = ReferenceTable(found)
+        self.min_member = _merged(each.min_member for each in found)
+        self.queue = _merged(each.queue for each in found)
+        self.index = _merged(each.index for each in found)
+        self._role = _merged(each.role for each in found)
+        self._derive_role: tuple[Callable[[Mapping[str, str]], str], ...] = tuple(
+            each.derive_role for each in found if each.derive_role is not None
+        )
+        self._workloads: tuple[WorkloadLabels, ...] = tuple(
+            each.workload for each in found if each.workload is not None
+        )
+        self.without_implied_groups = frozenset(
+            scheduler.name
+            for each in found
+            for scheduler in each.schedulers
+            if not scheduler.implies_groups
+        )
+
+    def role(self, metadata: ObjectMeta) -> str:
+        """The pod's role in its gang; "" when no dialect knows one."""
+        role = self._role.read(metadata) or ""
+        if not role and metadata.labels:
+            role = next(filter(None, (derive(metadata.labels) for derive in self._derive_role)), "")
+        return intern(role[:NAME_CHARACTERS_MAX])
+
+    def workload(self, labels: Mapping[str, str]) -> tuple[str, str]:
+        """The workload that a pod's labels name (`Workload.name`), and the pod's part of it; both
+        "" where they name none.
+        """
+        for known in self._workloads:
+            name = labels.get(known.name)
+            if name:
+                part = "-".join(labels.get(key, "") for key in known.parts)
+                return workload_name(known.resource, name), intern(part[:NAME_CHARACTERS_MAX])
+        return "", ""
+
+
+@cache
+def pod_vocabulary() -> PodVocabulary:
+    """The vocabulary of the dialects that are installed."""
+    return PodVocabulary(by_precedence())
+
+
+def workload_name(resource: Resource, name: str) -> str:
+    """`Workload.name` of an object: its resource's title and its name, unique in a namespace."""
+    return intern(f"{resource.title}/{name[:NAME_CHARACTERS_MAX]}")
+
+
+def _merged(keys: Iterable[PodKeys]) -> PodKeys:
+    found = tuple(keys)
+    return PodKeys(
+        annotations=tuple(dict.fromkeys(key for one in found for key in one.annotations)),
+        labels=tuple(dict.fromkeys(key for one in found for key in one.labels)),
+    )
