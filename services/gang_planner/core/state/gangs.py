@@ -238,7 +238,6 @@ class Gang:
         self.ours = 0
         #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
         self.implied = 0
-        #: Members that declare the gang completely, so that it needs no object.
         self.self_declared = 0
         self.members_with_preference = 0
         #: Admitted by the enqueue action, or by its dialect's nature.
