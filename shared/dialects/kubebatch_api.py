@@ -59,6 +59,7 @@ def kube_batch_dialect(
                 decoded=kube.PodGroup,
                 read=partial(_read_pod_group, name),
                 read_undecodable=partial(_read_undecodable_pod_group, name),
+                validated=True,
                 status_at="status",
             ),
             Kind(
@@ -67,6 +68,7 @@ def kube_batch_dialect(
                 decoded=kube.Queue,
                 read=partial(_read_queue, name),
                 read_undecodable=partial(_read_undecodable_queue, name),
+                validated=True,
             ),
         ),
         status=partial(_status, pod_groups),

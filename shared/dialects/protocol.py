@@ -90,6 +90,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
             must be explained, not lost.
         lookup: The planner only looks such objects up, many clusters do not have the kind, and no
             service waits until it is served.
+        validated: Whether admission validates objects of the kind by `Dialect.validate`.
         status_at: Where the controller writes the status: "" is the main resource, "status" the
             subresource, None: it writes none.
     """
@@ -100,6 +101,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[Any, ReadingContext], ClusterObject | None]
     read_undecodable: Callable[[Undecodable, ReadingContext], ClusterObject | None]
     lookup: bool = False
+    validated: bool = False
     status_at: str | None = None
 
 

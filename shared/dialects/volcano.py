@@ -261,6 +261,7 @@ DIALECT: Final = Dialect(
             decoded=kube.PodGroup,
             read=read_pod_group,
             read_undecodable=read_undecodable_pod_group,
+            validated=True,
             status_at="",
         ),
         Kind(
@@ -269,6 +270,7 @@ DIALECT: Final = Dialect(
             decoded=kube.Queue,
             read=read_queue,
             read_undecodable=read_undecodable_queue,
+            validated=True,
         ),
         workload_kind(JOBS_VOLCANO),
     ),

@@ -1,5 +1,10 @@
-"""The rules of every kind that the webhook reads. A further kind is one entry more."""
+"""The rules of every kind that the webhook reads.
 
+A kind that needs defaults or reference objects is one entry more; any other kind of a dialect that
+is to be validated (`Kind.validated`) is found by itself.
+"""
+
+from collections.abc import Callable
 from typing import Final
 
 from services.admission_webhook.core import (
@@ -12,8 +17,11 @@ from services.admission_webhook.core import (
     workloads,
 )
 from services.admission_webhook.core.jobs import rules as jobs
+from services.admission_webhook.core.rules import Case, KindRules
+from shared.dialects.discovery import dialects
+from shared.dialects.protocol import Dialect, FieldError
 
-RULES: Final = (
+_WITH_ENTRIES: Final = (
     pods.RULES,
     *pod_groups.RULES,
     jobs.RULES,
@@ -22,6 +30,21 @@ RULES: Final = (
     hypernodes.RULES,
     cronjobs.RULES,
     *workloads.RULES,
+)
+
+
+def _violations(dialect: Dialect, kind: str) -> Callable[[Case], list[FieldError]]:
+    return lambda case: dialect.validate(kind, case.candidate)
+
+
+RULES: Final = (
+    *_WITH_ENTRIES,
+    *(
+        KindRules(resource=kind.resource, violations=_violations(dialect, kind.resource.kind))
+        for dialect in dialects()
+        for kind in dialect.kinds
+        if kind.validated and kind.resource not in {one.resource for one in _WITH_ENTRIES}
+    ),
 )
 
 #: (API group, plural) -> the kind's rules.

@@ -46,7 +46,9 @@ DIALECT = Dialect(
 BY_OBJECTS: Final = '''
 """Teams of Example: one object for each gang."""
 
-from shared.dialects.protocol import Dialect, GroupReference, Kind, Membership, StatusPatch
+from shared.dialects.protocol import (
+    Dialect, FieldError, GroupReference, Kind, Membership, StatusPatch
+)
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import Resource
 from shared.model.objects import PodGroup
@@ -79,9 +81,12 @@ def status(verdict):
 
 DIALECT = Dialect(
     name="team",
+    validate=lambda kind, team: (
+        [FieldError(path="spec.size", message="is 0")] if team["spec"]["size"] == 0 else []
+    ),
     kinds=(
         Kind(
-            resource=TEAMS, neutral="podgroup", decoded=Team, read=read,
+            validated=True, resource=TEAMS, neutral="podgroup", decoded=Team, read=read,
             read_undecodable=lambda found, context: None, status_at="status",
         ),
     ),
@@ -219,7 +224,8 @@ assert [error.path for each in by_precedence() for error in each.validate("Pod",
 
 def test_a_dialect_with_an_api_of_its_own_brings_its_kinds(product: Path) -> None:
     script = """
-from shared.contracts.verdicts import Verdict
+from services.admission_webhook.core.kinds import BY_RESOURCE
+from services.admission_webhook.core.rules import Case, ReferenceObjects
 from shared.dialects.team import TEAMS
 members = [pod(f"p{index}", labels={"example.com/team": f"train.{index}"}) for index in range(3)]
 listed(PODS, *members)
@@ -232,6 +238,13 @@ listed(PODS, *members)
 assert state.served_dialects() == ("native", "team"), state.served_dialects()
 assert observed("podgroup")["train"].min_member == 3
 assert decided() == {"t/train": 3}, decided()
+known = ReferenceObjects(scheduler_names=names)
+case = Case(
+    operation="CREATE", namespace="t", name="x", candidate={"spec": {"size": 0}}, old={},
+    known=known,
+)
+(error,) = BY_RESOURCE["example.com", "teams"].violations(case)
+assert error.text == "spec.size: is 0"
 verbs = {(one.service, one.resource): one.verbs for one in rights() if one.group == TEAMS.group}
 assert verbs == {
     ("controller", "teams"): ("get", "patch"),

@@ -566,10 +566,8 @@ class Gang:
         """The controller owner: of the group, else of the members."""
         if self.group is not None and self.group.owner is not None:
             return self.group.owner
-        for member in self.members.values():
-            if member.pod.owner is not None:
-                return member.pod.owner
-        return None
+        owners = (member.pod.owner for member in self.members.values())
+        return next((owner for owner in owners if owner is not None), None)
 
     @property
     def vacant(self) -> bool:
@@ -588,8 +586,7 @@ class Gang:
         """
         if self.ours:
             return self.lacks_object and self._left_over
-        foreign_only = len(self.members) > 0
-        return foreign_only or self.group is None or self.group.by_owner
+        return bool(self.members) or self.group is None or self.group.by_owner
 
     @property
     def queue_name(self) -> str:
