@@ -1,1 +1,1 @@
-"""What people type: the ``tutti`` command, and the embedded cluster behind ``tutti demo``."""
+"""The command line: `tutti`, the programs of Volcano, and the embedded cluster of `tutti demo`."""

@@ -2,7 +2,7 @@
 
 import click
 
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags
 from tutti.manifests.crds import OPT_IN_FOLDER, files
@@ -49,7 +49,7 @@ def show(kube_batch: bool) -> None:
 
 
 async def _install(access: Access, *, take_over: bool, kube_batch: bool) -> None:
-    async with opened(access) as client:
+    async with open_client(access) as client:
         served = await installation.install(
             client, click.echo, take_over=take_over, kube_batch=kube_batch
         )

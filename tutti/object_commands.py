@@ -10,10 +10,10 @@ import click
 
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO
 from tutti.api import flags
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.ages import since
 from tutti.api.failures import run
-from tutti.api.nouns import Noun, add_reading, add_writing
+from tutti.api.kind_commands import ListedKind, add_read_commands, add_write_commands
 from tutti.api.objects import (
     Object,
     created,
@@ -73,9 +73,9 @@ _PODGROUP: Final = (
 )
 
 
-def _add_common(group: click.Group, noun: Noun) -> None:
-    add_reading(group, noun)
-    add_writing(group, noun)
+def _add_common(group: click.Group, noun: ListedKind) -> None:
+    add_read_commands(group, noun)
+    add_write_commands(group, noun)
 
 
 def _fixed(columns: tuple[Column, ...], _: bool) -> Layout:
@@ -106,10 +106,14 @@ def cronjob() -> None:
     """Create, list, suspend, resume and delete CronJobs of batch.volcano.sh."""
 
 
-_add_common(jobflow, Noun(resource=JOBFLOWS, layout=partial(_fixed, _JOBFLOW)))
-_add_common(jobtemplate, Noun(resource=JOBTEMPLATES, layout=partial(_fixed, _JOBTEMPLATE)))
-_add_common(podgroup, Noun(resource=PODGROUPS_VOLCANO, layout=partial(_with_namespace, _PODGROUP)))
-_add_common(cronjob, Noun(resource=CRONJOBS_VOLCANO, layout=partial(_with_namespace, _CRONJOB)))
+_add_common(jobflow, ListedKind(resource=JOBFLOWS, layout=partial(_fixed, _JOBFLOW)))
+_add_common(jobtemplate, ListedKind(resource=JOBTEMPLATES, layout=partial(_fixed, _JOBTEMPLATE)))
+_add_common(
+    podgroup, ListedKind(resource=PODGROUPS_VOLCANO, layout=partial(_with_namespace, _PODGROUP))
+)
+_add_common(
+    cronjob, ListedKind(resource=CRONJOBS_VOLCANO, layout=partial(_with_namespace, _CRONJOB))
+)
 
 
 def _add_suspension(name: str, done: str, help_: str, *, suspended: bool) -> None:
@@ -139,8 +143,8 @@ async def _patch_suspend(
     suspended: bool,
     done: str,
 ) -> None:
-    chosen = flags.the_names("cronjob", name, names)
-    async with opened(access) as client:
+    chosen = flags.required_names("cronjob", name, names)
+    async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
         for each in chosen:
             patch = {"spec": {"suspend": suspended}}

@@ -21,7 +21,7 @@ from shared.runtime.settings import CommonSettings, parse
 from tests.deploy.rendered import CHART, FILE, NAMESPACE, RELEASE, objects
 from tests.deploy.values import comments_of, values_told
 from tutti.cli import main as tutti
-from tutti.rights.rendering import rules
+from tutti.rights.rules import rules
 from tutti.rights.table import ACCOUNTS, Account
 
 Manifest = dict[str, Any]

@@ -16,8 +16,8 @@ from tests.services.gang_planner.running import Hall
 from tests.support.waiting import eventually
 from tutti.bundle.archive import Archive
 from tutti.bundle.collection import streams
-from tutti.timeline.reading import read
-from tutti.trace.gathering import gather, read_reference
+from tutti.timeline.log_reader import read_logs
+from tutti.trace.records import read_gang, read_reference
 
 pytestmark = pytest.mark.integration
 
@@ -128,9 +128,9 @@ async def test_what_people_ask_steps_over_junk(tmp_path: Path) -> None:
         )
         question = f"{API}.STREAM.INFO.{DECISIONS}"
         await world.ask("binder", question, (subjects.act("uid-first"),), stream=DECISIONS)
-        story = await gather(hall.bus, read_reference("default/first", "default"))
+        story = await read_gang(hall.bus, read_reference("default/first", "default"))
         assert [one for _, one in story.records if one == decided] == [decided]
-        logs = (await read(hall.bus, 0)).logs
+        logs = (await read_logs(hall.bus, 0)).logs
         assert decided in [one for _, one in logs.decisions]
         assert [one.gang_id for one in logs.verdicts] == ["uid-first"]
         archive = Archive()

@@ -52,7 +52,7 @@ ALLOWED: Final = {
     ("services/gang_planner/policy_file.py", "tell"): "a parameter's name",
     ("services/watcher/state.py", "picture"): "an attribute's name",
     ("tutti/migrate/findings.py", "tells"): "a value of `level`",
-    ("tutti/observe/showing.py", "rival"): "a column of the table",
+    ("tutti/observe/view.py", "rival"): "a column of the table",
 }
 #: What is checked: the product's sources, and the documents at the root. Those under `docs/` hold
 #: about 350 such places yet.

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.controlplane.client import ApiError, Object, RawClient, connection_of
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
-from tutti.rights.rendering import rules
+from tutti.rights.rules import rules
 from tutti.rights.table import RELEASE, Right, account
 
 RBAC = "rbac.authorization.k8s.io"

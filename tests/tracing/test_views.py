@@ -18,7 +18,7 @@ from tests.tutti.up.gangs import bound, make_gang
 from tests.tutti.up.running import TUTTI, suite, tutti
 from tutti.bundle.archive import Manifest
 from tutti.status.report import Report
-from tutti.timeline.story import Story
+from tutti.timeline.history import History
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -60,10 +60,10 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
         for index in range(3):
             await client.delete(f"/api/v1/namespaces/default/pods/train-{index}")
 
-        async def told() -> Story:
+        async def told() -> History:
             status, out, errors = await tutti("timeline", "-o", "json", f"--data-dir={data}")
             assert status == 0, errors
-            found = msgspec.json.decode(out, type=Story)
+            found = msgspec.json.decode(out, type=History)
             assert {one.gang: one.end for one in found.stays} == {"default/train": "gone"}
             now = {one.gang for one in found.waits if not one.ended_ms}
             assert now == {"default/huge", "default/train"}

@@ -16,7 +16,7 @@ from tests.support.small_disk import fill, small_disk
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer, NatsServerSettings
 from tutti.nats_store import NoHealth, read_problem, store_problem, write_problem
-from tutti.provision.restarting import keep_storing
+from tutti.provision.nats_process import keep_storing
 
 __all__ = ["small_disk"]
 
@@ -97,7 +97,7 @@ async def test_beside_a_server_in_a_pod_it_is_ended_once_it_can_store_again(
     await ensure_streams(bus)
     watching = asyncio.create_task(
         keep_storing(
-            server.monitor_url, small_disk, pid_file, said.append, every_s=0.05, pause_s=60
+            server.monitor_url, small_disk, pid_file, said.append, every_s=0.05, restart_s=60
         )
     )
     try:
@@ -112,7 +112,7 @@ async def test_beside_a_server_in_a_pod_it_is_ended_once_it_can_store_again(
         async with asyncio.timeout(10):
             await ending
         await eventually(lambda: len(said) == 2)
-        assert said[1].startswith("ended nats-server ")
+        assert said[1].startswith("stopped nats-server ")
     finally:
         watching.cancel()
         await bus.close()

@@ -1,5 +1,5 @@
-"""What every command about objects needs: the user, the place, the answer and its layout.
+"""What the commands about Kubernetes objects share: access, flags, errors, tables and output.
 
-Objects pass through as the API server sent them (`Object`): what is printed as JSON or YAML is all
-of it, and a table reads the few fields it shows wherever they are missing.
+Objects stay as the API server sent them (`Object`): JSON and YAML print all of an object, and a
+table reads the few fields that it shows, wherever they are missing.
 """

@@ -32,7 +32,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def opened(access: Access) -> AsyncIterator[KubeClient]:
+async def open_client(access: Access) -> AsyncIterator[KubeClient]:
     """An open client; `client.credentials.namespace` is the context's namespace.
 
     Raises:

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from shared.kube.resources import Resource
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.conventions import conventions
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import name_of
@@ -39,7 +39,7 @@ async def _names(resource: Resource, ctx: click.Context) -> list[str]:
         context=typed.get("context") or "",
         server=typed.get("master") or "",
     )
-    async with asyncio.timeout(_PATIENCE_S), opened(access) as client:
+    async with asyncio.timeout(_PATIENCE_S), open_client(access) as client:
         habits = conventions(ctx).namespace or client.credentials.namespace
         place = (typed.get("namespace") or habits) if resource.namespaced else ""
         return [

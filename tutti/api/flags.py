@@ -98,7 +98,7 @@ def _one_option(option: click.Option, name: str, value: str) -> list[str]:
     return [f"{name}={value}"] if name.startswith("--") else [name, value]
 
 
-def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def combined(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Several decorators as one, in the order in which help lists them."""
 
     def decorate(function: F) -> F:
@@ -122,7 +122,7 @@ def access_flags(function: F) -> F:
         )
         return function(*args, **kwargs)
 
-    flags = together(
+    flags = combined(
         click.option(
             "--kubeconfig",
             "-k",
@@ -141,7 +141,7 @@ def access_flags(function: F) -> F:
             type=int,
             default=0,
             expose_value=False,
-            callback=tell,
+            callback=remember_verbosity,
             metavar="LEVEL",
             help="At level 4 and above, log every request.",
         ),
@@ -149,7 +149,7 @@ def access_flags(function: F) -> F:
     return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
 
 
-def tell(ctx: click.Context, _: click.Parameter, level: int) -> None:
+def remember_verbosity(ctx: click.Context, _: click.Parameter, level: int) -> None:
     """Remember the highest level that was given, before the command or behind it."""
     ctx.meta[_VERBOSITY] = max(level, ctx.meta.get(_VERBOSITY, 0))
 
@@ -224,7 +224,7 @@ def split_selector(given: str) -> tuple[str, str]:
 
 
 def name_flag(kind: str, letter: str = "-N") -> Callable[[F], F]:
-    """`--name`, which Volcano's tools want; read it with `the_name` or `the_names`."""
+    """`--name`, which Volcano's tools want; read it with `required_name` or `required_names`."""
     return click.option("--name", letter, default="", metavar="NAME", help=f"Name of the {kind}.")
 
 
@@ -235,7 +235,7 @@ def names_argument(resource: Resource) -> Callable[[F], F]:
     )
 
 
-def the_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str, ...]:
+def required_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """The names that were given, by flag or as arguments.
 
     Raises:
@@ -247,13 +247,13 @@ def the_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str, ...]
     return found
 
 
-def the_name(kind: str, flag: str, arguments: Sequence[str]) -> str:
+def required_name(kind: str, flag: str, arguments: Sequence[str]) -> str:
     """The one name that was given.
 
     Raises:
         Refusal: None was, or several.
     """
-    name, *more = the_names(kind, flag, arguments)
+    name, *more = required_names(kind, flag, arguments)
     if more:
         raise Refusal(f"one {kind} name is wanted, not {1 + len(more)}: {', '.join([name, *more])}")
     return name

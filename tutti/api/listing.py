@@ -9,7 +9,7 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
 from tutti.api import flags
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal
 from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import namespace_or_default, split_selector
@@ -56,7 +56,7 @@ def listing_flags(
         filters: Flags of the command's own, which the function gets as they are.
         namespace_letter: The short form of `--namespace`.
     """
-    every = flags.together(
+    every = flags.combined(
         flags.namespace_flag(namespace_letter),
         flags.everywhere_flag,
         *filters,
@@ -98,7 +98,7 @@ async def list_kind(
     if name and asked.everywhere:
         raise Refusal(f"{name!r} in all namespaces: give the one that it is in (-n)")
     printer = Printer(resource, layout(asked.everywhere), asked.output)
-    async with opened(asked.access) as client:
+    async with open_client(asked.access) as client:
         place = _place(client, resource, asked)
         if asked.watch:
             await _watch(client, _wanted(resource, place, asked, name), asked, printer)

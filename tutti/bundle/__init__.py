@@ -1,5 +1,5 @@
-"""`tutti bundle`: what a bug report needs, in one file, without secrets.
+"""`tutti bundle`: the data of a bug report in one file, without secrets.
 
-`collecting` asks the services, NATS and this machine's data folder, `pods` the API server for logs,
-`archive` packs and lists what is in it, `command` is what is typed.
+`collection` asks the services, NATS and this machine's data folder, `pods` asks the API server for
+logs, `archive` packs the files and lists them, `command` reads the flags.
 """

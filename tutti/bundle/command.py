@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from shared.kube.errors import CredentialsError
-from tutti.api.access import opened
+from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.bundle import collection, pods
 from tutti.bundle.archive import Archive, Manifest
@@ -104,7 +104,7 @@ async def _collect(
 
 async def _collect_from_cluster(archive: Archive, services: ServiceBus, namespace: str) -> None:
     try:
-        async with opened(services.access) as client:
+        async with open_client(services.access) as client:
             await pods.cluster(archive, client)
             if namespace:
                 await pods.logs(archive, client, namespace)

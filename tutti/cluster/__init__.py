@@ -1,13 +1,13 @@
-"""A Kubernetes API server in one Python process, for people who have no cluster.
+"""A Kubernetes API server in one Python process, for users without a cluster.
 
-A means, not a product: it imitates what Tutti, its demo and its tests touch, and one API suite
-(`tests/api_suite`) runs against it and the real server, so what differs is a bug here. It keeps
+It is a means, not a product: it imitates what Tutti, its demo and its tests use. One API suite
+(`tests/api_suite`) runs against it and the real server, so a difference is a bug here. It keeps
 nothing on disk.
 
 From the inside out: `objects`, `errors`, `selectors`, `patches`, `schema` (values) < `resources`
 (kinds) < `store` (objects and their history) < `validation`, `pods`, `crds`, `deletion`, `kinds`
 (rules) < `admission` (webhooks) < `api` (the verbs) < `garbage` (owners, namespaces), `kubelet`
-(simulated nodes), `watching`, `tables`, `discovery`, `misbehave`, `queries`, `server` (HTTP) <
+(simulated nodes), `watches`, `tables`, `discovery`, `faults`, `queries`, `server` (HTTP) <
 `embedded` (all of it, started and stopped).
 
 What is left out, and why: docs/adr/0007-how-large-the-embedded-cluster-is.md.

@@ -58,7 +58,7 @@ class EmbeddedCluster:
         self.add_node = self.kubelets.add_node
         self._runs = {"garbage": collector.run, "kubelets": self.kubelets.run}
         server = Server(self.api)
-        self.misbehave = server.misbehave
+        self.faults = server.faults
         self._runner = web.AppRunner(
             server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_S
         )
@@ -88,7 +88,7 @@ class EmbeddedCluster:
         for task in self._tasks:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.misbehave.drop_watches()
+        self.faults.drop_watches()
         await self._runner.cleanup()
         await self.api.admission.close()
         broken = [outcome for outcome in ended if isinstance(outcome, Exception)]

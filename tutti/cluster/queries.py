@@ -20,7 +20,7 @@ from tutti.cluster.errors import (
 from tutti.cluster.objects import Obj, Value, decode
 from tutti.cluster.resources import PODS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
-from tutti.cluster.watches import WATCH_S, Wish
+from tutti.cluster.watches import WATCH_S, WatchRequest
 
 _TRUE = ("1", "true", "True")
 _JSON_TYPES = ("", "application/json", "application/octet-stream")
@@ -105,7 +105,7 @@ def selected(call: Call, query: Mapping[str, str]) -> Predicate | None:
     return selector(labels, fields, call.resource.plural, call.namespace)
 
 
-def wish_of(call: Call, query: Mapping[str, str]) -> Wish:
+def watch_request_of(call: Call, query: Mapping[str, str]) -> WatchRequest:
     """What a watch asks for. Raises ApiError 400, and 422 for a streaming list.
 
     Clients that prefer streaming lists take that as the word of a server without them: they list.
@@ -115,7 +115,7 @@ def wish_of(call: Call, query: Mapping[str, str]) -> Wish:
         raise invalid("ListOptions", "meta.k8s.io", "", [error])
     # Spread, so that many clients' watches do not end together.
     spread_s = WATCH_S * (1 + random.random())  # noqa: S311 - no secret
-    return Wish(
+    return WatchRequest(
         revision=_number(query, "resourceVersion") or None,
         bookmarks=query.get("allowWatchBookmarks") in _TRUE,
         timeout_s=_number(query, "timeoutSeconds") or spread_s,

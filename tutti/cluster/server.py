@@ -9,9 +9,9 @@ from tutti.cluster import discovery
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
 from tutti.cluster.errors import ApiError, bad_request, details_of
-from tutti.cluster.misbehave import Misbehaviour
+from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, dig, encode
-from tutti.cluster.queries import body_of, call_of, delete_options_of, selected, wish_of
+from tutti.cluster.queries import body_of, call_of, delete_options_of, selected, watch_request_of
 from tutti.cluster.resources import PODS
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
@@ -29,7 +29,7 @@ class Server:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._watching: set[asyncio.Transport] = set()
-        self.misbehave = Misbehaviour(self._drop_watches, api.store.expire_all)
+        self.faults = FaultInjector(self._drop_watches, api.store.expire_all)
 
     def app(self) -> web.Application:
         """The aiohttp application."""
@@ -62,13 +62,13 @@ class Server:
             return web.Response(body=b"", content_type="application/octet-stream")
         if path == "/tutti/misbehave":
             if request.method == "POST":
-                self.misbehave.obey(await request.read())
-            return _json({"done": self.misbehave.done})
+                self.faults.apply(await request.read())
+            return _json({"done": self.faults.done})
         document = discovery.answer(path, self._api.registry)
         if document is not None:
             return _json(document)
         verb, call = call_of(request, self._api.registry)
-        rule = self.misbehave.rule_for(verb, call)
+        rule = self.faults.rule_for(verb, call)
         if rule is None:
             return await self._do(verb, call, request)
         await asyncio.sleep(rule.latency_ms / 1000)
@@ -119,7 +119,7 @@ class Server:
         return _json({**_SUCCESS, "code": 201}, status=201, warnings=call.warnings)
 
     async def _watch(self, call: Call, request: web.Request) -> web.StreamResponse:
-        wish = wish_of(call, request.query)
+        wanted_watch = watch_request_of(call, request.query)
         as_table = _wants_table(request)
 
         def encoded(row: Stored) -> bytes:
@@ -135,7 +135,7 @@ class Server:
             return response  # the client has gone already
         self._watching.add(transport)
         try:
-            async for piece in lines(self._api.store, call, wish, encoded):
+            async for piece in lines(self._api.store, call, wanted_watch, encoded):
                 await response.write(piece)
             await response.write_eof()
         except ConnectionResetError:

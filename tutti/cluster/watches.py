@@ -20,7 +20,7 @@ LAST_BOOKMARK_BEFORE_END_S = 2
 Encode = Callable[[Stored], bytes]
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a watch request asks for."""
 
     revision: int | None  # None: begin with everything that is there
@@ -56,24 +56,28 @@ def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
     return "DELETED", change.stored if going else Stored(before.obj, change.revision)
 
 
-async def lines(store: Store, call: Call, wish: Wish, encoded: Encode) -> AsyncIterator[bytes]:
+async def lines(
+    store: Store, call: Call, wanted_watch: WatchRequest, encoded: Encode
+) -> AsyncIterator[bytes]:
     """The stream, in pieces of whole lines, until its time is over.
 
     A lost history ends it, too: the last line says 410. Cancellation ends it at any point, and
     nothing remains.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + wish.timeout_s
+    end = loop.time() + wanted_watch.timeout_s
     next_bookmark = _next_bookmark(loop.time(), end)
-    with Follower(store, call.resource.key, wish.revision) as follower:
-        if wish.revision is None:
+    with Follower(store, call.resource.key, wanted_watch.revision) as follower:
+        if wanted_watch.revision is None:
             # Taken in one step with the follower's position: no change falls between them.
             rows = store.rows(call.resource.key, call.namespace)
-            chosen = [row for row in rows if wish.wanted is None or wish.wanted(row.obj)]
+            chosen = [
+                row for row in rows if wanted_watch.wanted is None or wanted_watch.wanted(row.obj)
+            ]
             if chosen:
                 yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
         while True:
-            until = min(end, next_bookmark) if wish.bookmarks else end
+            until = min(end, next_bookmark) if wanted_watch.bookmarks else end
             try:
                 async with asyncio.timeout_at(until):
                     changes = await follower.read()
@@ -86,6 +90,6 @@ async def lines(store: Store, call: Call, wish: Wish, encoded: Encode) -> AsyncI
             except ApiError as error:
                 yield _line("ERROR", encode(error.body()))
                 return
-            events = [event for change in changes if (event := seen(change, wish.wanted))]
+            events = [event for change in changes if (event := seen(change, wanted_watch.wanted))]
             if events:
                 yield b"".join(_line(kind, encoded(stored)) for kind, stored in events)

@@ -23,8 +23,8 @@ from tutti.demo.pod_by_pod import fitting
 from tutti.demo.tfjobs import Manifest, size
 from tutti.tf_operator.stand_in import TfOperator
 from tutti.up.options import SCHEDULER_NAMES
-from tutti.why.explaining import Answer, explain
-from tutti.why.gathering import Gatherer
+from tutti.why.explanation import Answer, explain
+from tutti.why.reader import NamespaceReader
 
 Probe: TypeAlias = Callable[[], bool]
 
@@ -172,8 +172,8 @@ class Stage:
             return verdict is not None and verdict.why is not None and verdict.members == job.size
 
         await self.until(explained, f"a verdict that explains why {job.title} waits")
-        gatherer = Gatherer(self.client, job.namespace, SCHEDULER_NAMES)
-        return explain(await gatherer.gather("tfjob", job.name), SCHEDULER_NAMES)
+        reader = NamespaceReader(self.client, job.namespace, SCHEDULER_NAMES)
+        return explain(await reader.read("tfjob", job.name), SCHEDULER_NAMES)
 
     async def watch_waiting(self, job: Job) -> tuple[Answer, Finding]:
         """Show why a job waits and watch it for a while; the answer, and whether it waited whole.

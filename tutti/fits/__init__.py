@@ -1,5 +1,5 @@
-"""`tutti fits -f FILE`: would these gangs fit now, where, or what is missing?
+"""`tutti fits -f FILE`: whether these gangs would fit now, and where, or what they lack.
 
-Nothing is created. The file's objects are expanded to the pods that their controllers would make,
-and the planner's standby is asked.
+Nothing is created. `admission` validates the manifests, `expansion` expands them to the pods that
+their controllers would create, and the standby planner is asked.
 """

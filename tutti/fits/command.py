@@ -13,12 +13,12 @@ from rich.text import Text
 from shared.contracts import codec, subjects
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.kube.errors import CredentialsError, TransportError
-from tutti.api.access import opened
+from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
 from tutti.fits.admission import Admitted, admit
-from tutti.fits.expanding import expand, flattened
+from tutti.fits.expansion import expand, flattened
 from tutti.service_bus import ServiceBus, ask_standby, service_options
 from tutti.up.options import SCHEDULER_NAMES
 
@@ -157,7 +157,7 @@ async def _admitted(
 ) -> Admitted:
     names = tuple(scheduler_names)
     try:
-        async with opened(services.access) as client:
+        async with open_client(services.access) as client:
             return await admit(client, documents, namespace=namespace, scheduler_names=names)
     except (CredentialsError, TransportError):
         return await admit(None, documents, namespace=namespace, scheduler_names=names)

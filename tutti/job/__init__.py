@@ -1,3 +1,3 @@
-"""`tutti job`: submit, list, look at, suspend, resume and delete Jobs of batch.volcano.sh, and read
+"""`tutti job`: submit, list, view, suspend, resume and delete Jobs of batch.volcano.sh, and read
 their logs.
 """

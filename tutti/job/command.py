@@ -9,19 +9,19 @@ import msgspec
 from shared.kinds.durations import duration_ms
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api import flags
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, fail, run
 from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.objects import Object
-from tutti.api.orders import Action, order
 from tutti.api.output import FORMATS, Format, echo, reference
+from tutti.api.volcano_commands import Action, send_command
 from tutti.job import columns
 from tutti.job.columns import layout
+from tutti.job.job_flags import JobFlags, job_flags
 from tutti.job.logs import Reading, print_logs
-from tutti.job.running import Wish, run_job
-from tutti.job.sketching import Sketch, sketch_flags
-from tutti.job.viewing import view_job
-from tutti.job.waiting import Goal
+from tutti.job.progress import Goal
+from tutti.job.submission import Submission, run_job
+from tutti.job.view import view_job
 
 _names = flags.names_argument(JOBS_VOLCANO)
 _name_flag = flags.name_flag("Job")
@@ -38,7 +38,7 @@ def job() -> None:
 @job.command("run")
 @flags.namespace_flag()
 @_name_flag
-@sketch_flags()
+@job_flags()
 @click.option("--queue", "-q", default="", metavar="NAME", help="Queue; else the default one.")
 @click.option(
     "--filename",
@@ -70,7 +70,7 @@ def run_(
     access: Access,
     namespace: str,
     name: str,
-    sketch: Sketch,
+    options: JobFlags,
     queue: str,
     files: tuple[str, ...],
     wait: bool,
@@ -84,12 +84,12 @@ def run_(
     With --wait, ends with status 1 when the Job fails, is aborted, or the time is over.
     """
     try:
-        wish = Wish(
+        submission = Submission(
             access=access,
             namespace=namespace,
             files=files,
             name=name,
-            sketch=sketch,
+            options=options,
             queue=queue,
             goal=goal if wait else None,
             timeout_s=seconds("--timeout", timeout),
@@ -98,7 +98,7 @@ def run_(
         )
     except Refusal as error:
         fail(str(error))
-    sys.exit(0 if run(run_job(wish)) else 1)
+    sys.exit(0 if run(run_job(submission)) else 1)
 
 
 def seconds(flag: str, given: str) -> float | None:
@@ -143,7 +143,7 @@ def view(
 ) -> None:
     """Show a Job with its tasks, its state and its Events."""
     try:
-        chosen = flags.the_name("job", name, names)
+        chosen = flags.required_name("job", name, names)
     except Refusal as error:
         fail(str(error))
     run(view_job(access, namespace, chosen, output))
@@ -173,12 +173,12 @@ async def order_jobs(
     access: Access, namespace: str, name: str, names: tuple[str, ...], action: Action
 ) -> None:
     """Write a Command for each Job. Raises Refusal, KubeError at the first that fails."""
-    chosen = flags.the_names("job", name, names)
+    chosen = flags.required_names("job", name, names)
     done = {"AbortJob": "abort", "ResumeJob": "resume"}[action]
-    async with opened(access) as client:
+    async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
         for each in chosen:
-            await order(client, JOBS_VOLCANO, each, action, place)
+            await send_command(client, JOBS_VOLCANO, each, action, place)
             echo(f"{reference(JOBS_VOLCANO, each)}: {done} ordered")
 
 
@@ -194,8 +194,8 @@ def delete(*, access: Access, namespace: str, name: str, names: tuple[str, ...])
 
 async def delete_jobs(access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
     """Delete each Job. Raises Refusal, KubeError at the first that fails."""
-    chosen = flags.the_names("job", name, names)
-    async with opened(access) as client:
+    chosen = flags.required_names("job", name, names)
+    async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
         for each in chosen:
             await client.delete(JOBS_VOLCANO, each, namespace=place, propagation="Background")
@@ -236,7 +236,7 @@ def logs(
 ) -> None:
     """Print what the pods of a Job write."""
     try:
-        chosen = flags.the_name("job", name, names)
+        chosen = flags.required_name("job", name, names)
         since_s = seconds("--since", since)
     except Refusal as error:
         fail(str(error))

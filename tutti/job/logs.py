@@ -14,7 +14,7 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import JOBS_VOLCANO, PODS
-from tutti.api.access import CONNECTIONS_MAX, Access, opened
+from tutti.api.access import CONNECTIONS_MAX, Access, open_client
 from tutti.api.failures import Refusal
 from tutti.api.fetches import Wanted, fetch, follow, get
 from tutti.api.flags import namespace_or_default
@@ -82,7 +82,7 @@ async def print_logs(access: Access, namespace: str, name: str, reading: Reading
         Refusal: There is nothing to read, or too much to follow at once.
         KubeError: The API server refuses, or does not answer.
     """
-    async with opened(access) as client:
+    async with open_client(access) as client:
         place = namespace_or_default(namespace, client.credentials.namespace)
         job = await get(client, JOBS_VOLCANO, name, place)
         logs = _Logs(client, place, reading)

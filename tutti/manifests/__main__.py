@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from tutti.manifests import crds, kubernetes_schemas
-from tutti.rights.rendering import permissions_file, rights_file
+from tutti.rights.rules import permissions_file, rights_file
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""`tutti migrate check`: what would change in a cluster if Tutti took over from another scheduler.
+"""`tutti migrate check`: what would change in a cluster if Tutti replaced another scheduler.
 
-Reads and never writes. `gathering` looks at the cluster, `judging` asks the webhook's rules and the
-planner's configuration in processes of their own, `people`, `gangs`, `stored` and `installed` say
-what follows (pure), `showing` prints it.
+Reads and never writes. `cluster_reader` reads the cluster into `cluster_facts`, `rule_checks` runs
+the webhook's rules and the planner's parser in processes of their own. `schedulers`, `gangs`,
+`stored` and `installed` are pure functions from the facts to findings; `view` prints them.
 """

@@ -9,15 +9,15 @@ from typing import Final
 import click
 
 from shared.kube.resources import JOBS_VOLCANO
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import echo_json
-from tutti.migrate import gangs, installed, people, stored
+from tutti.migrate import gangs, installed, schedulers, stored
+from tutti.migrate.cluster_facts import QUEUES, ClusterFacts, PolicyText
+from tutti.migrate.cluster_reader import read_cluster
 from tutti.migrate.findings import Check, in_order
-from tutti.migrate.gathering import look
-from tutti.migrate.seen import QUEUES, PolicyText, Seen
-from tutti.migrate.showing import show
+from tutti.migrate.view import show
 from tutti.terminal import report_console
 from tutti.up.options import SCHEDULER_NAMES
 
@@ -79,21 +79,21 @@ async def _check(
         except ValueError as error:
             raise Refusal(f"{scheduler_conf}: {error}") from None
         conf = PolicyText(where=str(scheduler_conf), text=text)
-    async with opened(access) as client:
-        seen = await look(client, scheduler_names, conf)
-        return judge(seen, client.credentials.server)
+    async with open_client(access) as client:
+        facts = await read_cluster(client, scheduler_names, conf)
+        return judge(facts, client.credentials.server)
 
 
-def judge(seen: Seen, server: str) -> Check:
+def judge(facts: ClusterFacts, server: str) -> Check:
     """All findings about a cluster."""
-    modules = (gangs, installed, people, stored)
-    findings = itertools.chain.from_iterable(one.findings(seen) for one in modules)
+    modules = (gangs, installed, schedulers, stored)
+    findings = itertools.chain.from_iterable(one.findings(facts) for one in modules)
     return Check(
         server=server,
-        scheduler_names=seen.scheduler_names,
-        pods=len(seen.pods),
-        gangs=len(seen.groups),
-        jobs=len(seen.of(JOBS_VOLCANO)),
-        queues=sum(len(seen.of(resource)) for resource in QUEUES),
+        scheduler_names=facts.scheduler_names,
+        pods=len(facts.pods),
+        gangs=len(facts.groups),
+        jobs=len(facts.of(JOBS_VOLCANO)),
+        queues=sum(len(facts.of(resource)) for resource in QUEUES),
         findings=in_order(findings),
     )

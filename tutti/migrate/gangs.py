@@ -5,20 +5,20 @@ from collections.abc import Iterator
 
 from shared.contracts.codec import decode_shape
 from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX, Pod, PodGroup
+from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.findings import Finding
-from tutti.migrate.seen import Seen
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(facts: ClusterFacts) -> Iterator[Finding]:
     """All about devices, then gangs."""
-    yield from _unsupported(seen)
-    yield from _claims(seen)
-    yield from _partial(seen)
+    yield from _unsupported(facts)
+    yield from _claims(facts)
+    yield from _partial(facts)
 
 
-def _unsupported(seen: Seen) -> Iterator[Finding]:
+def _unsupported(facts: ClusterFacts) -> Iterator[Finding]:
     asked: dict[tuple[str, str], int] = defaultdict(int)
-    for what, pod in _all_pods(seen):
+    for what, pod in _all_pods(facts):
         for field in decode_shape(pod.shape).unsupported:
             asked[what, field] += 1
     for (what, field), count in asked.items():
@@ -51,17 +51,17 @@ def _unsupported(seen: Seen) -> Iterator[Finding]:
             )
 
 
-def _all_pods(seen: Seen) -> Iterator[tuple[str, Pod]]:
-    for pod in seen.pods:
+def _all_pods(facts: ClusterFacts) -> Iterator[tuple[str, Pod]]:
+    for pod in facts.pods:
         if pod.ours and not pod.node:
             yield f"gang {_gang_of(pod)}", pod
-    for name, pod in seen.templates:
+    for name, pod in facts.templates:
         yield f"Job {name}", pod
 
 
-def _claims(seen: Seen) -> Iterator[Finding]:
-    by_name = {(one.namespace, one.name): one for one in seen.claims}
-    for pod in seen.pods:
+def _claims(facts: ClusterFacts) -> Iterator[Finding]:
+    by_name = {(one.namespace, one.name): one for one in facts.claims}
+    for pod in facts.pods:
         if not pod.ours or pod.node:
             continue
         for name in decode_shape(pod.shape).device_claims:
@@ -76,12 +76,12 @@ def _claims(seen: Seen) -> Iterator[Finding]:
                 )
 
 
-def _partial(seen: Seen) -> Iterator[Finding]:
+def _partial(facts: ClusterFacts) -> Iterator[Finding]:
     members: dict[tuple[str, str], list[Pod]] = defaultdict(list)
-    for pod in seen.pods:
+    for pod in facts.pods:
         if pod.ours and pod.group_name and not pod.deleting:
             members[pod.namespace, pod.group_name].append(pod)
-    for group in seen.groups:
+    for group in facts.groups:
         found = members.get((group.namespace, group.name), [])
         bound = [pod for pod in found if pod.node]
         needs = max(group.min_member, 1)

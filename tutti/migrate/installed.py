@@ -12,8 +12,8 @@ from shared.kube.resources import (
 )
 from tutti.api.objects import Object, text
 from tutti.manifests.crds import default_names, manifests
+from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.findings import Finding
-from tutti.migrate.seen import Seen
 
 #: Kinds of Volcano's agents, which Tutti neither reads nor needs.
 _NOT_READ: Final = (
@@ -24,19 +24,19 @@ _NOT_READ: Final = (
 _RIVALS_WEBHOOK: Final = "volcano"
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(facts: ClusterFacts) -> Iterator[Finding]:
     """All about what is installed."""
-    yield from _policies(seen)
-    yield from _crds(seen)
-    yield from _webhooks(seen)
-    for what in seen.blind:
+    yield from _policies(facts)
+    yield from _crds(facts)
+    yield from _webhooks(facts)
+    for what in facts.unreadable:
         yield Finding(
             level="tells", topic="rights", what="not looked at", message=f"{what}: unknown"
         )
 
 
-def _policies(seen: Seen) -> Iterator[Finding]:
-    for policy in seen.policies:
+def _policies(facts: ClusterFacts) -> Iterator[Finding]:
+    for policy in facts.policies:
         if policy.error:
             yield Finding(
                 level="blocks",
@@ -58,7 +58,7 @@ def _policies(seen: Seen) -> Iterator[Finding]:
                 what=policy.where,
                 message=f"without effect: {warning}",
             )
-    for where in seen.admission_files:
+    for where in facts.admission_files:
         yield Finding(
             level="step",
             topic="configuration",
@@ -67,8 +67,8 @@ def _policies(seen: Seen) -> Iterator[Finding]:
         )
 
 
-def _crds(seen: Seen) -> Iterator[Finding]:
-    there = {text(one, "metadata.name"): one for one in seen.of(CUSTOM_RESOURCE_DEFINITIONS)}
+def _crds(facts: ClusterFacts) -> Iterator[Finding]:
+    there = {text(one, "metadata.name"): one for one in facts.of(CUSTOM_RESOURCE_DEFINITIONS)}
     missing = fine = 0
     default = default_names()
     for manifest in manifests():
@@ -130,9 +130,9 @@ def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding
         )
 
 
-def _webhooks(seen: Seen) -> Iterator[Finding]:
+def _webhooks(facts: ClusterFacts) -> Iterator[Finding]:
     for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
-        for one in seen.of(resource):
+        for one in facts.of(resource):
             name = text(one, "metadata.name")
             hooks = one.get("webhooks") or []
             theirs = [hook for hook in hooks if _RIVALS_WEBHOOK in str(hook.get("name", ""))]

@@ -10,8 +10,8 @@ from shared.contracts.annotations import GROUP_NAME
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from tutti.api.objects import text
+from tutti.migrate.cluster_facts import COSCHEDULING, GROUPS, ClusterFacts
 from tutti.migrate.findings import Finding
-from tutti.migrate.seen import COSCHEDULING, GROUPS, Seen
 
 #: Prefixes of keys that some gang scheduler gave a meaning to.
 _PREFIXES: Final = (
@@ -35,9 +35,9 @@ _ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
 _ERRORS_MAX: Final = 3
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(facts: ClusterFacts) -> Iterator[Finding]:
     """All about stored objects."""
-    for refused in seen.refused:
+    for refused in facts.refused:
         errors = "; ".join(refused.errors[:_ERRORS_MAX])
         more = len(refused.errors) - _ERRORS_MAX
         yield Finding(
@@ -47,7 +47,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
             message="continues as it is, and would be refused if it were created again: "
             f"{errors}{f' (and {more} more)' if more > 0 else ''}",
         )
-    for group in seen.of(COSCHEDULING):
+    for group in facts.of(COSCHEDULING):
         yield Finding(
             level="blocks",
             topic="dialect",
@@ -56,13 +56,13 @@ def findings(seen: Seen) -> Iterator[Finding]:
             "scheduling.volcano.sh with the same minMember, and name it in the pods' annotation "
             "scheduling.k8s.io/group-name",
         )
-    yield from _keys(seen)
+    yield from _keys(facts)
 
 
-def _keys(seen: Seen) -> Iterator[Finding]:
+def _keys(facts: ClusterFacts) -> Iterator[Finding]:
     counts: Counter[str] = Counter()
     for resource in _ANNOTATED:
-        for one in seen.of(resource):
+        for one in facts.of(resource):
             metadata = one.get("metadata") or {}
             keys = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
             counts.update(
@@ -93,10 +93,10 @@ def _keys(seen: Seen) -> Iterator[Finding]:
                 message=f"on {objects}; without effect: {why}",
             )
     for resource in GROUPS:
-        if seen.of(resource):
+        if facts.of(resource):
             yield Finding(
                 level="tells",
                 topic="dialect",
                 what=resource.title,
-                message=f"groups: {len(seen.of(resource))}; Tutti reads and writes their status",
+                message=f"groups: {len(facts.of(resource))}; Tutti reads and writes their status",
             )

@@ -1,5 +1,5 @@
-"""`tutti observe`: what a `tutti up --observe` has found beside another scheduler, as a table or as
+"""`tutti observe`: the findings of a `tutti up --observe` beside another scheduler, as a table or as
 JSON.
 
-`command` asks the observer, or reads the file that it left; `summary` counts; `showing` prints.
+`command` asks the observer, or reads its report file; `summary` counts; `view` prints.
 """

@@ -1,7 +1,8 @@
-"""Provisions what an installation needs before its services can work with NATS: keys of users, the
-file by which the server distinguishes them, a CA and the server's certificate.
+"""Provisions what an installation needs before its services can connect to NATS: keys of users, the
+server's file of users, a CA and the server's certificate.
 
-`planning` is pure: what is stored in, what should be stored out. `cluster` keeps it in Secrets,
-`folder` in files, for an installation without Kubernetes' Secrets; `reloading` has a running server
-read its files again. Run at any time, as often as wanted: what is good stays as it is.
+`plan` is a pure function from the stored Secrets to the wanted ones. `cluster` keeps them in
+Secrets, `folder` in files, for an installation without Kubernetes' Secrets; `nats_process` makes a
+running server reload its files. It may run at any time and any number of times: valid keys and
+certificates are kept.
 """

@@ -13,7 +13,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import SECRETS
 from tutti.api.failures import Refusal
-from tutti.provision.planning import BadSecret, Kept, names, plan
+from tutti.provision.plan import BadSecret, Kept, names, plan
 
 #: So often it is checked again when another `provision` was quicker: more often than
 #: there are Secrets to be quicker with.

@@ -8,12 +8,11 @@ import click
 
 from shared.bus.permissions import REPLICAS, User, users
 from shared.bus.setup import PLANNER_SETS
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags
 from tutti.provision import cluster, folder
-from tutti.provision.reloading import keep_loaded
-from tutti.provision.restarting import keep_storing
+from tutti.provision.nats_process import keep_loaded, keep_storing
 
 
 @click.command()
@@ -96,7 +95,7 @@ async def _in_cluster(
     addresses: Sequence[str],
     access: Access,
 ) -> None:
-    async with opened(access) as client:
+    async with open_client(access) as client:
         await cluster.provision(
             client,
             nats_users,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shared.bus.permissions import User
 from shared.runtime.whole_files import write_whole
-from tutti.provision.planning import BadSecret, names, plan
+from tutti.provision.plan import BadSecret, names, plan
 
 
 def provision(

@@ -1,1 +1,1 @@
-"""`tutti queue`: create, list, operate and delete Queues. (`tutti queues` is the ledger.)"""
+"""`tutti queue`: create, list, operate and delete Queues. (`tutti queues` prints the ledger.)"""

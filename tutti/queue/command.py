@@ -6,15 +6,15 @@ import click
 
 from shared.kube.resources import PODGROUPS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, run
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import split_selector
 from tutti.api.manifests import create
 from tutti.api.objects import Object, name_of
-from tutti.api.orders import Action, order
 from tutti.api.output import Format, Printer, echo, reference
+from tutti.api.volcano_commands import Action, send_command
 from tutti.queue.columns import count, layout
 
 State = Literal["Open", "Closed"]
@@ -66,12 +66,12 @@ async def create_queue(access: Access, name: str, weight: int, state: State, par
         "metadata": {"name": name},
         "spec": spec,
     }
-    async with opened(access) as client:
+    async with open_client(access) as client:
         await create(client, QUEUES_VOLCANO, manifest)
         echo(f"{reference(QUEUES_VOLCANO, name)} created")
         if state == "Closed":
             # The state is the controller's to write; a status in the manifest would be dropped.
-            await order(client, QUEUES_VOLCANO, name, "CloseQueue")
+            await send_command(client, QUEUES_VOLCANO, name, "CloseQueue")
             echo(f"{reference(QUEUES_VOLCANO, name)}: close ordered")
 
 
@@ -95,7 +95,7 @@ def get_(*, access: Access, name: str, output: Format, names: tuple[str, ...]) -
 
 
 async def _get(access: Access, name: str, names: tuple[str, ...], output: Format) -> None:
-    await show_queues(access, flags.the_names("queue", name, names), output)
+    await show_queues(access, flags.required_names("queue", name, names), output)
 
 
 async def show_queues(
@@ -108,7 +108,7 @@ async def show_queues(
 ) -> None:
     """Print the queues that are named, or all. Raises KubeError."""
     labels, part = split_selector(selector)
-    async with opened(access) as client:
+    async with open_client(access) as client:
         if names:
             found = [await get(client, QUEUES_VOLCANO, each) for each in names]
         else:
@@ -145,18 +145,18 @@ def operate(*, access: Access, name: str, action: str, weight: int, names: tuple
 async def _operate(
     access: Access, name: str, names: tuple[str, ...], action: str, weight: int
 ) -> None:
-    chosen = flags.the_names("queue", name, names)
+    chosen = flags.required_names("queue", name, names)
     if action not in {*_ACTIONS, "update"}:
         raise Refusal(f"--action {action or 'is missing'}: must be one of open, close, update")
     if action == "update" and not weight:
         raise Refusal(f"--weight must be given to update {', '.join(chosen)}, and be 1 or more")
-    async with opened(access) as client:
+    async with open_client(access) as client:
         for each in chosen:
             if action == "update":
                 await client.patch(QUEUES_VOLCANO, each, {"spec": {"weight": weight}})
                 echo(f"{reference(QUEUES_VOLCANO, each)}: weight is {weight}")
             else:
-                await order(client, QUEUES_VOLCANO, each, _ACTIONS[action])
+                await send_command(client, QUEUES_VOLCANO, each, _ACTIONS[action])
                 echo(f"{reference(QUEUES_VOLCANO, each)}: {action} ordered")
 
 
@@ -170,8 +170,8 @@ def delete(*, access: Access, name: str, names: tuple[str, ...]) -> None:
 
 
 async def _delete(access: Access, name: str, names: tuple[str, ...]) -> None:
-    chosen = flags.the_names("queue", name, names)
-    async with opened(access) as client:
+    chosen = flags.required_names("queue", name, names)
+    async with open_client(access) as client:
         for each in chosen:
             await client.delete(QUEUES_VOLCANO, each)
             echo(f"{reference(QUEUES_VOLCANO, each)} deleted")

@@ -1,4 +1,4 @@
-"""`tutti queues`: what each queue has, deserves, is promised and is owed, and why.
+"""`tutti queues`: what each queue uses, deserves and has reserved, and why.
 
-Asks the planner's standby over NATS; `showing` prints, `command` is what is typed.
+Asks the standby planner over NATS; `view` prints its answer.
 """

@@ -8,7 +8,7 @@ from shared.contracts.questions import LedgerAnswer
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
-from tutti.queues.showing import show
+from tutti.queues.view import show
 from tutti.service_bus import ServiceBus, read_ledger, service_options
 
 

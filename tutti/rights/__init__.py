@@ -1,5 +1,4 @@
-"""The rights of each account in Kubernetes: one table (`table`), and what is generated from it
-(`rendering`).
+"""The RBAC rights of each account: one table (`table`), and the rules generated from it (`rules`).
 
-NATS has a table of its own beside the bus (`shared.bus.permissions`).
+The rights in NATS are in a table beside the bus (`shared.bus.permissions`).
 """

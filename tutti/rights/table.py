@@ -47,7 +47,7 @@ from shared.kube.resources import (
     VOLUMES,
     Resource,
 )
-from tutti.provision.planning import names
+from tutti.provision.plan import names
 
 #: Stands for the release's name in names of objects; the installation replaces it.
 RELEASE: Final = "RELEASE"
@@ -146,7 +146,7 @@ _WEBHOOK: Final = (
     ),
 )
 
-_TELL: Final = _may("create get patch", CORE_EVENTS, "create and count Events")
+_EVENTS: Final = _may("create get patch", CORE_EVENTS, "create and count Events")
 
 #: By the names that `--controllers` takes.
 CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
@@ -166,7 +166,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
             names=(PLANNER_LEASE,),
             namespaced=True,
         ),
-        _TELL,
+        _EVENTS,
     ),
     "podgroup": (
         _may("get patch", PODS, "write its group's name on a bare pod"),
@@ -188,7 +188,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("patch", QUEUES_VOLCANO, "state and what is held", at="status"),
         _may("list watch delete", COMMANDS, "carry out orders, once"),
         _may("list watch", PODGROUPS_VOLCANO, "whether a closing queue is empty"),
-        _TELL,
+        _EVENTS,
     ),
     "job": (
         _may("get list watch patch", JOBS_VOLCANO, "run Jobs; note the names of their claims"),
@@ -203,7 +203,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("get create delete", SERVICES, "names of pods (plugins svc, ray)"),
         _may("get create delete", NETWORK_POLICIES, "network policies of pods (plugin svc)"),
         _may("get create", VOLUME_CLAIMS, "volumes of Jobs"),
-        _TELL,
+        _EVENTS,
     ),
     "jobflow": (
         _may("list watch", JOBFLOWS, "run JobFlows"),
@@ -211,13 +211,13 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("list watch", JOBTEMPLATES, "what its Jobs are made of"),
         _may("update", JOBTEMPLATES, "which Jobs were made of it", at="status"),
         _may("list watch create delete", JOBS_VOLCANO, "the Jobs of flows"),
-        _TELL,
+        _EVENTS,
     ),
     "cronjob": (
         _may("get list watch", CRONJOBS_VOLCANO, "start Jobs when it is time"),
         _may("update", CRONJOBS_VOLCANO, "what was started", at="status"),
         _may("list watch create delete", JOBS_VOLCANO, "the Jobs of CronJobs"),
-        _TELL,
+        _EVENTS,
     ),
     "gc": (_may("list watch delete", JOBS_VOLCANO, "delete Jobs whose time is over"),),
     "hypernode": (

@@ -14,10 +14,10 @@ from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
 from tutti.service_bus import ServiceBus, service_options
-from tutti.timeline.reading import Read, read
-from tutti.timeline.story import Story, story, trimmed
+from tutti.timeline.history import History, build_history, trimmed
+from tutti.timeline.log_reader import LogExcerpt, read_logs
 from tutti.timeline.strips import by_gang, by_node
-from tutti.timeline.svg import picture
+from tutti.timeline.svg import draw_svg
 
 _DURATION: Final = re.compile(r"([0-9]+)([smh])")
 _UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000}
@@ -71,30 +71,34 @@ def timeline(
     The data comes from the logs in NATS: decisions, their outcomes, and the ends of pods. The logs
     keep about an hour; anything that began earlier is left out.
     """
-    found, told = run(_collect(services, since_ms, namespace))
+    found, history = run(_collect(services, since_ms, namespace))
     for stream in found.cut:
         click.echo(f"tutti: {stream} has more records than are read; try --since 2m", err=True)
     if svg is not None:
-        svg.write_text(picture(told, "Gangs on nodes"), encoding="utf-8")
-        click.echo(f"tutti: {svg}: {len(told.gangs)} gangs on {len(told.nodes)} nodes", err=True)
+        svg.write_text(draw_svg(history, "Gangs on nodes"), encoding="utf-8")
+        click.echo(
+            f"tutti: {svg}: {len(history.gangs)} gangs on {len(history.nodes)} nodes", err=True
+        )
     elif output == "json":
-        echo_json(told)
+        echo_json(history)
     else:
-        _print(told, by)
+        _print(history, by)
 
 
-async def _collect(services: ServiceBus, since_ms: int, namespace: str) -> tuple[Read, Story]:
+async def _collect(
+    services: ServiceBus, since_ms: int, namespace: str
+) -> tuple[LogExcerpt, History]:
     to_ms = time.time_ns() // 1_000_000
     async with services.connected("tutti-timeline") as bus:
-        found = await read(bus, to_ms - since_ms)
-    told = story(found.logs, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
-    return found, trimmed(told)
+        found = await read_logs(bus, to_ms - since_ms)
+    history = build_history(found.logs, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
+    return found, trimmed(history)
 
 
-def _print(told: Story, by: str) -> None:
+def _print(history: History, by: str) -> None:
     console = Console()
-    if not told.gangs:
+    if not history.gangs:
         console.print(Text("no gang waited or ran in this period"))
         return
     draw = by_node if by == "node" else by_gang
-    console.print(draw(told, console.width, _ROWS_MAX))
+    console.print(draw(history, console.width, _ROWS_MAX))

@@ -1,4 +1,4 @@
-"""A story as strips of characters: a row per gang, or lanes per node. Pure."""
+"""A history as strips of characters: a row per gang, or lanes per node. Pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tutti.timeline.lanes import lanes
-from tutti.timeline.story import Stay, Story, Wait
+from tutti.timeline.history import History, Stay, Wait, lanes
 
 #: On which a name in black can be read.
 PALETTE: Final = (
@@ -30,9 +29,9 @@ _TICKS: Final = 5
 _MARKS: Final = {"evicted": "✗", "failed": "!"}
 
 
-def by_gang(story: Story, width: int, rows_max: int) -> RenderableType:
+def by_gang(history: History, width: int, rows_max: int) -> RenderableType:
     """A row per gang: shaded while it waited, full while it was on nodes."""
-    gangs = story.gangs
+    gangs = history.gangs
     names = min(_NAME_MAX, max((len(gang) for gang in gangs), default=4))
     strip = max(20, width - names - _WHERE - 3)
     colours = colours_of(gangs)
@@ -40,32 +39,32 @@ def by_gang(story: Story, width: int, rows_max: int) -> RenderableType:
     table.add_column(no_wrap=True, max_width=names, overflow="ellipsis")
     table.add_column(no_wrap=True, width=strip)
     table.add_column(no_wrap=True, max_width=_WHERE, overflow="ellipsis")
-    table.add_row(Text("GANG", "bold"), _axis(story, strip), Text("WHERE", "bold"))
+    table.add_row(Text("GANG", "bold"), _axis(history, strip), Text("WHERE", "bold"))
     for gang in gangs[:rows_max]:
-        waits = [one for one in story.waits if one.gang == gang]
-        stays = [one for one in story.stays if one.gang == gang]
-        table.add_row(gang, _row(story, strip, waits, stays, colours[gang]), _where(waits, stays))
+        waits = [one for one in history.waits if one.gang == gang]
+        stays = [one for one in history.stays if one.gang == gang]
+        table.add_row(gang, _row(history, strip, waits, stays, colours[gang]), _where(waits, stays))
     return Group(table, *_left_out(len(gangs), rows_max, "gangs"))
 
 
-def by_node(story: Story, width: int, rows_max: int) -> RenderableType:
+def by_node(history: History, width: int, rows_max: int) -> RenderableType:
     """A row per node and lane: the pods that were there."""
-    nodes = story.nodes
+    nodes = history.nodes
     names = min(_NAME_MAX, max((len(node) for node in nodes), default=4))
     strip = max(20, width - names - 2)
-    colours = colours_of(story.gangs)
+    colours = colours_of(history.gangs)
     table = Table(box=None, padding=(0, 1, 0, 0), show_header=False)
     table.add_column(no_wrap=True, max_width=names, overflow="ellipsis")
     table.add_column(no_wrap=True, width=strip)
-    table.add_row(Text("NODE", "bold"), _axis(story, strip))
+    table.add_row(Text("NODE", "bold"), _axis(history, strip))
     rows = [
         (node if index == 0 else "", lane)
         for node in nodes
-        for index, lane in enumerate(lanes([one for one in story.stays if one.node == node]))
+        for index, lane in enumerate(lanes([one for one in history.stays if one.node == node]))
     ]
     for node, lane in rows[:rows_max]:
-        table.add_row(node, _lane(story, strip, lane, colours))
-    waiting = [one for one in story.waits if not one.ended_ms]
+        table.add_row(node, _lane(history, strip, lane, colours))
+    waiting = [one for one in history.waits if not one.ended_ms]
     told: list[RenderableType] = list(_left_out(len(rows), rows_max, "rows"))
     if waiting:
         gangs = ", ".join(one.gang for one in waiting[:5])
@@ -96,33 +95,33 @@ def lasted(milliseconds: int) -> str:
     return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
 
 
-def _axis(story: Story, width: int) -> Text:
+def _axis(history: History, width: int) -> Text:
     cells = [" "] * width
     for tick in range(_TICKS):
-        text = clock(story.from_ms + (story.to_ms - story.from_ms) * tick // (_TICKS - 1))
+        text = clock(history.from_ms + (history.to_ms - history.from_ms) * tick // (_TICKS - 1))
         at = (width - len(text)) * tick // (_TICKS - 1)
         if tick in {0, _TICKS - 1} or width >= _TICKS * (len(text) + 2):
             cells[at : at + len(text)] = text
     return Text("".join(cells), "dim")
 
 
-def _place(story: Story, width: int, at_ms: int) -> int:
-    span = max(1, story.to_ms - story.from_ms)
-    return min(width - 1, max(0, (at_ms - story.from_ms) * width // span))
+def _place(history: History, width: int, at_ms: int) -> int:
+    span = max(1, history.to_ms - history.from_ms)
+    return min(width - 1, max(0, (at_ms - history.from_ms) * width // span))
 
 
 def _row(
-    story: Story, width: int, waits: Iterable[Wait], stays: Iterable[Stay], colour: str
+    history: History, width: int, waits: Iterable[Wait], stays: Iterable[Stay], colour: str
 ) -> Text:
     cells = [(" ", "")] * width
     for wait in waits:
-        first = _place(story, width, wait.began_ms)
-        last = _place(story, width, wait.ended_ms or story.to_ms)
+        first = _place(history, width, wait.began_ms)
+        last = _place(history, width, wait.ended_ms or history.to_ms)
         for at in range(first, last + 1):
             cells[at] = ("░", "yellow")
-    for stay in sorted(stays, key=lambda one: one.ended_ms or story.to_ms):
-        first = _place(story, width, stay.began_ms)
-        last = _place(story, width, stay.ended_ms or story.to_ms)
+    for stay in sorted(stays, key=lambda one: one.ended_ms or history.to_ms):
+        first = _place(history, width, stay.began_ms)
+        last = _place(history, width, stay.ended_ms or history.to_ms)
         for at in range(first, last + 1):
             cells[at] = ("█", colour)
         if stay.end in _MARKS:
@@ -130,11 +129,11 @@ def _row(
     return Text.assemble(*cells)
 
 
-def _lane(story: Story, width: int, lane: Sequence[Stay], colours: dict[str, str]) -> Text:
+def _lane(history: History, width: int, lane: Sequence[Stay], colours: dict[str, str]) -> Text:
     cells = [("·", "bright_black")] * width
     for stay in lane:
-        first = _place(story, width, stay.began_ms)
-        last = _place(story, width, stay.ended_ms or story.to_ms)
+        first = _place(history, width, stay.began_ms)
+        last = _place(history, width, stay.ended_ms or history.to_ms)
         label = stay.gang.partition("/")[2][: max(0, last - first)]
         for at in range(first, last + 1):
             letter = label[at - first] if at - first < len(label) else " "

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from tutti.timeline.lanes import lanes
-from tutti.timeline.story import Stay, Story, Wait
+from tutti.timeline.history import History, Stay, Wait, lanes
 from tutti.timeline.strips import clock, colours_of, lasted
 
 _WIDTH: Final = 1120
@@ -48,14 +47,16 @@ text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 class _Paper:
     """What was drawn so far."""
 
-    def __init__(self, story: Story) -> None:
-        self.story = story
+    def __init__(self, history: History) -> None:
+        self.history = history
         self.parts: list[str] = []
         self.y = _TOP
 
     def x(self, at_ms: int) -> float:
-        span = max(1, self.story.to_ms - self.story.from_ms)
-        part = (min(max(at_ms, self.story.from_ms), self.story.to_ms) - self.story.from_ms) / span
+        span = max(1, self.history.to_ms - self.history.from_ms)
+        part = (
+            min(max(at_ms, self.history.from_ms), self.history.to_ms) - self.history.from_ms
+        ) / span
         return _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
 
     def text(self, x: float, y: float, said: str, style: str = "", anchor: str = "start") -> None:
@@ -74,14 +75,14 @@ class _Paper:
         )
 
 
-def picture(story: Story, title: str) -> str:
+def draw_svg(history: History, title: str) -> str:
     """The whole file."""
-    paper = _Paper(story)
-    colours = colours_of(story.gangs)
+    paper = _Paper(history)
+    colours = colours_of(history.gangs)
     _waiting(paper)
     left = LANES_MAX
-    for index, node in enumerate(story.nodes):
-        rows = lanes([one for one in story.stays if one.node == node])
+    for index, node in enumerate(history.nodes):
+        rows = lanes([one for one in history.stays if one.node == node])
         if left > 0:
             _node(paper, node, rows[:left], colours, banded=index % 2 == 0)
         left -= len(rows)
@@ -89,11 +90,11 @@ def picture(story: Story, title: str) -> str:
         paper.text(_LEFT, paper.y + 14, "more nodes are left out", "dim")
         paper.y += _LANE
     height = paper.y + 40
-    head = _Paper(story)
+    head = _Paper(history)
     head.box(0.5, 0.5, _WIDTH - 1, height - 1, 'class="card"')
     head.text(20, 30, title, "title")
-    gangs, nodes = len(story.gangs), len(story.nodes)
-    about = f"{gangs} gangs on {nodes} nodes, {lasted(story.to_ms - story.from_ms)}"
+    gangs, nodes = len(history.gangs), len(history.nodes)
+    about = f"{gangs} gangs on {nodes} nodes, {lasted(history.to_ms - history.from_ms)}"
     head.text(_WIDTH - _RIGHT, 30, about, "dim", "end")
     _axis(head, paper.y)
     return (
@@ -104,9 +105,9 @@ def picture(story: Story, title: str) -> str:
 
 
 def _axis(paper: _Paper, bottom: int) -> None:
-    story = paper.story
+    history = paper.history
     for tick in range(_TICKS + 1):
-        at_ms = story.from_ms + (story.to_ms - story.from_ms) * tick // _TICKS
+        at_ms = history.from_ms + (history.to_ms - history.from_ms) * tick // _TICKS
         x = paper.x(at_ms)
         paper.parts.append(
             f'<line x1="{x:.1f}" y1="{_TOP - 10}" x2="{x:.1f}" y2="{bottom + 4}" class="tick"/>'
@@ -117,10 +118,10 @@ def _axis(paper: _Paper, bottom: int) -> None:
 
 def _waiting(paper: _Paper) -> None:
     """Waits in lanes; those too short to be seen are left out."""
-    end_ms = paper.story.to_ms
-    shortest_ms = (end_ms - paper.story.from_ms) * _WAIT_LEAST // (_WIDTH - _LEFT - _RIGHT)
+    end_ms = paper.history.to_ms
+    shortest_ms = (end_ms - paper.history.from_ms) * _WAIT_LEAST // (_WIDTH - _LEFT - _RIGHT)
     waits: list[Wait] = [
-        one for one in paper.story.waits if (one.ended_ms or end_ms) - one.began_ms > shortest_ms
+        one for one in paper.history.waits if (one.ended_ms or end_ms) - one.began_ms > shortest_ms
     ]
     if not waits:
         return
@@ -160,7 +161,7 @@ def _node(
 
 
 def _stay(paper: _Paper, y: float, stay: Stay, colour: str) -> None:
-    ended_ms = stay.ended_ms or paper.story.to_ms
+    ended_ms = stay.ended_ms or paper.history.to_ms
     x, end = paper.x(stay.began_ms), paper.x(ended_ms)
     how = {"there": "still there", "done": "done", "gone": "deleted"}.get(stay.end, stay.end)
     said = f"{stay.gang}: {stay.pods} pods, {lasted(ended_ms - stay.began_ms)}, {how}"

@@ -1,5 +1,5 @@
-"""`tutti top queues|nodes`: which queues or nodes hold the most.
+"""`tutti top queues|nodes`: the queues or nodes with the highest usage.
 
-Queues as the planner's standby reports them; nodes as the API server does: what their pods ask for.
-`nodes` adds up (pure), `drawing` draws (pure), `command` asks and prints.
+Queues as the standby planner reports them; nodes as the API server does: the requests of their
+pods. `nodes` adds up (pure), `tables` draws (pure), `command` asks and prints.
 """

@@ -10,7 +10,7 @@ from rich.text import Text
 from shared.kube import objects
 from shared.kube.client import KubeClient
 from shared.kube.resources import NODES, PODS
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.fetches import list_typed
 from tutti.api.flags import access_flags, report_flag
@@ -83,7 +83,7 @@ def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, outpu
     """
 
     async def show() -> None:
-        async with opened(access) as client:
+        async with open_client(access) as client:
             if not watch and output == "json":
                 echo_json(await _uses(client, sort_by))
                 return

@@ -13,7 +13,7 @@ from shared.kube.requests import PODS, amounts, effective_requests, resize_of
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
     """One resource of one node, in the model's units."""
 
     resource: str
@@ -34,18 +34,18 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name.
         state: "Ready", "NotReady", and ",cordoned" behind it.
-        rooms: cpu and memory, then devices by name, then pods.
+        resources: cpu and memory, then devices by name, then pods.
         gangs: "namespace/name" of the groups with pods there, those with most pods first.
     """
 
     name: str
     state: str
-    rooms: tuple[Room, ...]
+    resources: tuple[ResourceUse, ...] = msgspec.field(name="rooms")
     gangs: tuple[str, ...] = ()
 
-    def room(self, resource: str) -> Room | None:
-        """The room of one resource; None: the node has none."""
-        return next((one for one in self.rooms if one.resource == resource), None)
+    def use(self, resource: str) -> ResourceUse | None:
+        """The use of one resource; None: the node has none."""
+        return next((one for one in self.resources if one.resource == resource), None)
 
 
 def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
@@ -79,8 +79,8 @@ def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
     """Those with the largest part of a resource in use first; those without any of it last."""
 
     def key(one: NodeUse) -> tuple[bool, float, str]:
-        room = one.room(resource)
-        return room is None, -(room.share if room is not None else 0.0), one.name
+        use = one.use(resource)
+        return use is None, -(use.share if use is not None else 0.0), one.name
 
     return sorted(found, key=key)
 
@@ -96,8 +96,8 @@ def _use(node: Node, used: dict[str, int], gangs: dict[str, int]) -> NodeUse:
     return NodeUse(
         name=node.metadata.name,
         state=f"{state},cordoned" if node.spec.unschedulable else state,
-        rooms=tuple(
-            Room(resource=name, used=used.get(name, 0), allocatable=has.get(name, 0))
+        resources=tuple(
+            ResourceUse(resource=name, used=used.get(name, 0), allocatable=has.get(name, 0))
             for name in names
             if has.get(name, 0) or used.get(name, 0)
         ),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from tutti.terminal import bar, shortened
-from tutti.top.nodes import NodeUse, Room
+from tutti.top.nodes import NodeUse, ResourceUse
 
 #: Rows of one table: what is more is counted.
 ROWS_MAX: Final = 200
@@ -50,7 +50,7 @@ def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
     """Nodes in the order given, a bar per resource that any of them has, in so many columns."""
     resources = list(
         dict.fromkeys(
-            room.resource for one in found for room in one.rooms if room.resource not in _QUIET
+            use.resource for one in found for use in one.resources if use.resource not in _QUIET
         )
     )
 
@@ -58,11 +58,11 @@ def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
         titles = (_cut(name.upper(), style.name_max) for name in resources)
         table = _table(style, "NODE", "STATE", *titles, "PODS", "GANGS")
         for one in found[:ROWS_MAX]:
-            pods = one.room("pods")
+            pods = one.use("pods")
             table.add_row(
                 _cut(one.name, style.name_max),
                 Text(one.state, "green" if one.state == "Ready" else "yellow"),
-                *(_drawn(one.room(resource), style.bar) for resource in resources),
+                *(_drawn(one.use(resource), style.bar) for resource in resources),
                 str(pods.used if pods is not None else 0),
                 _cut(_named(one.gangs), style.name_max * 2),
             )
@@ -146,12 +146,12 @@ def _cells(one: LedgerAmount, style: _Style) -> tuple[RenderableType, ...]:
     )
 
 
-def _drawn(room: Room | None, width: int) -> RenderableType:
-    if room is None:
+def _drawn(use: ResourceUse | None, width: int) -> RenderableType:
+    if use is None:
         return Text("-", "dim")
-    colour = "red" if room.share > 1 else "yellow" if room.share > 0.9 else "green"
-    drawn = bar(room.share, 1.0, width, colour) if width else Text()
-    used, of = shortened(room.resource, room.used), shortened(room.resource, room.allocatable)
+    colour = "red" if use.share > 1 else "yellow" if use.share > 0.9 else "green"
+    drawn = bar(use.share, 1.0, width, colour) if width else Text()
+    used, of = shortened(use.resource, use.used), shortened(use.resource, use.allocatable)
     return drawn.append(f"{' ' if width else ''}{used}/{of}", "dim" if width else colour)
 
 

@@ -1,7 +1,6 @@
-"""`tutti trace`: what happened to a gang, when, as a timeline.
+"""`tutti trace`: the timeline of a gang.
 
-`gathering` finds the gang among the verdicts and reads its records from DECISIONS and OUTCOMES
-(with a reader's rights: nothing is written), `jaeger` asks Jaeger for what other services exported
-of it, if its address is given, `timeline` is a pure function from that to lines, `showing` prints
-them.
+`records` finds the gang among the verdicts and reads its records from DECISIONS and OUTCOMES (with
+a reader's rights: nothing is written), `jaeger` asks Jaeger, if its address is given, for the spans
+that other services exported, `timeline` is a pure function from both to lines, `view` prints them.
 """

@@ -10,10 +10,10 @@ from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
 from tutti.service_bus import ServiceBus, service_options
 from tutti.trace import jaeger
-from tutti.trace.gathering import Wanted, gather, read_reference
 from tutti.trace.jaeger import JaegerError
-from tutti.trace.showing import show
+from tutti.trace.records import Wanted, read_gang, read_reference
 from tutti.trace.timeline import Line, Timeline, timeline, traces
+from tutti.trace.view import show
 
 
 @click.command()
@@ -44,8 +44,8 @@ def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, outp
 
 async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
     async with services.connected("tutti-trace") as bus:
-        story = await gather(bus, wanted)
-    return timeline(story, await _exported(address, traces(story)))
+        records = await read_gang(bus, wanted)
+    return timeline(records, await _exported(address, traces(records)))
 
 
 async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:

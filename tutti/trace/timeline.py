@@ -20,7 +20,7 @@ from shared.contracts.verdicts import Verdict
 _MEMBERS_TOLD: Final = 3
 
 
-class Story(NamedTuple):
+class GangRecords(NamedTuple):
     """All that the streams hold of one gang."""
 
     verdict: Verdict
@@ -52,13 +52,13 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     traces: tuple[str, ...]
 
 
-def timeline(story: Story, told: Iterable[Line] = ()) -> Timeline:
+def timeline(records: GangRecords, told: Iterable[Line] = ()) -> Timeline:
     """The gang's timeline, with lines from other sources, in the order of time."""
-    verdict = story.verdict
-    lines = [*told, *_first(story), *_last(verdict)]
-    for seq, record in story.records:
+    verdict = records.verdict
+    lines = [*told, *_first(records), *_last(verdict)]
+    for seq, record in records.records:
         lines += _of_record(record)
-        outcome = story.outcomes.get(seq)
+        outcome = records.outcomes.get(seq)
         if isinstance(record, GangDecision | EvictionDecision) and outcome is not None:
             lines += _of_outcome(record, outcome)
     return Timeline(
@@ -66,24 +66,24 @@ def timeline(story: Story, told: Iterable[Line] = ()) -> Timeline:
         gang_id=verdict.gang_id,
         phase=verdict.phase,
         lines=tuple(sorted(lines, key=lambda line: line.at_ms)),
-        traces=traces(story),
+        traces=traces(records),
     )
 
 
-def traces(story: Story) -> tuple[str, ...]:
+def traces(records: GangRecords) -> tuple[str, ...]:
     """Ids of the gang's traces, oldest first."""
     decided = [
         record.trace_id
-        for _, record in story.records
+        for _, record in records.records
         if isinstance(record, GangDecision | EvictionDecision)
     ]
-    ids = dict.fromkeys(decided or [story.verdict.trace_id])
+    ids = dict.fromkeys(decided or [records.verdict.trace_id])
     return tuple(trace_id for trace_id in ids if trace_id)
 
 
-def _first(story: Story) -> Iterator[Line]:
-    decided = (record for _, record in story.records if isinstance(record, GangDecision))
-    seen_ms = story.verdict.first_seen_ms or min(
+def _first(records: GangRecords) -> Iterator[Line]:
+    decided = (record for _, record in records.records if isinstance(record, GangDecision))
+    seen_ms = records.verdict.first_seen_ms or min(
         (each.first_seen_ms for each in decided if each.first_seen_ms), default=0
     )
     if seen_ms:

@@ -23,7 +23,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.heartbeat import Heartbeat
 from tutti.api.failures import first_failure
-from tutti.up.cluster_checks import look_around
+from tutti.up.cluster_checks import check_cluster
 from tutti.up.crds import install
 from tutti.up.heartbeats import Heartbeats
 from tutti.up.nats import Nats, running_nats
@@ -194,12 +194,16 @@ class _Suite:
             OtherSchedulersFound: Another program serves what we are to serve.
         """
         options = self._options
-        sight = await look_around(client, options.scheduler_names)
-        if sight.blind:
-            self._say(f"cannot look for other schedulers everywhere: {', '.join(sight.blind)}")
+        checked = await check_cluster(client, options.scheduler_names)
+        if checked.unreadable:
+            self._say(
+                f"cannot look for other schedulers everywhere: {', '.join(checked.unreadable)}"
+            )
         me = identity()
         others = find_other_schedulers(
-            sight.around, options.scheduler_names, lambda who: who == me or is_dead(who)
+            checked.reference_objects,
+            options.scheduler_names,
+            lambda who: who == me or is_dead(who),
         )
         if options.observe:
             return any(other.holding == "podgroups" for other in others)

@@ -30,42 +30,44 @@ class ClusterUnreachable(Refusal):
     """The API server does not answer, or not to us."""
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen, and in words what could not be."""
 
-    around: ReferenceObjects
-    blind: tuple[str, ...] = ()
+    reference_objects: ReferenceObjects
+    unreadable: tuple[str, ...] = ()
 
 
-async def look_around(client: KubeClient, scheduler_names: Iterable[str]) -> Sight:
+async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> ClusterCheck:
     """Look for everything that `others` judges.
 
     Raises:
         ClusterUnreachable: See there.
     """
     now = await _reach(client)
-    blind: list[str] = []
+    unreadable: list[str] = []
     # Every node has a Lease there, renewed every 10 s: they would be all of the answer.
     elsewhere = "metadata.namespace!=kube-node-lease"
     async with asyncio.TaskGroup() as group:
-        leases = group.create_task(_list(client, LEASES, Lease, elsewhere, blind), name="leases")
+        leases = group.create_task(
+            _list(client, LEASES, Lease, elsewhere, unreadable), name="leases"
+        )
         deployments = group.create_task(
-            _list(client, DEPLOYMENTS, Deployment, "", blind), name="deployments"
+            _list(client, DEPLOYMENTS, Deployment, "", unreadable), name="deployments"
         )
         locks = [
             group.create_task(
-                _list(client, CONFIGMAPS, ConfigMap, f"metadata.name={name}", blind),
+                _list(client, CONFIGMAPS, ConfigMap, f"metadata.name={name}", unreadable),
                 name=f"lock-{name}",
             )
             for name in scheduler_names
         ]
-    around = ReferenceObjects(
+    seen = ReferenceObjects(
         now=now,
         leases=leases.result(),
         deployments=deployments.result(),
         locks=[lock for task in locks for lock in task.result()],
     )
-    return Sight(around=around, blind=tuple(sorted(set(blind))))
+    return ClusterCheck(reference_objects=seen, unreadable=tuple(sorted(set(unreadable))))
 
 
 async def _reach(client: KubeClient) -> datetime:
@@ -89,12 +91,12 @@ async def _reach(client: KubeClient) -> datetime:
 
 
 async def _list(
-    client: KubeClient, resource: Resource, kind: type[T], fields: str, blind: list[str]
+    client: KubeClient, resource: Resource, kind: type[T], fields: str, unreadable: list[str]
 ) -> Sequence[T]:
     try:
         return await list_typed(client, resource, kind, field_selector=fields)
     except (Forbidden, Unauthorized):
-        blind.append(f"no right to list {resource.title}")
+        unreadable.append(f"no right to list {resource.title}")
     except (ApiError, MalformedAnswer, TransportError) as error:
-        blind.append(f"cannot list {resource.title}: {error}")
+        unreadable.append(f"cannot list {resource.title}: {error}")
     return []

@@ -111,20 +111,20 @@ class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_other_schedulers(
-    around: ReferenceObjects, scheduler_names: Iterable[str], is_ours: Callable[[str], bool]
+    seen: ReferenceObjects, scheduler_names: Iterable[str], is_ours: Callable[[str], bool]
 ) -> list[OtherScheduler]:
     """All live other schedulers, Leases first.
 
     Args:
-        around: What was seen.
+        seen: The objects that were read.
         scheduler_names: The names that we want to serve.
         is_ours: Whether a holder of the Lease of `tutti up` is ourselves, or known to be dead.
     """
     names = frozenset(scheduler_names)
-    others = [_by_lease(lease, around.now, names, is_ours) for lease in around.leases]
-    others += [_by_lock(lock, around.now, names) for lock in around.locks]
+    others = [_by_lease(lease, seen.now, names, is_ours) for lease in seen.leases]
+    others += [_by_lock(lock, seen.now, names) for lock in seen.locks]
     found = [other for other in others if other is not None]
-    for deployment in around.deployments:
+    for deployment in seen.deployments:
         found.extend(_by_deployment(deployment, names))
     return found
 

@@ -12,7 +12,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES, Resource
-from tutti.rights.rendering import rules
+from tutti.rights.rules import rules
 from tutti.rights.table import EVERYBODY
 from tutti.up.other_schedulers import OWN_LEASE
 

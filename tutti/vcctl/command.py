@@ -11,7 +11,7 @@ from click.exceptions import NoArgsIsHelpError
 from typing_extensions import override
 
 from tutti.api.conventions import VOLCANO
-from tutti.api.flags import PflagCommand, tell
+from tutti.api.flags import PflagCommand, remember_verbosity
 from tutti.cli import COMMANDS
 from tutti.lazy_commands import LazyCommands, Table
 from tutti.vcctl.help import volcano_help
@@ -99,7 +99,9 @@ _HABITS: Final = msgspec.structs.replace(VOLCANO, help_=volcano_help)
     table=_TABLE,
     context_settings={"help_option_names": ["-h", "--help"], "obj": _HABITS},
 )
-@click.option("--v", "-v", "verbosity", type=int, default=0, expose_value=False, callback=tell)
+@click.option(
+    "--v", "-v", "verbosity", type=int, default=0, expose_value=False, callback=remember_verbosity
+)
 def vcctl() -> None:
     """Volcano's command line, served by Tutti."""
 

@@ -18,9 +18,9 @@ from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.output import Format
 from tutti.job.columns import layout
 from tutti.job.command import delete_jobs, of, order_jobs, scheduler_filter
-from tutti.job.running import Wish, run_job
-from tutti.job.sketching import Sketch, sketch_flags
-from tutti.job.viewing import view_job
+from tutti.job.job_flags import JobFlags, job_flags
+from tutti.job.submission import Submission, run_job
+from tutti.job.view import view_job
 from tutti.queue.command import show_queues
 from tutti.vcctl.command import LikeCobra
 
@@ -44,11 +44,11 @@ def _program(name: str) -> Callable[[Callable[..., Any]], click.Command]:
     show_envvar=True,
     metavar="NAME",
 )
-@sketch_flags(from_environment=True)
+@job_flags(from_environment=True)
 @flags.access_flags
-def vsub(*, access: Access, name: str, namespace: str, sketch: Sketch) -> None:
+def vsub(*, access: Access, name: str, namespace: str, options: JobFlags) -> None:
     """Submit a Job made from flags. (Manifests are for `kubectl` and `vcctl job run -f`.)"""
-    run(run_job(Wish(access=access, namespace=namespace, name=name, sketch=sketch)))
+    run(run_job(Submission(access=access, namespace=namespace, name=name, options=options)))
 
 
 @_program("vjobs")

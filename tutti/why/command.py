@@ -7,16 +7,16 @@ import click
 import msgspec
 from rich.console import Console
 
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags, namespace_flag, report_flag
 from tutti.api.output import echo_json
 from tutti.up.options import SCHEDULER_NAMES
-from tutti.why.explaining import Answer, explain
-from tutti.why.gathering import Gatherer
+from tutti.why.explanation import Answer, explain
 from tutti.why.kinds import read_reference
 from tutti.why.planner_liveness import read_liveness
-from tutti.why.showing import show
+from tutti.why.reader import NamespaceReader
+from tutti.why.view import show
 
 #: Exit status of an answer that may be out of date, because no planner reports.
 _NO_PLANNER = 3
@@ -66,9 +66,9 @@ async def _explain(
     access: Access, namespace: str, reference: tuple[str, ...], scheduler_names: tuple[str, ...]
 ) -> Answer:
     word, name = read_reference(reference)
-    async with opened(access) as client:
-        gatherer = Gatherer(client, namespace or client.credentials.namespace, scheduler_names)
-        facts = await gatherer.gather(word, name)
+    async with open_client(access) as client:
+        reader = NamespaceReader(client, namespace or client.credentials.namespace, scheduler_names)
+        facts = await reader.read(word, name)
         ours = {each.pod.scheduler_name for each in facts.pods} & set(scheduler_names)
         facts = msgspec.structs.replace(facts, planner=await read_liveness(client, ours))
     return explain(facts, scheduler_names)

@@ -49,16 +49,16 @@ class Site:
     def slow(self, verb: str, subresource: str) -> None:
         """Let every such request wait for a second before anything is done."""
         rule = {"verb": verb, "resource": "pods", "subresource": subresource, "latencyMs": 1_000}
-        self._cluster.misbehave.obey(msgspec.json.encode({"clear": True, "rules": [rule]}))
+        self._cluster.faults.apply(msgspec.json.encode({"clear": True, "rules": [rule]}))
 
     @property
     def slowed(self) -> int:
         """How many requests have come that wait."""
-        return sum(self._cluster.misbehave.done)
+        return sum(self._cluster.faults.done)
 
     def well(self) -> None:
         """Be quick again."""
-        self._cluster.misbehave.obey(msgspec.json.encode({"clear": True}))
+        self._cluster.faults.apply(msgspec.json.encode({"clear": True}))
 
     def binder(self, ordinal: int) -> AbstractAsyncContextManager[Process]:
         """Run a binder process that sends one request after the other."""

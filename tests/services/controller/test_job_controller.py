@@ -31,7 +31,7 @@ from shared.kube.resources import (
 from tests.services.controller.playing import Object, becomes, events, make, read, running
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.misbehave import Rule
+from tutti.cluster.faults import FaultRule
 from tutti.manifests.crds import manifests
 
 NS = "default"
@@ -113,7 +113,7 @@ class Stage:
             )
 
     async def command(self, action: str) -> None:
-        """Order something, as vcctl does."""
+        """FaultRequest something, as vcctl does."""
         await self.client.create(
             COMMANDS,
             {
@@ -386,8 +386,8 @@ async def test_a_job_restarted_in_a_closed_queue_goes_on_when_the_queue_opens(
 
 async def test_pods_of_a_role_of_which_one_is_refused_are_not_all_tried(tmp_path: Path) -> None:
     async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
-        refusal = Rule(verb="create", resource="pods", status=403)
-        cluster.misbehave.rules = [refusal]
+        refusal = FaultRule(verb="create", resource="pods", status=403)
+        cluster.faults.rules = [refusal]
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
         async with KubeClient(await load(str(path))) as client, running(client, job_controller):
             stage = Stage(client, "refused")

@@ -24,7 +24,7 @@ from tests.services.controller.playing import (
     running,
 )
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.misbehave import Rule
+from tutti.cluster.faults import FaultRule
 from tutti.manifests.crds import manifests
 
 
@@ -190,8 +190,8 @@ async def test_a_queue_that_cannot_be_written_keeps_no_other_one_closed(tmp_path
                 queue = {"metadata": {"name": name}, "spec": {}, "status": {"state": "Open"}}
                 made = await make(client, QUEUES_VOLCANO, queue)
                 await command(client, "CloseQueue", made)
-            cluster.misbehave.rules = [
-                Rule(verb="patch", resource="queues", name="bad", status=403)
+            cluster.faults.rules = [
+                FaultRule(verb="patch", resource="queues", name="bad", status=403)
             ]
 
             async def closed() -> object:

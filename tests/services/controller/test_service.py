@@ -13,7 +13,7 @@ from tests.services.controller.playing import read
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.cluster.misbehave import Rule
+from tutti.cluster.faults import FaultRule
 from tutti.manifests.crds import manifests
 from tutti.nats_server import NatsServer
 
@@ -22,7 +22,7 @@ async def test_a_kind_that_may_not_be_listed_keeps_only_its_own_controller_waiti
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
     async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
-        cluster.misbehave.rules = [Rule(verb="list", resource="hypernodes", status=403)]
+        cluster.faults.rules = [FaultRule(verb="list", resource="hypernodes", status=403)]
         path = str(cluster.kubeconfig(tmp_path / "kubeconfig"))
         bus = await Bus.connect(nats_server.url, name="controller")
         given = ControllerSettings(controllers=("hypernode", "queue"), kubeconfig=path)
@@ -42,8 +42,8 @@ async def test_the_controllers_are_ready_only_once_a_job_finds_the_default_queue
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
     async with EmbeddedCluster(Settings(nodes=0, crds=tuple(manifests()))) as cluster:
-        refusal = Rule(verb="create", resource="queues", status=403)
-        cluster.misbehave.rules = [refusal]
+        refusal = FaultRule(verb="create", resource="queues", status=403)
+        cluster.faults.rules = [refusal]
         path = str(cluster.kubeconfig(tmp_path / "kubeconfig"))
         bus = await Bus.connect(nats_server.url, name="controller")
         given = ControllerSettings(controllers=("queue",), kubeconfig=path)
@@ -53,7 +53,7 @@ async def test_the_controllers_are_ready_only_once_a_job_finds_the_default_queue
             # Its caches were filled before it asked, and tried again since.
             await eventually(lambda: refusal.done >= 2)
             assert not stand.ready.ready
-            cluster.misbehave.rules = []
+            cluster.faults.rules = []
             await eventually(lambda: stand.ready.ready)
             async with KubeClient(await load(path)) as client:
                 assert await read(client, QUEUES_VOLCANO, "default") is not None

@@ -9,7 +9,7 @@ import pytest
 from shared.kube.errors import ApiError
 from shared.kube.resources import QUEUES_VOLCANO
 from tests.api_suite.client import Client
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.fetches import Wanted, fetch, follow
 from tutti.api.objects import Object, name_of
 from tutti.cluster.embedded import EmbeddedCluster, Settings
@@ -30,7 +30,7 @@ def queue(name: str, **labels: str) -> Object:
 async def test_a_list_can_be_narrowed_by_labels(kubeconfig: Path, cluster_api: Client) -> None:
     for name, team in [("a", "red"), ("b", "blue")]:
         await cluster_api.create(QUEUES, queue(name, team=team))
-    async with opened(Access(kubeconfig=str(kubeconfig))) as client:
+    async with open_client(Access(kubeconfig=str(kubeconfig))) as client:
         wanted = Wanted(resource=QUEUES_VOLCANO, label_selector="team=blue")
         (found,) = await fetch(client, wanted)
     assert name_of(found) == "b"
@@ -42,7 +42,7 @@ async def test_what_happened_behind_a_gap_is_told_as_change_and_as_end(tmp_path:
     settings = Settings(crds=(CRD,), history_max=4)
     async with EmbeddedCluster(settings) as cluster:
         path = cluster.kubeconfig(tmp_path / "kubeconfig")
-        async with opened(Access(kubeconfig=str(path))) as client:
+        async with open_client(Access(kubeconfig=str(path))) as client:
             api = cluster.api
 
             async def put(name: str) -> None:
@@ -84,7 +84,7 @@ async def test_a_watch_goes_on_after_refusals_that_pass_and_a_lost_connection(
     async def misbehave(**order: object) -> None:
         assert (await cluster_api.call("POST", "/tutti/misbehave", order)).status == 200
 
-    async with opened(Access(kubeconfig=str(kubeconfig))) as client:
+    async with open_client(Access(kubeconfig=str(kubeconfig))) as client:
         await cluster_api.create(QUEUES, queue("a"))
         happenings = follow(client, Wanted(resource=QUEUES_VOLCANO))
         assert name_of((await _next(happenings))[1]) == "a"
@@ -103,6 +103,6 @@ async def test_what_fails_at_the_start_or_for_good_is_told(
 ) -> None:
     order = {"rules": [{"verb": verb, "status": status}]}
     assert (await cluster_api.call("POST", "/tutti/misbehave", order)).status == 200
-    async with opened(Access(kubeconfig=str(kubeconfig))) as client:
+    async with open_client(Access(kubeconfig=str(kubeconfig))) as client:
         with pytest.raises(ApiError, match=str(status)):
             await _next(follow(client, Wanted(resource=QUEUES_VOLCANO)))

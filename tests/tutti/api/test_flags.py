@@ -4,7 +4,13 @@ from click.testing import CliRunner
 
 from tutti.api.conventions import VOLCANO, Conventions
 from tutti.api.failures import Refusal
-from tutti.api.flags import PflagGroup, namespace_or_default, split_selector, the_name, the_names
+from tutti.api.flags import (
+    PflagGroup,
+    namespace_or_default,
+    required_name,
+    required_names,
+    split_selector,
+)
 
 
 @click.group(cls=PflagGroup)
@@ -70,9 +76,9 @@ def test_volcanos_tools_stay_in_default_whatever_the_context_says() -> None:
 
 
 def test_names_come_from_the_flag_and_from_arguments_and_must_come() -> None:
-    assert the_names("job", "a", ("b", "c")) == ("a", "b", "c")
-    assert the_name("job", "", ("b",)) == "b"
+    assert required_names("job", "a", ("b", "c")) == ("a", "b", "c")
+    assert required_name("job", "", ("b",)) == "b"
     with pytest.raises(Refusal, match="mandatory"):
-        the_names("job", "", ())
+        required_names("job", "", ())
     with pytest.raises(Refusal, match="one job name is wanted, not 2: a, b"):
-        the_name("job", "a", ("b",))
+        required_name("job", "a", ("b",))

@@ -11,7 +11,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.fits.admission import Admitted, admit, local_errors
-from tutti.fits.expanding import flattened
+from tutti.fits.expansion import flattened
 from tutti.manifests.crds import manifests
 
 NAMES = ("tutti", "volcano")

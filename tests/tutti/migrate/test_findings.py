@@ -14,17 +14,17 @@ from shared.kube.resources import (
 from shared.model.objects import Owner, Pod, PodGroup, Shape
 from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests
-from tutti.migrate import gangs, installed, people, stored
+from tutti.migrate import gangs, installed, schedulers, stored
+from tutti.migrate.cluster_facts import COSCHEDULING, ClusterFacts
 from tutti.migrate.command import judge
 from tutti.migrate.findings import Finding
-from tutti.migrate.seen import COSCHEDULING, Seen
 from tutti.up.other_schedulers import OtherScheduler
 
 NAMES = ("volcano",)
 
 
-def seen(**fields: Any) -> Seen:
-    return msgspec.structs.replace(Seen(scheduler_names=NAMES, objects={}), **fields)
+def seen(**fields: Any) -> ClusterFacts:
+    return msgspec.structs.replace(ClusterFacts(scheduler_names=NAMES, objects={}), **fields)
 
 
 def pod(name: str, *, node: str = "", **fields: Any) -> Pod:
@@ -146,7 +146,7 @@ def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
 def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
     other = OtherScheduler(holding="name", name="volcano", who="Lease a/volcano (held by x)")
     pods = (pod("a"), pod("b", node="n"), pod("c", scheduler_name="other", ours=False))
-    found = list(people.findings(seen(pods=pods, others=(other,))))
+    found = list(schedulers.findings(seen(pods=pods, others=(other,))))
     assert [(one.topic, one.what) for one in found] == [
         ("scheduler name", "other"),
         ("scheduler name", "volcano"),
@@ -159,7 +159,7 @@ def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
 def test_what_blocks_comes_first_and_what_could_not_be_seen_is_told() -> None:
     group = {"metadata": {"name": "g", "namespace": "team"}}
     check = judge(
-        seen(objects={COSCHEDULING: [group]}, blind=("no right to list pods",)), "https://h"
+        seen(objects={COSCHEDULING: [group]}, unreadable=("no right to list pods",)), "https://h"
     )
     assert check.blocked
     assert check.findings[0].topic == "dialect"

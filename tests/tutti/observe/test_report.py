@@ -20,8 +20,8 @@ from shared.contracts.observing import (
 )
 from tutti.nats_server import NatsServer
 from tutti.observe.command import observe
-from tutti.observe.showing import sentences
 from tutti.observe.summary import Waits, summarize
+from tutti.observe.view import sentences
 
 AT = 1_000_000
 

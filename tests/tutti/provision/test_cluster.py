@@ -23,7 +23,7 @@ from tests.support.rbac import service_account
 from tutti.nats_server import running_nats_server
 from tutti.provision import cluster
 from tutti.provision.command import provision as command
-from tutti.provision.planning import BadSecret, names
+from tutti.provision.plan import BadSecret, names
 from tutti.rights.table import account
 
 pytestmark = pytest.mark.integration

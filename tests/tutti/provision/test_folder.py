@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from shared.bus.permissions import User, users
 from tutti.provision.command import provision as command
 from tutti.provision.folder import provision
-from tutti.provision.planning import BadSecret
+from tutti.provision.plan import BadSecret
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 USERS = (User(name="one", publish=(), subscribe=(), answers=False),)

@@ -10,7 +10,7 @@ from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDec
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict, Why
 from shared.model.objects import Pod
-from tutti.timeline.story import Logs
+from tutti.timeline.history import Logs
 
 
 def logs(**streams: Iterable[Any]) -> Logs:

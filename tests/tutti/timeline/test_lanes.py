@@ -5,8 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.timeline.lanes import lanes
-from tutti.timeline.story import Stay
+from tutti.timeline.history import Stay, lanes
 
 STAYS = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 20)).map(

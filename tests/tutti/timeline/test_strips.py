@@ -5,11 +5,11 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
-from tutti.timeline.story import Stay, Story, Wait
+from tutti.timeline.history import History, Stay, Wait
 from tutti.timeline.strips import by_gang, by_node, lasted
 
 HOUR_MS = 1_795_305_600_000
-TOLD = Story(
+TOLD = History(
     from_ms=HOUR_MS,
     to_ms=HOUR_MS + 40_000,
     waits=(

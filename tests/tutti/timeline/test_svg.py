@@ -1,10 +1,10 @@
-"""A story as a picture."""
+"""A story as a draw_svg."""
 
 from xml.etree import ElementTree as ET
 
 from tests.tutti.timeline.test_strips import HOUR_MS, TOLD
-from tutti.timeline.story import Stay, Story
-from tutti.timeline.svg import LANES_MAX, picture
+from tutti.timeline.history import History, Stay
+from tutti.timeline.svg import LANES_MAX, draw_svg
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -20,7 +20,7 @@ def titles(svg: str) -> dict[str, dict[str, str]]:
 
 
 def test_boxes_begin_and_end_where_stays_did() -> None:
-    found = titles(picture(TOLD, "Gangs"))
+    found = titles(draw_svg(TOLD, "Gangs"))
     assert set(found) == {
         "t/a waited 10s",
         "t/late waited 20s NotEnoughPods",
@@ -36,7 +36,7 @@ def test_boxes_begin_and_end_where_stays_did() -> None:
 
 def test_names_cannot_break_out_of_the_picture() -> None:
     stay = Stay(gang='t/<script>"&', node="<n>", pods=1, began_ms=HOUR_MS)
-    svg = picture(Story(from_ms=HOUR_MS, to_ms=HOUR_MS + 9, stays=(stay,)), 'a "title" <b>')
+    svg = draw_svg(History(from_ms=HOUR_MS, to_ms=HOUR_MS + 9, stays=(stay,)), 'a "title" <b>')
     assert "<script>" not in svg
     assert 't/<script>"&: 1 pods, 9ms, still there' in titles(svg)
 
@@ -46,7 +46,7 @@ def test_more_nodes_than_anybody_could_see_are_left_out_and_that_is_said() -> No
         Stay(gang="t/g", node=f"n{index}", pods=1, began_ms=HOUR_MS)
         for index in range(LANES_MAX + 20)
     )
-    svg = picture(Story(from_ms=HOUR_MS, to_ms=HOUR_MS + 9, stays=stays), "large")
+    svg = draw_svg(History(from_ms=HOUR_MS, to_ms=HOUR_MS + 9, stays=stays), "large")
     assert len(titles(svg)) == 1
     assert svg.count('fill="#') == LANES_MAX
     assert "more nodes are left out" in svg

@@ -5,7 +5,7 @@ import io
 from rich.console import Console, RenderableType
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from tutti.top.nodes import NodeUse, Room
+from tutti.top.nodes import NodeUse, ResourceUse
 from tutti.top.tables import ROWS_MAX, of_nodes, of_queues
 
 
@@ -35,12 +35,12 @@ def test_queues_with_the_largest_part_of_their_share_come_first() -> None:
 
 
 def test_nodes_have_a_bar_for_each_resource_that_any_of_them_has() -> None:
-    def use(name: str, *rooms: Room, gangs: tuple[str, ...] = ()) -> NodeUse:
-        return NodeUse(name=name, state="Ready", rooms=rooms, gangs=gangs)
+    def use(name: str, *resources: ResourceUse, gangs: tuple[str, ...] = ()) -> NodeUse:
+        return NodeUse(name=name, state="Ready", resources=resources, gangs=gangs)
 
-    cpu = Room(resource="cpu", used=2_000, allocatable=4_000)
-    gpu = Room(resource="nvidia.com/gpu", used=1, allocatable=1)
-    pods = Room(resource="pods", used=3, allocatable=110)
+    cpu = ResourceUse(resource="cpu", used=2_000, allocatable=4_000)
+    gpu = ResourceUse(resource="nvidia.com/gpu", used=1, allocatable=1)
+    pods = ResourceUse(resource="pods", used=3, allocatable=110)
     found = [use("n1", cpu, gpu, pods, gangs=("t/a", "t/b", "t/c")), use("n2", cpu)]
     half = "█" * 8 + "░" * 8 + " 2/4"
     assert printed(of_nodes(found)) == [
@@ -69,11 +69,13 @@ def test_all_figures_are_there_at_eighty_columns() -> None:
     assert all(figure in shown[1] for figure in ("120", "34", "53%", "1234", "2345", "567"))
     assert all(figure in shown[2] for figure in ("78%", "7Ti", "9Ti", "1.25Ti"))
 
-    rooms = tuple(
-        Room(resource=resource, used=12, allocatable=64)
+    resources = tuple(
+        ResourceUse(resource=resource, used=12, allocatable=64)
         for resource in ("cpu", "memory", "nvidia.com/gpu", "pods")
     )
-    node = NodeUse(name="ip-10-0-12-34.internal", state="Ready", rooms=rooms, gangs=("team/train",))
+    node = NodeUse(
+        name="ip-10-0-12-34.internal", state="Ready", resources=resources, gangs=("team/train",)
+    )
     shown = lines(of_nodes([node], 80))
     assert len(shown) == 2
     assert shown[1].count("12") >= 3

@@ -15,7 +15,7 @@ from shared.contracts.decisions import (
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Verdict, Why
-from tutti.trace.timeline import Line, Story, timeline
+from tutti.trace.timeline import GangRecords, Line, timeline
 
 VERDICT = Verdict(
     gang_id="g",
@@ -105,7 +105,7 @@ OPENED = NoteOpened(
 )
 CLOSED = NoteClosed(gang_id="g", epoch=2, kind="backoff", at_ms=2_900, reason="Elapsed")
 STARTED = GangStarted(gang_id="g", epoch=2, at_ms=3_100, attempt=2)
-STORY = Story(
+STORY = GangRecords(
     VERDICT,
     [
         (5, decision(1, 2_000)),
@@ -156,7 +156,7 @@ def test_a_proof_that_failed_is_no_binding() -> None:
     disproved = msgspec.structs.replace(
         WHOLE, decision_seq=5, reason="PreflightFailed", bound=0, members=members
     )
-    found = timeline(Story(VERDICT, [(5, decision(1, 3_000))], {5: disproved}))
+    found = timeline(GangRecords(VERDICT, [(5, decision(1, 3_000))], {5: disproved}))
     last = found.lines[-1]
     assert (last.what, last.detail, last.failed) == (
         "proof failed",
@@ -168,7 +168,7 @@ def test_a_proof_that_failed_is_no_binding() -> None:
 def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None:
     why = Why(reason="NotEnoughResources", sentence="2 of 3 members fit")
     waiting = msgspec.structs.replace(VERDICT, phase="Inqueue", why=why)
-    found = timeline(Story(waiting, [], {}))
+    found = timeline(GangRecords(waiting, [], {}))
     assert [(line.what, line.detail) for line in found.lines] == [
         ("queued", "the planner saw it first"),
         ("waits", "NotEnoughResources: 2 of 3 members fit"),

@@ -15,7 +15,7 @@ from shared.kube.leases import Lease
 from shared.kube.resources import LEASES
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
-from tutti.up.cluster_checks import ClusterUnreachable, look_around
+from tutti.up.cluster_checks import ClusterUnreachable, check_cluster
 from tutti.up.other_schedulers import OWN_LEASE
 from tutti.up.own_process import start_ticks
 from tutti.up.presence import AnotherIsHere, Presence, identity, is_dead
@@ -40,11 +40,13 @@ async def own_lease(client: KubeClient) -> Lease | None:
 
 @integration
 async def test_everything_is_seen_with_an_administrators_rights(client: KubeClient) -> None:
-    sight = await look_around(client, NAMES)
-    assert not sight.blind
+    checked = await check_cluster(client, NAMES)
+    assert not checked.unreadable
     # The API server itself holds one.
-    assert any(lease.metadata.name.startswith("apiserver-") for lease in sight.around.leases)
-    assert abs((sight.around.now - datetime.now(UTC)).total_seconds()) < 5
+    assert any(
+        lease.metadata.name.startswith("apiserver-") for lease in checked.reference_objects.leases
+    )
+    assert abs((checked.reference_objects.now - datetime.now(UTC)).total_seconds()) < 5
 
 
 @integration
@@ -53,13 +55,13 @@ async def test_without_rights_it_says_what_it_cannot_see_and_goes_on(
 ) -> None:
     kubeconfig = await asyncio.to_thread(control_plane.kubeconfig_for, "nobody-in-particular")
     async with KubeClient(await load(str(kubeconfig))) as client:
-        sight = await look_around(client, NAMES)
-    assert sight.blind == (
+        checked = await check_cluster(client, NAMES)
+    assert checked.unreadable == (
         "no right to list configmaps",
         "no right to list deployments.apps",
         "no right to list leases.coordination.k8s.io",
     )
-    assert not sight.around.leases
+    assert not checked.reference_objects.leases
 
 
 @integration
@@ -74,7 +76,7 @@ async def test_credentials_that_the_cluster_does_not_know_are_said_to_be_that(
     )
     async with KubeClient(await load(str(stranger))) as client:
         with pytest.raises(ClusterUnreachable, match="does not know these credentials"):
-            await look_around(client, NAMES)
+            await check_cluster(client, NAMES)
 
 
 @integration

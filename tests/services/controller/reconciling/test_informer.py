@@ -77,7 +77,7 @@ async def test_what_vanished_while_nothing_was_heard_is_told_as_gone(
     async with running(informer) as told:
         # Nothing can be resumed: the watch has to list again.
         cluster.store.expire_all()
-        cluster.misbehave.drop_watches()
+        cluster.faults.drop_watches()
         await client.delete(MAPS, "a", namespace="default")
         await eventually(lambda: told[-1] == ("a", "went"))
 
@@ -124,7 +124,7 @@ async def test_a_cluster_that_was_restored_from_a_backup_is_shown_as_it_is_again
         store.revision = saved - 1
         store.put(key, old)
         store.expire_all()
-        cluster.misbehave.drop_watches()
+        cluster.faults.drop_watches()
         await eventually(lambda: ("b", "went") in told)
         found = informer.get("default/a")
         assert found is not None

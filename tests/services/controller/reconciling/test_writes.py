@@ -12,7 +12,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid
 from shared.kube.resources import CORE_EVENTS, Resource
 from tutti.cluster.embedded import EmbeddedCluster
-from tutti.cluster.misbehave import Rule
+from tutti.cluster.faults import FaultRule
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -64,7 +64,7 @@ async def test_a_create_that_met_a_quotas_change_has_not_found_its_object_there(
 ) -> None:
     writes = Writes(client, per_s=1000)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-    cluster.misbehave.rules = [Rule(verb="create", resource="configmaps", status=409, times=1)]
+    cluster.faults.rules = [FaultRule(verb="create", resource="configmaps", status=409, times=1)]
     with pytest.raises(Conflict):
         await writes.create(MAPS, manifest, namespace="default")
     assert (await writes.create(MAPS, manifest, namespace="default")).done

@@ -8,7 +8,7 @@ import yaml
 
 from shared.contracts.questions import FitRequest
 from shared.model.objects import Shape
-from tutti.fits.expanding import BadManifest, expand
+from tutti.fits.expansion import BadManifest, expand
 
 
 def asked(text: str) -> list[FitRequest]:

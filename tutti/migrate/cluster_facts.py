@@ -28,7 +28,7 @@ COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "
 QUEUES: Final = (QUEUES_VOLCANO, QUEUES_INCUBATOR, QUEUES_SIGS)
 GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
 #: Kinds whose stored objects the webhook's rules are asked about.
-JUDGED: Final = (*QUEUES, *GROUPS, JOBS_VOLCANO, CRONJOBS_VOLCANO, JOBFLOWS, HYPERNODES)
+CHECKED_KINDS: Final = (*QUEUES, *GROUPS, JOBS_VOLCANO, CRONJOBS_VOLCANO, JOBFLOWS, HYPERNODES)
 
 
 class PolicyText(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...]
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """See the module's docstring. `objects` are as the API server sent them."""
 
     scheduler_names: tuple[str, ...]
@@ -65,7 +65,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     #: ConfigMaps with resource groups of Volcano's admission.
     admission_files: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
-    blind: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     def of(self, resource: Resource) -> list[Object]:
         """The objects of a kind; none where it is not served, or may not be listed."""

@@ -27,9 +27,15 @@ from shared.model.objects import ClusterObject, Pod, PodGroup
 from shared.model.reference_objects import ResourceClaim
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
-from tutti.migrate import judging
-from tutti.migrate.seen import COSCHEDULING, GROUPS, JUDGED, PolicyText, Seen
-from tutti.up.cluster_checks import look_around
+from tutti.migrate import rule_checks
+from tutti.migrate.cluster_facts import (
+    CHECKED_KINDS,
+    COSCHEDULING,
+    GROUPS,
+    ClusterFacts,
+    PolicyText,
+)
+from tutti.up.cluster_checks import check_cluster
 from tutti.up.other_schedulers import find_other_schedulers
 from tutti.up.presence import is_dead
 
@@ -43,7 +49,7 @@ _LISTED: Final = tuple(
             VALIDATING_WEBHOOKS,
             MUTATING_WEBHOOKS,
             COSCHEDULING,
-            *JUDGED,
+            *CHECKED_KINDS,
         )
     )
 )
@@ -57,9 +63,9 @@ _OVER: Final = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
 M = TypeVar("M", Pod, PodGroup, ResourceClaim)
 
 
-async def look(
+async def read_cluster(
     client: KubeClient, scheduler_names: tuple[str, ...], conf: PolicyText | None
-) -> Seen:
+) -> ClusterFacts:
     """Look at everything that a check needs.
 
     Args:
@@ -69,13 +75,13 @@ async def look(
 
     Raises:
         ClusterUnreachable: The API server does not answer, or not to us.
-        JudgeFailed: See there.
+        RuleCheckFailed: See there.
     """
-    sight = await look_around(client, scheduler_names)
-    blind = set(sight.blind)
+    checked = await check_cluster(client, scheduler_names)
+    unreadable = set(checked.unreadable)
     async with asyncio.TaskGroup() as group:
         lists = {
-            resource: group.create_task(_list(client, resource, blind), name=resource.title)
+            resource: group.create_task(_list(client, resource, unreadable), name=resource.title)
             for resource in _LISTED
         }
     objects = {resource: task.result() for resource, task in lists.items()}
@@ -86,33 +92,35 @@ async def look(
             one.setdefault("kind", resource.kind)
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     pods = _read(objects, (PODS,), Pod, context)
-    policies, admission_files = await _configurations(client, objects[DEPLOYMENTS], conf, blind)
-    stored = [(resource, one) for resource in JUDGED for one in objects[resource]]
+    policies, admission_files = await _configurations(
+        client, objects[DEPLOYMENTS], conf, unreadable
+    )
+    stored = [(resource, one) for resource in CHECKED_KINDS for one in objects[resource]]
     names = {*scheduler_names, *(pod.scheduler_name for pod in pods if pod.scheduler_name)}
-    return Seen(
+    return ClusterFacts(
         scheduler_names=scheduler_names,
         objects=objects,
         pods=tuple(pod for pod in pods if pod.phase not in _ENDED),
         groups=_read(objects, GROUPS, PodGroup, context),
         claims=_read(objects, (RESOURCE_CLAIMS,), ResourceClaim, context),
         templates=tuple(_templates(objects[JOBS_VOLCANO], context)),
-        others=tuple(find_other_schedulers(sight.around, names, is_dead)),
-        policies=tuple([await judging.judged(policy) for policy in policies]),
+        others=tuple(find_other_schedulers(checked.reference_objects, names, is_dead)),
+        policies=tuple([await rule_checks.check_policy(policy) for policy in policies]),
         admission_files=admission_files,
-        refused=await judging.refused(stored, scheduler_names),
-        blind=tuple(sorted(blind)),
+        refused=await rule_checks.find_refused(stored, scheduler_names),
+        unreadable=tuple(sorted(unreadable)),
     )
 
 
-async def _list(client: KubeClient, resource: Resource, blind: set[str]) -> list[Object]:
+async def _list(client: KubeClient, resource: Resource, unreadable: set[str]) -> list[Object]:
     try:
         return await fetch(client, Wanted(resource=resource))
     except NotFound:
         return []
     except (Forbidden, Unauthorized):
-        blind.add(f"no right to list {resource.title}")
+        unreadable.add(f"no right to list {resource.title}")
     except KubeError as error:
-        blind.add(f"cannot list {resource.title}: {error}")
+        unreadable.add(f"cannot list {resource.title}: {error}")
     return []
 
 
@@ -165,7 +173,7 @@ async def _configurations(
     client: KubeClient,
     deployments: Sequence[Object],
     conf: PolicyText | None,
-    blind: set[str],
+    unreadable: set[str],
 ) -> tuple[list[PolicyText], tuple[str, ...]]:
     """Texts of schedulers' configurations, and ConfigMaps with admission's, that Deployments of
     Volcano's kind mount.
@@ -181,7 +189,7 @@ async def _configurations(
         except NotFound:
             continue
         except KubeError as error:
-            blind.add(f"cannot read ConfigMap {namespace}/{name}: {error}")
+            unreadable.add(f"cannot read ConfigMap {namespace}/{name}: {error}")
             continue
         data = field(msgspec.json.decode(reply.body), "data", {})
         for key, value in data.items():

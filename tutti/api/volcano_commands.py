@@ -16,7 +16,7 @@ Action: TypeAlias = Literal["AbortJob", "ResumeJob", "OpenQueue", "CloseQueue"]
 QUEUE_COMMANDS_NAMESPACE = "default"
 
 
-def command(resource: Resource, target: Object, action: Action) -> Object:
+def build_command(resource: Resource, target: Object, action: Action) -> Object:
     """The Command's manifest."""
     owner = {
         "apiVersion": resource.api_version,
@@ -38,7 +38,7 @@ def command(resource: Resource, target: Object, action: Action) -> Object:
     }
 
 
-async def order(
+async def send_command(
     client: KubeClient, resource: Resource, name: str, action: Action, namespace: str = ""
 ) -> None:
     """Order the controller of an object to do something with it.
@@ -50,6 +50,6 @@ async def order(
     target = await get(client, resource, name, namespace)
     await client.create(
         COMMANDS,
-        command(resource, target, action),
+        build_command(resource, target, action),
         namespace=namespace or QUEUE_COMMANDS_NAMESPACE,
     )

@@ -11,7 +11,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.verdicts import Verdict
 from tests.tutti.trace.test_timeline import STARTED, STORY, VERDICT, WHOLE, decision
 from tutti.nats_server import NatsServer
-from tutti.trace.gathering import UnknownGang, gather, read_reference
+from tutti.trace.records import UnknownGang, read_gang, read_reference
 
 UID = "51de3f48-4270-447d-9189-14de98090c2b"
 OTHER = "00000000-0000-0000-0000-000000000001"
@@ -67,7 +67,7 @@ async def written(nats_server: NatsServer) -> AsyncIterator[Bus]:
 @pytest.mark.integration
 @pytest.mark.parametrize("typed", ["train", UID])
 async def test_all_records_of_the_gang_are_read_and_no_others(written: Bus, typed: str) -> None:
-    story = await gather(written, read_reference(typed, "team"))
+    story = await read_gang(written, read_reference(typed, "team"))
     assert story.verdict.gang_id == UID, "the one that is still there"
     assert [type(record) for _, record in story.records] == [
         type(STORY.records[0][1]),
@@ -80,4 +80,4 @@ async def test_all_records_of_the_gang_are_read_and_no_others(written: Bus, type
 @pytest.mark.parametrize("typed", ["nobody", OTHER.replace("1", "2")])
 async def test_a_gang_that_nobody_knows_is_an_error_that_names_it(written: Bus, typed: str) -> None:
     with pytest.raises(UnknownGang, match=typed):
-        await gather(written, read_reference(typed, "team"))
+        await read_gang(written, read_reference(typed, "team"))

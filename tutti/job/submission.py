@@ -4,18 +4,18 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.resources import JOBS_VOLCANO
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal
 from tutti.api.flags import namespace_or_default
 from tutti.api.manifests import create, read
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.api.output import Format, Printer, echo
 from tutti.job.columns import layout
-from tutti.job.sketching import Sketch, manifest
-from tutti.job.waiting import Goal, wait
+from tutti.job.job_flags import JobFlags, manifest
+from tutti.job.progress import Goal, wait
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for.
 
     Attributes:
@@ -23,7 +23,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         namespace: As given; "" for the default one. Also for manifests that name none.
         files: Manifests; when there is one, the three below do not count.
         name: Name of the Job.
-        sketch: The rest of it.
+        options: The rest of it.
         queue: Name of the queue; "" for the default one.
         goal: What to wait for; None to end once it is created.
         timeout_s: How long to wait; None for as long as it takes.
@@ -35,7 +35,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     files: tuple[str, ...] = ()
     name: str = ""
-    sketch: Sketch
+    options: JobFlags
     queue: str = ""
     goal: Goal | None = None
     timeout_s: float | None = None
@@ -43,7 +43,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     output: Format = "table"
 
 
-async def run_job(wish: Wish) -> bool:
+async def run_job(submission: Submission) -> bool:
     """Create what was asked for, and wait for it if that was asked too.
 
     Returns:
@@ -53,31 +53,31 @@ async def run_job(wish: Wish) -> bool:
         Refusal: Flags or files that make no Job.
         KubeError: The API server refuses, or does not answer.
     """
-    if wish.dry_run and wish.goal is not None:
+    if submission.dry_run and submission.goal is not None:
         raise Refusal("--dry-run and --wait: nothing is stored that could be waited for")
-    manifests = read(wish.files, JOBS_VOLCANO) if wish.files else [_drawn(wish)]
-    async with opened(wish.access) as client:
-        place = namespace_or_default(wish.namespace, client.credentials.namespace)
-        made = [await _created(client, each, place, wish) for each in manifests]
-        if wish.goal is None:
+    manifests = read(submission.files, JOBS_VOLCANO) if submission.files else [_drawn(submission)]
+    async with open_client(submission.access) as client:
+        place = namespace_or_default(submission.namespace, client.credentials.namespace)
+        made = [await _created(client, each, place, submission) for each in manifests]
+        if submission.goal is None:
             return True
-        return await wait(client, made, wish.goal, wish.timeout_s)
+        return await wait(client, made, submission.goal, submission.timeout_s)
 
 
-async def _created(client: KubeClient, job: Object, place: str, wish: Wish) -> Object:
-    if wish.namespace and namespace_of(job) not in {"", wish.namespace}:
+async def _created(client: KubeClient, job: Object, place: str, submission: Submission) -> Object:
+    if submission.namespace and namespace_of(job) not in {"", submission.namespace}:
         raise Refusal(
             f"Job {name_of(job)} names the namespace {namespace_of(job)!r}, and --namespace "
-            f"{wish.namespace!r}: leave one of them out"
+            f"{submission.namespace!r}: leave one of them out"
         )
-    made = await create(client, JOBS_VOLCANO, job, place, dry_run=wish.dry_run)
-    if wish.output == "table":
-        dry = " (server dry run)" if wish.dry_run else ""
+    made = await create(client, JOBS_VOLCANO, job, place, dry_run=submission.dry_run)
+    if submission.output == "table":
+        dry = " (server dry run)" if submission.dry_run else ""
         echo(f"run job {name_of(made)} successfully{dry}")
     else:
-        Printer(JOBS_VOLCANO, layout(), wish.output).one(made)
+        Printer(JOBS_VOLCANO, layout(), submission.output).one(made)
     return made
 
 
-def _drawn(wish: Wish) -> Object:
-    return manifest(wish.sketch, wish.name, wish.queue)
+def _drawn(submission: Submission) -> Object:
+    return manifest(submission.options, submission.name, submission.queue)

@@ -20,8 +20,8 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import pod_manifest
 from tutti.cli import main
 from tutti.why.facts import Facts
-from tutti.why.gathering import Gatherer
 from tutti.why.kinds import BadReference
+from tutti.why.reader import NamespaceReader
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -54,9 +54,9 @@ async def user(control_plane: ControlPlane, api: RawClient, namespace: str) -> P
 
 
 @pytest.fixture
-async def gatherer(user: Path, namespace: str) -> AsyncIterator[Gatherer]:
+async def reader(user: Path, namespace: str) -> AsyncIterator[NamespaceReader]:
     async with KubeClient(await load(str(user))) as client:
-        yield Gatherer(client, namespace, ["volcano"])
+        yield NamespaceReader(client, namespace, ["volcano"])
 
 
 async def make_group(api: RawClient, namespace: str, name: str, **metadata: Any) -> Object:
@@ -116,19 +116,19 @@ def workload(kind: str, name: str, owner: Object | None = None) -> Object:
 
 
 async def test_a_pod_leads_to_its_gang_and_all_its_members(
-    api: RawClient, namespace: str, gatherer: Gatherer
+    api: RawClient, namespace: str, reader: NamespaceReader
 ) -> None:
     await make_group(api, namespace, "train")
     await make_group(api, namespace, "other")
     for name in ("train-0", "train-1"):
         await make_pod(api, namespace, name, group="train")
     await make_pod(api, namespace, "other-0", group="other")
-    assert names(await gatherer.gather("pod", "train-0")) == (["train-0", "train-1"], ["train"])
-    assert names(await gatherer.gather("pg", "train")) == (["train-0", "train-1"], ["train"])
+    assert names(await reader.read("pod", "train-0")) == (["train-0", "train-1"], ["train"])
+    assert names(await reader.read("pg", "train")) == (["train-0", "train-1"], ["train"])
 
 
 async def test_owners_are_followed_down_to_the_pods_however_many_steps_it_takes(
-    api: RawClient, namespace: str, gatherer: Gatherer
+    api: RawClient, namespace: str, reader: NamespaceReader
 ) -> None:
     base = f"/apis/apps/v1/namespaces/{namespace}"
     deployment = await api.create(f"{base}/deployments", workload("Deployment", "web"))
@@ -137,12 +137,12 @@ async def test_owners_are_followed_down_to_the_pods_however_many_steps_it_takes(
     )
     await make_pod(api, namespace, "web-1-a", owner=owner_of(replicas))
     await make_pod(api, namespace, "unrelated")
-    assert names(await gatherer.gather("deployment", "web")) == (["web-1-a"], [])
-    assert names(await gatherer.gather("rs", "web-1")) == (["web-1-a"], [])
+    assert names(await reader.read("deployment", "web")) == (["web-1-a"], [])
+    assert names(await reader.read("rs", "web-1")) == (["web-1-a"], [])
 
 
 async def test_a_group_that_an_object_owns_is_found_before_there_are_pods(
-    api: RawClient, namespace: str, gatherer: Gatherer
+    api: RawClient, namespace: str, reader: NamespaceReader
 ) -> None:
     job = await api.create(
         f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
@@ -154,11 +154,11 @@ async def test_a_group_that_an_object_owns_is_found_before_there_are_pods(
         },
     )
     await make_group(api, namespace, "train-x", ownerReferences=[owner_of(job)])
-    assert names(await gatherer.gather("vcjob", "train")) == ([], ["train-x"])
+    assert names(await reader.read("vcjob", "train")) == ([], ["train-x"])
 
 
 async def test_what_keeps_pods_from_being_made_is_found_below_the_object(
-    gatherer: Gatherer, api: RawClient, namespace: str
+    reader: NamespaceReader, api: RawClient, namespace: str
 ) -> None:
     """A Deployment's pods are made by its ReplicaSet, which is told that a quota is used up."""
     apps = f"/apis/apps/v1/namespaces/{namespace}"
@@ -184,14 +184,14 @@ async def test_what_keeps_pods_from_being_made_is_found_below_the_object(
     await tell("a", "Warning", "exceeded quota", "2026-01-01T00:00:01Z")
     await tell("b", "Warning", "an older one", "2026-01-01T00:00:00Z")
     await tell("c", "Normal", "no trouble", "2026-01-01T00:00:02Z")
-    facts = await gatherer.gather("deployment", "web")
+    facts = await reader.read("deployment", "web")
     assert facts.troubles == ("FailedCreate: exceeded quota", "FailedCreate: an older one")
     await make_pod(api, namespace, "p", owner=owner_of(below))
-    assert (await gatherer.gather("deployment", "web")).troubles == ()
+    assert (await reader.read("deployment", "web")).troubles == ()
 
 
 async def test_a_budget_that_declares_a_gang_is_its_group_and_any_other_budget_is_not(
-    api: RawClient, namespace: str, gatherer: Gatherer
+    api: RawClient, namespace: str, reader: NamespaceReader
 ) -> None:
     replicas = await api.create(
         f"/apis/apps/v1/namespaces/{namespace}/replicasets", workload("ReplicaSet", "old")
@@ -210,12 +210,12 @@ async def test_a_budget_that_declares_a_gang_is_its_group_and_any_other_budget_i
                 "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": "old"}}},
             },
         )
-    assert names(await gatherer.gather("pod", "old-0")) == (["old-0"], ["gang"])
-    assert names(await gatherer.gather("pdb", "gang")) == (["old-0"], ["gang"])
+    assert names(await reader.read("pod", "old-0")) == (["old-0"], ["gang"])
+    assert names(await reader.read("pdb", "gang")) == (["old-0"], ["gang"])
 
 
 async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
-    api: RawClient, namespace: str, gatherer: Gatherer
+    api: RawClient, namespace: str, reader: NamespaceReader
 ) -> None:
     template = {
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]},
@@ -224,7 +224,7 @@ async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
         f"/apis/batch/v1/namespaces/{namespace}/jobs",
         {"metadata": {"name": "twice"}, "spec": {"template": template}},
     )
-    assert (await gatherer.gather("job", "twice")).kind == "Job"
+    assert (await reader.read("job", "twice")).kind == "Job"
     await api.create(
         f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
         {
@@ -235,7 +235,7 @@ async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
         },
     )
     with pytest.raises(BadReference, match=r"jobs\.batch/twice or jobs\.batch\.volcano\.sh/twice"):
-        await gatherer.gather("job", "twice")
+        await reader.read("job", "twice")
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
         ("node", "nodes are not in a namespace"),
     ],
 )
-async def test_what_is_not_there_is_said(word: str, words: str, gatherer: Gatherer) -> None:
+async def test_what_is_not_there_is_said(word: str, words: str, reader: NamespaceReader) -> None:
     with pytest.raises(BadReference, match=words):
-        await gatherer.gather(word, "nothing")
+        await reader.read(word, "nothing")
 
 
 async def test_a_missing_right_to_one_kind_is_told_and_the_rest_is_answered(
@@ -260,11 +260,11 @@ async def test_a_missing_right_to_one_kind_is_told_and_the_rest_is_answered(
     await allow(api, namespace, name, [{"apiGroups": [""], "resources": ["pods"], "verbs": READ}])
     kubeconfig = await asyncio.to_thread(control_plane.kubeconfig_for, name)
     async with KubeClient(await load(str(kubeconfig))) as client:
-        facts = await Gatherer(client, namespace, ["volcano"]).gather("pod", "train-0")
+        facts = await NamespaceReader(client, namespace, ["volcano"]).read("pod", "train-0")
         assert names(facts) == (["train-0"], [])
         assert "podgroups.scheduling.volcano.sh" in facts.forbidden
         with pytest.raises(Forbidden):
-            await Gatherer(client, "kube-system", ["volcano"]).gather("pod", "any")
+            await NamespaceReader(client, "kube-system", ["volcano"]).read("pod", "any")
 
 
 async def test_the_command_prints_the_verdict_that_stands_on_the_group(

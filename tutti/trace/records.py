@@ -12,7 +12,7 @@ from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from tutti.api.failures import Refusal
-from tutti.trace.timeline import Story
+from tutti.trace.timeline import GangRecords
 
 _UUID_CHARACTERS: Final = 36
 
@@ -47,7 +47,7 @@ def read_reference(reference: str, namespace: str) -> Wanted:
     return Wanted(gang_id, namespace, reference)
 
 
-async def gather(bus: Bus, wanted: Wanted) -> Story:
+async def read_gang(bus: Bus, wanted: Wanted) -> GangRecords:
     """All that the streams hold of a gang.
 
     Of several with the name, the one that is spoken of last, and rather one that is still there.
@@ -69,7 +69,7 @@ async def gather(bus: Bus, wanted: Wanted) -> Story:
         outcome = _decode_outcome(found.payload)
         if isinstance(outcome, Outcome):
             outcomes[outcome.decision_seq] = outcome
-    return Story(verdict, sorted(records, key=lambda each: each[0]), outcomes)
+    return GangRecords(verdict, sorted(records, key=lambda each: each[0]), outcomes)
 
 
 async def _find(bus: Bus, wanted: Wanted) -> Verdict:

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 
 from shared.bus.authorization import public_key
 from shared.bus.permissions import User
-from tutti.provision.planning import BadSecret, plan
+from tutti.provision.plan import BadSecret, plan
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)

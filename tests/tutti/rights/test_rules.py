@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from tutti.rights.rendering import permissions_file, rights_file, rules
+from tutti.rights.rules import permissions_file, rights_file, rules
 from tutti.rights.table import Right
 
 FILES = Path(__file__).parents[3] / "deploy" / "chart" / "files"

@@ -27,7 +27,7 @@ from shared.contracts.subjects import (
     cluster,
 )
 from shared.contracts.verdicts import Verdict
-from tutti.timeline.story import Logs
+from tutti.timeline.history import Logs
 
 #: Of one stream; an hour of a busy cluster may have more.
 RECORDS_MAX: Final = 20_000
@@ -37,14 +37,14 @@ _TOLD: Final = frozenset({cluster("pod"), CLUSTER_SYNCED})
 T = TypeVar("T")
 
 
-class Read(NamedTuple):
+class LogExcerpt(NamedTuple):
     """What was read, and which streams reach back further than it was followed."""
 
     logs: Logs
     cut: tuple[str, ...]
 
 
-async def read(bus: Bus, since_ms: int) -> Read:
+async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
     """Everything since an instant that the streams still hold. Raises BusError."""
     decisions, cut_decisions = await _newest(
         bus, DECISIONS, codec.decode_decision_record, _decided_ms, since_ms
@@ -53,7 +53,7 @@ async def read(bus: Bus, since_ms: int) -> Read:
     shown, cut_cluster = await _newest(bus, CLUSTER, codec.decode_cluster, _seen_ms, since_ms)
     verdicts, _ = await _newest(bus, VERDICTS, codec.decode_verdict, lambda _: None, 0)
     cuts = {DECISIONS: cut_decisions, OUTCOMES: cut_outcomes, CLUSTER: cut_cluster}
-    return Read(
+    return LogExcerpt(
         Logs(
             decisions=tuple(decisions),
             outcomes=tuple(record for _, record in outcomes),

@@ -11,7 +11,7 @@ import msgspec
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.failures import Refusal, fail
-from tutti.api.flags import F, together
+from tutti.api.flags import F, combined
 from tutti.api.objects import Object
 
 #: The label that Volcano's tools give the pods of a Job made from flags.
@@ -19,7 +19,7 @@ NAME_LABEL: Final = "job.volcano.sh"
 _RESOURCES: Final = "cpu=1000m,memory=100Mi"
 
 
-class Sketch(msgspec.Struct, frozen=True, kw_only=True):
+class JobFlags(msgspec.Struct, frozen=True, kw_only=True):
     """What flags say of a Job.
 
     Attributes:
@@ -41,8 +41,8 @@ class Sketch(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
 
 
-def sketch_flags(*, from_environment: bool = False) -> Callable[[F], F]:
-    """`--image` to `--command`, given to the function as `sketch`.
+def job_flags(*, from_environment: bool = False) -> Callable[[F], F]:
+    """`--image` to `--command`, given to the function as `options`.
 
     Args:
         from_environment: Whether defaults come from the variables that Volcano's Slurm-like
@@ -53,7 +53,7 @@ def sketch_flags(*, from_environment: bool = False) -> Callable[[F], F]:
         known = {"default": default, "show_default": True}
         return known | ({"envvar": variable, "show_envvar": True} if from_environment else {})
 
-    flags = together(
+    flags = combined(
         click.option(
             "--image", "-i", help="Container image.", **preset("VOLCANO_DEFAULT_IMAGE", "busybox")
         ),
@@ -76,12 +76,12 @@ def sketch_flags(*, from_environment: bool = False) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def gathered(*args: Any, **kwargs: Any) -> Any:
-            drawn = {field: kwargs.pop(field) for field in Sketch.__struct_fields__}
+            drawn = {field: kwargs.pop(field) for field in JobFlags.__struct_fields__}
             try:
                 drawn["command"] = split_command(drawn["command"])
             except Refusal as error:
                 fail(str(error))
-            return function(*args, sketch=Sketch(**drawn), **kwargs)
+            return function(*args, options=JobFlags(**drawn), **kwargs)
 
         return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
 
@@ -109,28 +109,29 @@ def split_command(given: str) -> tuple[str, ...]:
         raise Refusal(f"--command {given}: {error}") from None
 
 
-def manifest(sketch: Sketch, name: str, queue: str = "") -> Object:
+def manifest(options: JobFlags, name: str, queue: str = "") -> Object:
     """The Job that is drawn; "" is the default queue. Raises Refusal."""
     if not name:
         raise Refusal("job name cannot be left blank: give --name, or a manifest with -f")
-    if sketch.minimum > sketch.replicas:
+    if options.minimum > options.replicas:
         raise Refusal(
-            f"--min {sketch.minimum} is more than --replicas {sketch.replicas}: it could never run"
+            f"--min {options.minimum} is more than --replicas {options.replicas}: the Job "
+            "could never run"
         )
     container: Object = {
         "name": name,
-        "image": sketch.image,
+        "image": options.image,
         "imagePullPolicy": "IfNotPresent",
-        "resources": _resources(sketch),
+        "resources": _resources(options),
     }
-    if sketch.command:
-        container["command"] = list(sketch.command)
+    if options.command:
+        container["command"] = list(options.command)
     spec: Object = {
-        "minAvailable": sketch.minimum,
-        "schedulerName": sketch.scheduler,
+        "minAvailable": options.minimum,
+        "schedulerName": options.scheduler,
         "tasks": [
             {
-                "replicas": sketch.replicas,
+                "replicas": options.replicas,
                 "template": {
                     "metadata": {"name": name, "labels": {NAME_LABEL: name}},
                     "spec": {"restartPolicy": "Never", "containers": [container]},
@@ -148,10 +149,10 @@ def manifest(sketch: Sketch, name: str, queue: str = "") -> Object:
     }
 
 
-def _resources(sketch: Sketch) -> Object:
+def _resources(options: JobFlags) -> Object:
     found = {
-        "requests": quantities("--requests", sketch.requests),
-        "limits": quantities("--limits", sketch.limits),
+        "requests": quantities("--requests", options.requests),
+        "limits": quantities("--limits", options.limits),
     }
     return {key: dict(value) for key, value in found.items() if value}
 

@@ -24,7 +24,7 @@ _REASONS = {
 }
 
 
-class Rule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One fault. What is not given matches all."""
 
     verb: str = ""  # get, list, watch, create, update, patch, delete
@@ -64,16 +64,16 @@ class Rule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=T
         )
 
 
-class Order(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class FaultRequest(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What is posted to /tutti/misbehave, done in this order."""
 
     clear: bool = False
-    rules: list[Rule] = []
+    rules: list[FaultRule] = []
     drop_watches: bool = False
     expire_watches: bool = False
 
 
-class Misbehaviour:
+class FaultInjector:
     """The rules in force, and the two things that happen at once."""
 
     def __init__(
@@ -81,17 +81,17 @@ class Misbehaviour:
     ) -> None:
         self.drop_watches = drop_watches
         self.expire_watches = expire_watches
-        self.rules: list[Rule] = []
+        self.rules: list[FaultRule] = []
 
     @property
     def done(self) -> list[int]:
         """How many requests each rule spoilt."""
         return [rule.done for rule in self.rules]
 
-    def obey(self, body: bytes) -> None:
+    def apply(self, body: bytes) -> None:
         """Does what was posted. Raises ApiError 400 for an order that cannot be read."""
         try:
-            order = msgspec.json.decode(body, type=Order)
+            order = msgspec.json.decode(body, type=FaultRequest)
         except msgspec.DecodeError as error:
             raise bad_request(str(error)) from error
         self.rules = [] if order.clear else self.rules
@@ -103,7 +103,7 @@ class Misbehaviour:
         if order.expire_watches:
             self.expire_watches()
 
-    def rule_for(self, verb: str, call: Call) -> Rule | None:
+    def rule_for(self, verb: str, call: Call) -> FaultRule | None:
         """The first rule that matches this request, counted as done."""
         rule = next((rule for rule in self.rules if rule.matches(verb, call)), None)
         if rule is not None:

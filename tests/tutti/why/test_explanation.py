@@ -7,7 +7,7 @@ import pytest
 
 from shared.contracts.verdicts import Condition, GangPhase, ShapeReport, Verdict, Why
 from shared.model.objects import Owner, Pod, PodPhase
-from tutti.why.explaining import Answer, State, explain
+from tutti.why.explanation import Answer, State, explain
 from tutti.why.facts import Facts, Group, MemberPod
 from tutti.why.planner_liveness import PlannerLiveness
 

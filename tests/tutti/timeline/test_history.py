@@ -8,13 +8,13 @@ from tests.tutti.timeline.logs import (
     pods,
     waiting,
 )
-from tutti.timeline.story import Stay, Story, Wait, story, trimmed
+from tutti.timeline.history import History, Stay, Wait, build_history, trimmed
 
 
 def test_a_gang_waits_until_it_is_decided_and_stays_from_its_last_binding_until_its_pods_end() -> (
     None
 ):
-    told = story(
+    told = build_history(
         logs(
             decisions=[decided(7, "train", {"p1": "n1", "p2": "n1", "p3": "n2"}, at_ms=5_000)],
             outcomes=[outcome(7, "train", last_bound_ms=5_100)],
@@ -35,7 +35,7 @@ def test_a_gang_waits_until_it_is_decided_and_stays_from_its_last_binding_until_
 
 
 def test_what_was_not_bound_has_no_stay_and_what_has_no_outcome_neither() -> None:
-    told = story(
+    told = build_history(
         logs(
             decisions=[
                 decided(1, "half", {"p1": "n1", "p2": "n2"}),
@@ -50,7 +50,7 @@ def test_what_was_not_bound_has_no_stay_and_what_has_no_outcome_neither() -> Non
 
 
 def test_pods_that_were_told_to_go_are_evicted_and_others_that_go_are_gone() -> None:
-    told = story(
+    told = build_history(
         logs(
             decisions=[
                 decided(1, "victim", {"p1": "n1"}),
@@ -72,7 +72,7 @@ def test_pods_that_were_told_to_go_are_evicted_and_others_that_go_are_gone() -> 
 
 
 def test_an_outcome_of_another_gang_under_the_same_number_means_nothing() -> None:
-    told = story(
+    told = build_history(
         logs(decisions=[decided(1, "a", {"p1": "n1"})], outcomes=[outcome(1, "b")]),
         from_ms=0,
         to_ms=10_000,
@@ -81,12 +81,14 @@ def test_an_outcome_of_another_gang_under_the_same_number_means_nothing() -> Non
 
 
 def test_gangs_that_wait_still_say_why() -> None:
-    told = story(logs(verdicts=[waiting("late", "NotEnoughResources")]), from_ms=0, to_ms=9_000)
+    told = build_history(
+        logs(verdicts=[waiting("late", "NotEnoughResources")]), from_ms=0, to_ms=9_000
+    )
     assert told.waits == (Wait(gang="team/late", began_ms=2_000, why="NotEnoughResources"),)
 
 
 def test_a_gang_waits_again_since_what_it_had_has_ended_and_not_while_it_is_there() -> None:
-    told = story(
+    told = build_history(
         logs(
             decisions=[decided(1, "again", {"p1": "n1"}), decided(2, "grows", {"p2": "n1"})],
             outcomes=[outcome(1, "again"), outcome(2, "grows")],
@@ -101,7 +103,7 @@ def test_a_gang_waits_again_since_what_it_had_has_ended_and_not_while_it_is_ther
 
 
 def test_what_ended_before_and_what_is_elsewhere_is_left_out() -> None:
-    told = story(
+    told = build_history(
         logs(
             decisions=[decided(1, "old", {"p1": "n1"}), decided(2, "new", {"p2": "n10"})],
             outcomes=[outcome(1, "old"), outcome(2, "new")],
@@ -112,7 +114,7 @@ def test_what_ended_before_and_what_is_elsewhere_is_left_out() -> None:
         to_ms=9_000,
     )
     assert [one.gang for one in told.stays] == ["team/new"]
-    elsewhere = story(
+    elsewhere = build_history(
         logs(decisions=[decided(1, "a", {"p1": "n1"})], outcomes=[outcome(1, "a")]),
         from_ms=0,
         to_ms=9_000,
@@ -123,14 +125,14 @@ def test_what_ended_before_and_what_is_elsewhere_is_left_out() -> None:
 
 def test_nodes_are_sorted_as_people_count() -> None:
     stays = tuple(Stay(gang="t/a", node=node, pods=1, began_ms=1) for node in ("n10", "n2", "m"))
-    assert Story(from_ms=0, to_ms=1, stays=stays).nodes == ["m", "n2", "n10"]
+    assert History(from_ms=0, to_ms=1, stays=stays).nodes == ["m", "n2", "n10"]
 
 
 def test_empty_time_at_both_ends_is_left_out_unless_somebody_is_there_still() -> None:
     stay = Stay(gang="t/a", node="n", pods=1, began_ms=30, ended_ms=60, end="done")
     wait = Wait(gang="t/a", began_ms=20, ended_ms=30)
-    ended = trimmed(Story(from_ms=0, to_ms=100, waits=(wait,), stays=(stay,)))
+    ended = trimmed(History(from_ms=0, to_ms=100, waits=(wait,), stays=(stay,)))
     assert (ended.from_ms, ended.to_ms) == (20, 60)
     there = Stay(gang="t/a", node="n", pods=1, began_ms=30)
-    assert trimmed(Story(from_ms=0, to_ms=100, stays=(there,))).to_ms == 100
-    assert trimmed(Story(from_ms=0, to_ms=100)).to_ms == 100
+    assert trimmed(History(from_ms=0, to_ms=100, stays=(there,))).to_ms == 100
+    assert trimmed(History(from_ms=0, to_ms=100)).to_ms == 100

@@ -13,7 +13,7 @@ from tests.controlplane.certificates import Authority
 from tests.support.waiting import eventually
 from tutti.nats_server import running_nats_server
 from tutti.provision.command import nats_reload
-from tutti.provision.reloading import keep_loaded
+from tutti.provision.nats_process import keep_loaded
 
 
 def certify(folder: Path, authority: Authority) -> None:
@@ -70,7 +70,7 @@ async def test_a_new_certificate_is_shown_and_connections_stay(tmp_path: Path) -
             assert bus.connected
         finally:
             await bus.close()
-    assert said[1].startswith(f"signalled nats-server {server_pid(said[1])} to read again: ")
+    assert said[1].startswith(f"signalled nats-server {server_pid(said[1])} to reload: ")
 
 
 def server_pid(line: str) -> int:

@@ -104,7 +104,7 @@ class _Event(KubeStruct, frozen=True, kw_only=True):
 T = TypeVar("T", bound=KubeStruct)
 
 
-class Gatherer:
+class NamespaceReader:
     """Reads one namespace for one question."""
 
     def __init__(self, client: KubeClient, namespace: str, scheduler_names: Iterable[str]) -> None:
@@ -116,7 +116,7 @@ class Gatherer:
         )
         self._forbidden: list[str] = []
 
-    async def gather(self, word: str, name: str) -> Facts:
+    async def read(self, word: str, name: str) -> Facts:
         """Read everything about `word`/`name`.
 
         Raises:

@@ -42,7 +42,7 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True):
     end: End = "there"
 
 
-class Story(msgspec.Struct, frozen=True, kw_only=True):
+class History(msgspec.Struct, frozen=True, kw_only=True):
     """What happened between two instants, in the order in which it began."""
 
     from_ms: int
@@ -72,7 +72,7 @@ class Logs(msgspec.Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...] = ()
 
 
-def story(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> Story:
+def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> History:
     """The content of the logs of this time, of one namespace or, for "", of all."""
     decided = {
         seq: record
@@ -88,7 +88,7 @@ def story(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> Story
         if one.attempt == 1 and one.quorum
     ]
     waits += _waiting(logs.verdicts, stays, namespace)
-    return Story(
+    return History(
         from_ms=from_ms,
         to_ms=to_ms,
         waits=tuple(
@@ -129,16 +129,16 @@ def _waiting(verdicts: Iterable[Verdict], stays: Iterable[Stay], namespace: str)
             )
 
 
-def trimmed(told: Story) -> Story:
+def trimmed(history: History) -> History:
     """Without the time before the first gang came and after the last one had gone."""
-    if not told.waits and not told.stays:
-        return told
-    began = [one.began_ms for one in told.waits] + [one.began_ms for one in told.stays]
-    ended = [one.ended_ms for one in told.waits] + [one.ended_ms for one in told.stays]
+    if not history.waits and not history.stays:
+        return history
+    began = [one.began_ms for one in history.waits] + [one.began_ms for one in history.stays]
+    ended = [one.ended_ms for one in history.waits] + [one.ended_ms for one in history.stays]
     return msgspec.structs.replace(
-        told,
-        from_ms=max(told.from_ms, min(began)),
-        to_ms=told.to_ms if 0 in ended else min(told.to_ms, max(ended)),
+        history,
+        from_ms=max(history.from_ms, min(began)),
+        to_ms=history.to_ms if 0 in ended else min(history.to_ms, max(ended)),
     )
 
 
@@ -212,3 +212,17 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
             digits = ""
         parts.append((-1, letter))
     return tuple(parts)
+
+
+def lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
+    """As few lanes as possible in which no two stays overlap; at least one."""
+    found: list[list[Stay]] = []
+    for stay in sorted(stays, key=lambda one: (one.began_ms, one.gang)):
+        for lane in found:
+            last = lane[-1]
+            if last.ended_ms and last.ended_ms <= stay.began_ms:
+                lane.append(stay)
+                break
+        else:
+            found.append([stay])
+    return found or [[]]

@@ -10,13 +10,13 @@ import msgspec
 from shared.kube.resources import Resource
 from tutti.api.failures import Refusal
 from tutti.api.objects import Object, name_of, namespace_of
-from tutti.migrate.seen import PolicyText, Refused
+from tutti.migrate.cluster_facts import PolicyText, Refused
 
 _ADMISSION: Final = "services.admission_webhook.checking"
 _PLANNER: Final = "services.gang_planner.checking"
 
 
-class JudgeFailed(Refusal):
+class RuleCheckFailed(Refusal):
     """A process that was to judge ended with an error: a bug; the message is its own."""
 
 
@@ -41,13 +41,13 @@ class _Judged(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-async def refused(
+async def find_refused(
     objects: Sequence[tuple[Resource, Object]], scheduler_names: tuple[str, ...]
 ) -> tuple[Refused, ...]:
     """The objects that the webhook's rules would refuse if they were created now.
 
     Raises:
-        JudgeFailed: See there.
+        RuleCheckFailed: See there.
     """
     if not objects:
         return ()
@@ -65,11 +65,11 @@ async def refused(
     )
 
 
-async def judged(policy: PolicyText) -> PolicyText:
+async def check_policy(policy: PolicyText) -> PolicyText:
     """What the planner would say of a configuration.
 
     Raises:
-        JudgeFailed: See there.
+        RuleCheckFailed: See there.
     """
     answer = await _ask(_PLANNER, policy.text.encode())
     found = msgspec.json.decode(answer, type=_Judged)
@@ -93,7 +93,7 @@ async def _ask(module: str, question: bytes) -> bytes:
         raise
     if process.returncode:
         last = err.decode(errors="replace").strip().splitlines()[-1:]
-        raise JudgeFailed(f"{module} ended with status {process.returncode}: {' '.join(last)}")
+        raise RuleCheckFailed(f"{module} ended with status {process.returncode}: {' '.join(last)}")
     return out
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from shared.contracts.verdicts import Reason
-from tutti.why.explaining import Answer, GangAnswer, State
+from tutti.why.explanation import Answer, GangAnswer, State
 from tutti.why.planner_liveness import PlannerLiveness
 
 _COLOURS: dict[State, str] = {

@@ -8,7 +8,7 @@ import msgspec
 
 from shared.kube.resources import Resource
 from tutti.api import flags, manifests
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.listing import Listing, list_kind, listing_flags
@@ -19,7 +19,7 @@ from tutti.api.tables import Layout
 _RULE: Final = "---------------------------------"
 
 
-class Noun(msgspec.Struct, frozen=True, kw_only=True):
+class ListedKind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind, and how it is shown.
 
     Attributes:
@@ -36,21 +36,21 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True):
         return self.resource.kind.lower()
 
 
-def add_reading(group: click.Group, noun: Noun) -> None:
+def add_read_commands(group: click.Group, kind: ListedKind) -> None:
     """Give the group `list`, `get` and `describe`."""
-    kind = noun.resource.kind
+    title = kind.resource.kind
 
-    @group.command("list", help=f"List {kind}s.")
+    @group.command("list", help=f"List {title}s.")
     @listing_flags()
     def list_(*, asked: Listing) -> None:
-        run(list_kind(noun.resource, noun.layout, asked))
+        run(list_kind(kind.resource, kind.layout, asked))
 
-    @group.command("get", help=f"Show one {kind} as `list` does.")
+    @group.command("get", help=f"Show one {title} as `list` does.")
     @flags.namespace_flag()
-    @flags.name_flag(kind)
+    @flags.name_flag(title)
     @flags.output_flag()
     @flags.watch_flag
-    @flags.names_argument(noun.resource)
+    @flags.names_argument(kind.resource)
     @flags.access_flags
     def get_(
         *,
@@ -62,11 +62,11 @@ def add_reading(group: click.Group, noun: Noun) -> None:
         names: tuple[str, ...],
     ) -> None:
         asked = Listing(access=access, namespace=namespace, output=output, watch=watch)
-        run(_get(noun, asked, name, names))
+        run(_get(kind, asked, name, names))
 
-    @group.command("describe", help=f"Show all of a {kind}, or of all of them.")
+    @group.command("describe", help=f"Show all of a {title}, or of all of them.")
     @flags.namespace_flag()
-    @flags.name_flag(kind)
+    @flags.name_flag(title)
     @click.option(
         "--format",
         "-o",
@@ -75,7 +75,7 @@ def add_reading(group: click.Group, noun: Noun) -> None:
         default="yaml",
         show_default=True,
     )
-    @flags.names_argument(noun.resource)
+    @flags.names_argument(kind.resource)
     @flags.access_flags
     def describe(
         *,
@@ -86,25 +86,25 @@ def add_reading(group: click.Group, noun: Noun) -> None:
         names: tuple[str, ...],
     ) -> None:
         chosen = (*([name] if name else []), *names)
-        run(_describe(noun, access, namespace, chosen, output))
+        run(_describe(kind, access, namespace, chosen, output))
 
 
-def add_writing(group: click.Group, noun: Noun) -> None:
+def add_write_commands(group: click.Group, kind: ListedKind) -> None:
     """Give the group `create` and `delete`."""
-    kind = noun.resource.kind
+    title = kind.resource.kind
 
-    @group.command("create", help=f"Create {kind}s from manifests.")
+    @group.command("create", help=f"Create {title}s from manifests.")
     @flags.namespace_flag()
     @_files_flag(required=True)
     @flags.access_flags
     def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
-        run(_create(noun, access, namespace, files))
+        run(_create(kind, access, namespace, files))
 
-    @group.command("delete", help=f"Delete {kind}s, by name or those of manifests.")
+    @group.command("delete", help=f"Delete {title}s, by name or those of manifests.")
     @flags.namespace_flag()
-    @flags.name_flag(kind)
+    @flags.name_flag(title)
     @_files_flag(required=False)
-    @flags.names_argument(noun.resource)
+    @flags.names_argument(kind.resource)
     @flags.access_flags
     def delete(
         *,
@@ -114,7 +114,7 @@ def add_writing(group: click.Group, noun: Noun) -> None:
         files: tuple[str, ...],
         names: tuple[str, ...],
     ) -> None:
-        run(_delete(noun, access, namespace, name, names, files))
+        run(_delete(kind, access, namespace, name, names, files))
 
 
 def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
@@ -130,20 +130,20 @@ def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
     )
 
 
-async def _get(noun: Noun, asked: Listing, name: str, names: tuple[str, ...]) -> None:
-    chosen = flags.the_name(noun.word, name, names)
-    await list_kind(noun.resource, noun.layout, asked, chosen)
+async def _get(kind: ListedKind, asked: Listing, name: str, names: tuple[str, ...]) -> None:
+    chosen = flags.required_name(kind.word, name, names)
+    await list_kind(kind.resource, kind.layout, asked, chosen)
 
 
 async def _describe(
-    noun: Noun, access: Access, namespace: str, names: tuple[str, ...], output: str
+    kind: ListedKind, access: Access, namespace: str, names: tuple[str, ...], output: str
 ) -> None:
-    async with opened(access) as client:
+    async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
         if names:
-            found = [await get(client, noun.resource, each, place) for each in names]
+            found = [await get(client, kind.resource, each, place) for each in names]
         else:
-            found = await fetch(client, Wanted(resource=noun.resource, namespace=place))
+            found = await fetch(client, Wanted(resource=kind.resource, namespace=place))
     if not found:
         echo(NOTHING)
     for index, each in enumerate(found):
@@ -153,27 +153,27 @@ async def _describe(
         echo(as_json(whole) if output == "json" else as_yaml(whole))
 
 
-async def _create(noun: Noun, access: Access, namespace: str, files: tuple[str, ...]) -> None:
-    found = manifests.read(files, noun.resource)
-    async with opened(access) as client:
+async def _create(kind: ListedKind, access: Access, namespace: str, files: tuple[str, ...]) -> None:
+    found = manifests.read(files, kind.resource)
+    async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
-        await manifests.create_all(client, noun.resource, found, place)
+        await manifests.create_all(client, kind.resource, found, place)
 
 
 async def _delete(
-    noun: Noun,
+    kind: ListedKind,
     access: Access,
     namespace: str,
     name: str,
     names: tuple[str, ...],
     files: tuple[str, ...],
 ) -> None:
-    found: list[Object] = manifests.read(files, noun.resource) if files else []
+    found: list[Object] = manifests.read(files, kind.resource) if files else []
     if not files:
-        names = flags.the_names(noun.word, name, names)
+        names = flags.required_names(kind.word, name, names)
     elif name or names:
         raise Refusal("names or --file: give one of them")
-    async with opened(access) as client:
+    async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
         keys = [(namespace_of(each) or place, name_of(each)) for each in found]
-        await manifests.delete_all(client, noun.resource, keys or [(place, each) for each in names])
+        await manifests.delete_all(client, kind.resource, keys or [(place, each) for each in names])

@@ -9,7 +9,7 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, PODGROUPS_VOLCANO
-from tutti.api.access import Access, opened
+from tutti.api.access import Access, open_client
 from tutti.api.ages import since
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import namespace_or_default
@@ -42,7 +42,7 @@ _NONE: Final = "<none>"
 
 async def view_job(access: Access, namespace: str, name: str, output: Format) -> None:
     """Print one Job. Raises NotFound and other KubeErrors."""
-    async with opened(access) as client:
+    async with open_client(access) as client:
         place = namespace_or_default(namespace, client.credentials.namespace)
         job = await get(client, JOBS_VOLCANO, name, place)
         if output != "table":
