@@ -1,5 +1,4 @@
-"""`tutti observe`: the findings of a `tutti up --observe` beside another scheduler, as a table or as
-JSON.
+"""`tutti observe`: the findings of a `tutti up --observe`, as a table or as JSON.
 
 `command` asks the observer, or reads its report file; `summary` counts; `view` prints.
 """
