@@ -9,7 +9,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
-{{/* What selects the pods of one component, for ever the same. */}}
+{{/* The selector of one component's pods, which never changes. */}}
 {{- define "tutti.selector" -}}
 app.kubernetes.io/name: tutti
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -25,7 +25,7 @@ labels:
   app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* One image for all services; a digest, where given, wins over the tag. Takes the root. */}}
+{{/* One image for all services; a digest has precedence over the tag. Takes the root. */}}
 {{- define "tutti.image" -}}
 {{- $image := .Values.image -}}
 {{- if $image.digest -}}
@@ -158,13 +158,13 @@ startupProbe:
     path: /healthz
     port: http
   periodSeconds: 1
-  # Many processes that start at once on a busy node took 80 s until they listened: a slow start is no failure.
+  # Many processes that start at once on a busy node took 80 s until they listened, so a slow start is no failure.
   failureThreshold: 300
 livenessProbe:
   httpGet:
     path: /healthz
     port: http
-  # A loop that does not turn for this long hangs (shared/runtime/health.py); it would not obey
+  # An event loop that is blocked for this long hangs (shared/runtime/health.py), and would ignore
   # SIGTERM. Both, and a redelivery, fit into the 30 s in which a gang is repaired.
   periodSeconds: 5
   timeoutSeconds: 5
@@ -192,7 +192,7 @@ readinessProbe:
   readOnly: true
 {{- end }}
 
-{{/* How old pods give way to new ones, where all replicas share the work. */}}
+{{/* The update strategy where all replicas share the work. */}}
 {{- define "tutti.rolling" -}}
 strategy:
   rollingUpdate:
@@ -212,7 +212,7 @@ strategy:
 {{ max 3 (int .Values.webhook.replicas) }}
 {{- end }}
 
-{{/* Replicas that must not leave together; takes also "replicas". */}}
+{{/* Replicas that must not be disrupted together; takes also "replicas". */}}
 {{- define "tutti.disruption-budget" -}}
 {{- if gt (int .replicas) 1 }}
 ---
