@@ -1,8 +1,8 @@
-"""The binder: carries out decisions, every one exactly once as far as anybody can see.
+"""The binder: carries out decisions, each with the effect of exactly once.
 
 Consumes: `decisions.act.>` of DECISIONS, by the durable work consumer that all binders share.
 Emits: one outcome per decision on `outcomes.<gang id>.<sequence>`; the first one written wins.
-Owns: nothing. Whatever it was doing when it died is delivered again, to it or to another one.
+Owns: nothing. A decision in progress when a binder dies is delivered again, to any binder.
 
 Rights in Kubernetes: create `pods/binding` and `pods/eviction`, get and delete `pods`, patch
 `pods/status`.
@@ -13,10 +13,10 @@ DELETE per pod of a release; more only when the API server does not answer or sh
 pod per conflict or unanswered member.
 
 Invariants:
-* Nothing is sent before the decision is durable: it is read from the stream.
+* No request is sent before the decision is durable: it is read from the stream.
 * A Binding carries the pod's UID as precondition; sent twice, it is the same as sent once.
 * A message is acknowledged after its outcome is stored, never before.
-* A pod is deleted under its UID only: one made again under the name is never touched.
+* A pod is deleted under its UID only: a new pod of the same name is never touched.
 * No request that writes is sent for a delivery that another binder may have by now.
 * No pod is bound before its claims have their volumes and devices.
 * How a decision is carried out is `core.machine` and `core.removal`, pure; what is checked, and

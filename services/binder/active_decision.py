@@ -1,4 +1,10 @@
-"""One decision on its way through this binder."""
+"""One decision that this binder carries out: its delivery lease, its protocol's state machine, and
+what its requests write into pods.
+
+JetStream delivers the message to another binder when it receives no acknowledgement or sign of life
+for the consumer's ack wait. This binder's own clock shows, after a pause of any kind, that this may
+have happened: from then on no request may be sent for it (docs/adr/0002-what-the-binder-checks.md).
+"""
 
 import datetime as dt
 from typing import Any, Final, TypeAlias
@@ -8,16 +14,50 @@ from services.binder.core.eviction import Eviction
 from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
 from services.binder.core.removal import Removal
-from services.binder.delivery_lease import DeliveryLease
+from shared.bus.pull import Delivery
+from shared.bus.setup import BINDER_ACK_WAIT_S
 from shared.contracts import annotations
 from shared.contracts.decisions import Act, Binding, EvictionDecision, GangDecision, Victim
+from shared.model.invariants import InvariantViolation
 
 Marks: TypeAlias = dict[str, Any]
-"""What a decision leaves on every pod it touches: the annotations that a Binding merges into it, or
-the condition of one that is removed."""
+"""What a decision writes into each of its pods: the annotations that a Binding merges into it, or
+the condition of a pod that is removed."""
 
-#: Of a condition's message; the API server's own words may be pages.
+#: Signs of life are sent this often.
+PROGRESS_EVERY_S: Final = 0.5
+#: Subtracted from the ack wait: a sign of life takes time to arrive.
+_MARGIN_S: Final = 0.3
+
+#: Longest message of a condition; the API server's own may be pages.
 _MESSAGE_CHARS_MAX: Final = 1_024
+
+
+class DeliveryLease:
+    """A delivery that is not acknowledged, and whether this binder still holds it."""
+
+    __slots__ = ("_renewed_s", "abandoned", "connection", "delivery")
+
+    def __init__(self, delivery: Delivery, at_s: float, *, connection: int = 0) -> None:
+        """Hold what was pulled at `at_s` of the monotonic clock, over the n-th `connection`."""
+        self.delivery = delivery
+        self.connection = connection
+        self.abandoned = False
+        self._renewed_s = at_s
+
+    def is_held(self, at_s: float) -> bool:
+        """Whether no other binder can have this message at `at_s` of the monotonic clock.
+
+        Once another binder can, it stays False: a request of this decision may have been left out
+        since.
+        """
+        if at_s - self._renewed_s >= BINDER_ACK_WAIT_S - _MARGIN_S:
+            self.abandoned = True
+        return not self.abandoned
+
+    def renew(self, at_s: float) -> None:
+        """Record that a sign of life was sent at `at_s` over a living connection."""
+        self._renewed_s = at_s
 
 
 class ActiveDecision:
@@ -26,7 +66,7 @@ class ActiveDecision:
     __slots__ = ("lease", "machine", "marks")
 
     def __init__(self, lease: DeliveryLease, machine: Machine | Removal, marks: Marks) -> None:
-        """Carry out `machine`'s decision for as long as `lease` is ours."""
+        """Carry out `machine`'s decision for as long as `lease` is held."""
         self.lease = lease
         self.machine = machine
         self.marks = marks
@@ -34,30 +74,30 @@ class ActiveDecision:
     def binding(self, index: int) -> Binding:
         """The binding that a request is about."""
         target = self.machine.targets[index]
-        assert isinstance(target, Binding), "only a binding is posted"
+        if not isinstance(target, Binding):
+            raise InvariantViolation(f"target {index}", "is posted, and is no binding")
         return target
 
     def victim(self, index: int) -> Victim:
         """The victim that a request is about."""
         target = self.machine.targets[index]
-        assert isinstance(target, Victim), "only a victim is removed"
+        if not isinstance(target, Victim):
+            raise InvariantViolation(f"target {index}", "is removed, and is no victim")
         return target
 
 
-def carry(
+def activate(
     decision: Act, lease: DeliveryLease, sender: Sender, limits: Limits, generation: str
 ) -> ActiveDecision:
-    """Make the machine that carries out `decision`, of one generation (`generation`) of the
-    stream.
-    """
+    """Choose the protocol of `decision`, which is of this generation of the stream."""
     if isinstance(decision, GangDecision):
-        marks = marks_of(decision, generation, sender.decision_seq)
+        marks = annotations_of(decision, generation, sender.decision_seq)
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)
     machine = Eviction if decision.via == "eviction" else Removal
     return ActiveDecision(lease, machine(decision, sender, limits), condition_of(decision))
 
 
-def marks_of(decision: GangDecision, generation: str, decision_seq: int) -> Marks:
+def annotations_of(decision: GangDecision, generation: str, decision_seq: int) -> Marks:
     """Make the annotations that every Binding of `decision` merges into its pod."""
     return {
         annotations.DECISION: f"{generation}/{decision_seq}",
@@ -73,7 +113,7 @@ def condition_of(decision: EvictionDecision) -> Marks:
     decided = dt.datetime.fromtimestamp(decision.cycle.now_ms // 1000, dt.UTC)
     reason, message = "GangReleased", f"Tutti releases gang {decision.gang}, {decision.reason}"
     if decision.via == "eviction":
-        # What kube-scheduler says: controllers and people look for it.
+        # The reason that kube-scheduler gives: controllers and users search for it.
         reason = "PreemptionByScheduler"
         # Not the gang's name: it may be of another namespace.
         message = f"Tutti: {decision.reason.lower()} to accommodate another gang"

@@ -1,4 +1,4 @@
-"""The API server as the lanes see it: every failure is an `Answer`, judged by the core."""
+"""The binder's requests to the API server; every failure is an `Answer`, which the core judges."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NoReturn
 import msgspec
 
 from services.binder.claims import KubeClaims
-from services.binder.core.answers import TIMEOUT, Answer, Sight
+from services.binder.core.answers import TIMEOUT, Answer, PodView
 from services.binder.core.claim_preparation import Preparation, Progress
 from shared.contracts.decisions import Binding, Victim
 from shared.kube.client import KubeClient
@@ -17,10 +17,10 @@ from shared.kube.transport import Reply
 from shared.pacing import Backoff
 
 _BOUND: Final = Answer(201)
-#: Phase of a pod that is left as it is: its controller would not make it again.
+#: Phase of a pod that is not removed: its controller would not create it again.
 _SUCCEEDED: Final = "Succeeded"
-#: Silence in a row until the API server counts as unreachable: one timeout proves nothing.
-_SILENCE_MAX: Final = 3
+#: Unanswered requests in a row after which the API server counts as unreachable.
+_UNANSWERED_MAX: Final = 3
 #: Longest pause between two requests that find out whether the API server answers.
 _REACHABLE_PAUSE_S_MAX: Final = 2.0
 
@@ -43,7 +43,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Pod(msgspec.Struct, frozen=True):
-    """What a decision depends on; decoding nothing else, it reads pods that are odd elsewhere."""
+    """The fields that a decision depends on. No other field is decoded, so none can fail."""
 
     metadata: _Metadata
     spec: _Spec
@@ -71,9 +71,9 @@ class KubePods:
         self._timeout_s = timeout_s
         self._on_health = on_health
         self._backoff = backoff or Backoff(max_s=_REACHABLE_PAUSE_S_MAX)
-        self._silent = 0
-        self._lost = asyncio.Event()
-        self._claims = KubeClaims(self._ask)
+        self._unanswered = 0
+        self._unreachable = asyncio.Event()
+        self._claims = KubeClaims(self._request)
 
     async def wait_reachable(self) -> None:
         """Return once the API server has answered anything."""
@@ -89,19 +89,19 @@ class KubePods:
             await asyncio.sleep(self._backoff.next_s())
 
     async def watch_reachable(self) -> NoReturn:
-        """Whenever the API server became unreachable, ask it until it answers; until cancelled.
+        """Whenever the API server became unreachable, send requests until it answers.
 
-        Without it only the next decision would show that it is back: in a quiet cluster a binder
-        would stay unready after any outage, and an upgrade that waits for it would wait with it.
+        Otherwise only the next decision would show that it is back: in a quiet cluster a binder
+        would stay unready after an outage, and an upgrade that waits for it would hang.
         """
         while True:
-            await self._lost.wait()
+            await self._unreachable.wait()
             await self.wait_reachable()
-            self._silent = 0
-            self._lost.clear()
+            self._unanswered = 0
+            self._unreachable.clear()
 
     async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
-        """Send a Binding. See `requests_max.Pods`."""
+        """Send a Binding. See `request_dispatcher.Pods`."""
         try:
             reply = await self._client.bind(
                 binding.namespace,
@@ -114,11 +114,11 @@ class KubePods:
             )
         except KubeError as error:
             return self._no_answer(error)
-        self._answers()
+        self._answered()
         return _BOUND if reply.status == 201 else _answer(reply)
 
     async def mark(self, victim: Victim, condition: Mapping[str, Any]) -> Answer:
-        """Write a condition. See `requests_max.Pods`."""
+        """Write a condition. See `request_dispatcher.Pods`."""
         # Merged by type, so that the pod's other conditions stay; a UID in a patch that is not the
         # object's own is answered with 422.
         patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
@@ -133,13 +133,13 @@ class KubePods:
         try:
             pod = _decode_pod(body)
         except msgspec.MsgspecError:
-            # The mark is written all the same; what the pod is like stays unknown.
+            # The condition is written; only the pod's phase is unknown.
             return answer
         return msgspec.structs.replace(answer, succeeded=pod.status.phase == _SUCCEEDED)
 
     async def delete(self, victim: Victim) -> Answer:
-        """Delete a pod. See `requests_max.Pods`."""
-        # Neither a grace period nor a propagation policy: the pod's own, as its controller does.
+        """Delete a pod. See `request_dispatcher.Pods`."""
+        # The pod's own grace period, as when its controller deletes it.
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -150,15 +150,15 @@ class KubePods:
         return answer
 
     async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
-        """Prepare a claim. See `requests_max.Pods`."""
+        """Prepare a claim. See `request_dispatcher.Pods`."""
         return await self._claims.prepare(preparation, again=again)
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Take a preparation back. See `requests_max.Pods`."""
+        """Undo a preparation. See `request_dispatcher.Pods`."""
         return await self._claims.undo(preparation)
 
     async def evict(self, victim: Victim, *, dry_run: bool) -> Answer:
-        """Evict a pod. See `requests_max.Pods`."""
+        """Evict a pod. See `request_dispatcher.Pods`."""
         options: dict[str, object] = {"preconditions": {"uid": victim.uid}}
         if dry_run:
             options["dryRun"] = ["All"]
@@ -172,14 +172,11 @@ class KubePods:
         answer, _ = await self._write("POST", path, eviction, "application/json")
         return answer
 
-    async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
-        """Read a pod. See `requests_max.Pods`."""
-        path = PODS.path(pod.namespace, pod.name)
-        try:
-            reply = await self._client.send("GET", path, timeout_s=self._timeout_s)
-        except KubeError as error:
-            return self._no_answer(error)
-        self._answers()
+    async def read(self, pod: Binding | Victim) -> PodView | Answer | None:
+        """Read a pod. See `request_dispatcher.Pods`."""
+        reply = await self._get(PODS.path(pod.namespace, pod.name))
+        if isinstance(reply, Answer):
+            return reply
         if reply.status == 404:
             return None
         if reply.status != 200:
@@ -188,7 +185,7 @@ class KubePods:
             found = _decode_pod(reply.body)
         except msgspec.MsgspecError as error:
             return Answer(0, "Undecodable", str(error))
-        return Sight(
+        return PodView(
             uid=found.metadata.uid,
             node=found.spec.node_name,
             deleting=found.metadata.deletion_timestamp is not None,
@@ -199,7 +196,7 @@ class KubePods:
     async def _write(
         self, method: Literal["PATCH", "DELETE", "POST"], path: str, body: object, content_type: str
     ) -> tuple[Answer, bytes]:
-        """The answer, and what was shown with it."""
+        """Return the answer and its body."""
         try:
             reply = await self._client.send(
                 method,
@@ -210,32 +207,39 @@ class KubePods:
             )
         except KubeError as error:
             return self._no_answer(error), b""
-        self._answers()
+        self._answered()
         return _answer(reply), reply.body
 
-    async def _ask(
+    async def _request(
         self, method: Literal["GET", "PATCH"], path: str, body: object, content_type: str
     ) -> tuple[Answer, bytes]:
-        """The answer, and what was shown with it."""
+        """Return the answer and its body."""
         if method == "PATCH":
             return await self._write(method, path, body, content_type)
+        reply = await self._get(path)
+        if isinstance(reply, Answer):
+            return reply, b""
+        return _answer(reply), reply.body
+
+    async def _get(self, path: str) -> Reply | Answer:
+        """Return the reply, or the answer that stands for a missing one."""
         try:
             reply = await self._client.send("GET", path, timeout_s=self._timeout_s)
         except KubeError as error:
-            return self._no_answer(error), b""
-        self._answers()
-        return _answer(reply), reply.body
+            return self._no_answer(error)
+        self._answered()
+        return reply
 
-    def _answers(self) -> None:
-        if self._silent >= _SILENCE_MAX:
+    def _answered(self) -> None:
+        if self._unanswered >= _UNANSWERED_MAX:
             self._on_health("")
-        self._silent = 0
+        self._unanswered = 0
 
     def _no_answer(self, error: KubeError) -> Answer:
-        self._silent += 1
-        if self._silent == _SILENCE_MAX:
+        self._unanswered += 1
+        if self._unanswered == _UNANSWERED_MAX:
             self._on_health(str(error))
-            self._lost.set()
+            self._unreachable.set()
         reason = TIMEOUT if isinstance(error, RequestTimeout) else type(error).__name__
         return Answer(0, reason, str(error))
 

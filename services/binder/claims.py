@@ -1,4 +1,4 @@
-"""Claims at the API server: reads them, and sends what `core.preparing` says."""
+"""Reads claims from the API server, and sends the writes of `core.claim_preparation`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal, TypeAlias
@@ -23,7 +23,7 @@ from shared.kube.resources import RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 Send: TypeAlias = Callable[
     [Literal["GET", "PATCH"], str, object, str], Awaitable[tuple[Answer, bytes]]
 ]
-"""Sends one request (method, path, body, its type); what came back, and what was shown with it."""
+"""Sends one request (method, path, body, content type); returns the answer and its body."""
 
 _MERGE: Final = "application/merge-patch+json"
 #: Writes of one preparation: a finalizer, then a status.
@@ -32,7 +32,7 @@ _decode: Final = msgspec.json.Decoder(Object).decode
 
 
 class _Unanswered(Exception):
-    """The API server gave no object, and did not say that there is none."""
+    """The API server returned neither the object nor a 404."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.message)
@@ -40,14 +40,14 @@ class _Unanswered(Exception):
 
 
 class KubeClaims:
-    """Prepares claims; doing it twice is harmless."""
+    """Prepares claims and undoes that; both are idempotent."""
 
     def __init__(self, send: Send) -> None:
-        """Ask over `send`, which never raises."""
+        """Send over `send`, which never raises."""
         self._send = send
 
     async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
-        """Take a preparation as far as it goes now."""
+        """Write what the claim needs now, and return how far it is prepared."""
         try:
             for _ in range(_WRITES_MAX + 1):
                 step = await self._step(preparation, again=again)
@@ -66,13 +66,12 @@ class KubeClaims:
         return Progress("again", "it changes all the time")
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Undo what is not completed, if the API server lets us; a volume's choice that stays
-        does no harm.
+        """Undo a preparation that no controller has completed. The choice of a volume may stay.
 
         Returns:
-            False when a write went unanswered: carried out late, it would take devices from a pod
-            that may be bound beside them by then. Done again, it settles the matter. And when
-            devices could not be checked: no other claim may have them while they are this claim's.
+            False when it must be tried again: a write was not answered, and carried out late it
+            would take devices from a pod that may use them by then; or the claim's devices could
+            not be read, and no other claim may have them while they may be this claim's.
         """
         choice = preparation.choice
         try:
@@ -128,7 +127,7 @@ class KubeClaims:
 
 
 def _refused(answer: Answer) -> Progress:
-    """What an answer means that is no success: a conflict or no verdict is asked again."""
+    """What an answer other than a success means: a conflict and a missing answer are retried."""
     text = answer.message or answer.reason or f"HTTP status {answer.status}"
     retry = answer.status in {0, 401, 408, 409, 429} or answer.status >= 500
     if retry:
@@ -137,5 +136,5 @@ def _refused(answer: Answer) -> Progress:
 
 
 def _leaves_doubt(answer: Answer) -> bool:
-    """Whether a write may have been, or still be, carried out."""
+    """Whether the write may have been carried out, or may still be."""
     return answer.status in {0, 408} or answer.status >= 500

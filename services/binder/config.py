@@ -10,8 +10,8 @@ from shared.runtime.settings import KubeSettings
 class BinderSettings(KubeSettings, frozen=True, kw_only=True):
     """A binder's settings."""
 
-    #: Reached by gangs of one pod, and by those whose members are being tried again; otherwise the
-    #: line to the API server is what bounds them.
+    #: Reached by gangs of one pod, and while members are retried; otherwise the queue of requests
+    #: limits them first.
     decisions_max: Annotated[
         int, Meta(ge=1, le=1024, description="decisions carried out at the same time")
     ] = 64
@@ -20,8 +20,8 @@ class BinderSettings(KubeSettings, frozen=True, kw_only=True):
     posts_max: Annotated[
         int, Meta(ge=1, le=1024, description="requests to the API server at the same time")
     ] = 32
-    #: A provisioner takes half a minute where all is well; kube-scheduler waits for ten, but it
-    #: does not keep the rest of a gang waiting.
+    #: A healthy provisioner takes half a minute. kube-scheduler waits for ten minutes, but there no
+    #: other members of a gang wait with it.
     claims_wait_s: Annotated[
         float,
         Meta(gt=0, le=3600, description="time for controllers to complete a decision's claims"),

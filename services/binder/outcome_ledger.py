@@ -1,11 +1,11 @@
 """Storing outcomes: one per decision, and the acknowledgement only after it.
 
-A binder that has a decision in a second or later delivery claims it first, in the outcome's own
-subject (docs/adr/0002-what-the-binder-checks.md): an earlier delivery, whose binder may be alive
-and merely not heard, stores no outcome from then on.
+A binder that receives a decision in a second or later delivery claims it first, on the outcome's
+subject (docs/adr/0002-what-the-binder-checks.md): from then on an earlier delivery, whose binder
+may live and be cut off from NATS, stores no outcome.
 
-A foreign message on an outcome's subject is written behind as if it were not there; the other
-records are what they were: it takes neither an outcome nor a claim away.
+A foreign message on an outcome's subject does not count: the next record is written behind it, and
+outcomes and claims stay valid.
 """
 
 import contextlib
@@ -28,38 +28,39 @@ logger = logging.getLogger(__name__)
 Settled = Literal["done", "refused", "unanswered", "overtaken"]
 Claimed = Literal["ours", "finished", "overtaken"]
 
-#: Before a decision whose outcome the stream refuses (it is full) comes again.
+#: Delay of a decision whose outcome the stream refused, because it is full.
 _RETRY_S: Final = 1.0
-#: Each failure means that another client has just written there: another binder once or twice.
+#: Attempts to write: each failure means that another client has just written there.
 _CLAIMS_MAX: Final = 8
 
 _decode: Final = unless_foreign(subjects.OUTCOMES, decode_outcome)
 
 
-class Ledger:
-    """What is written of decisions in OUTCOMES, and by which binder."""
+class OutcomeLedger:
+    """Writes claims and outcomes of decisions into OUTCOMES."""
 
     def __init__(self, bus: Bus, on_foreign: OnForeign) -> None:
-        """Write over `bus`; `on_foreign` is called for what no binder wrote."""
+        """Write over `bus`; `on_foreign` is called for messages that no binder wrote."""
         self._bus = bus
         self._on_foreign = on_foreign
         self._publisher = Publisher(bus)
 
     async def claim(self, gang_id: str, sender: Sender) -> Claimed:
-        """Begin with a decision that may be in other hands: from here on no earlier delivery of it
+        """Claim a decision that another binder may have: from now on no earlier delivery of it
         stores an outcome.
 
         Returns:
-            "finished" when it has its outcome, "overtaken" when a later delivery has it.
+            "ours" when it is claimed, "finished" when it has its outcome, "overtaken" when a later
+            delivery claimed it.
 
         Raises:
-            BusError: Neither is known; nothing may be sent.
+            BusError: None of these is known; no request may be sent.
         """
         subject = subjects.outcome(gang_id, sender.decision_seq)
         for _ in range(_CLAIMS_MAX):
             record, behind = await self._newest(subject)
             if record is not None:
-                if isinstance(record, Outcome) and _same_life(record, sender.generation):
+                if isinstance(record, Outcome) and _same_generation(record, sender.generation):
                     return "finished"
                 if _is_claim(record, sender.binder, sender.delivered):
                     return "ours"
@@ -81,9 +82,9 @@ class Ledger:
         """Store `outcome` unless the decision has one already, then acknowledge.
 
         Returns:
-            "done" when the decision is finished and acknowledged. Otherwise the outcome is not
-            stored and the message stays: it is in later hands ("overtaken"), or comes again,
-            because the server refused it (its storage is full, say) or did not answer.
+            "done" when the decision has an outcome and is acknowledged. Otherwise the outcome is
+            not stored and the message stays: a later delivery claimed it ("overtaken"), or it is
+            delivered again, because the server refused the outcome or did not answer.
         """
         subject = subjects.outcome(outcome.gang_id, outcome.decision_seq)
         try:
@@ -91,7 +92,7 @@ class Ledger:
                 return "overtaken"
         except AppendRefused as error:
             logger.error("%s was refused: %s", subject, error)
-            await give_back(delivery, _RETRY_S)
+            await request_redelivery(delivery, _RETRY_S)
             return "refused"
         except BusError as error:
             logger.warning("%s is not stored: %s", subject, error)
@@ -100,9 +101,7 @@ class Ledger:
         return "done"
 
     async def _store(self, subject: str, outcome: Outcome) -> bool:
-        """Store it as the first of its decision, or find that there is one; False: a later delivery
-        has claimed it.
-        """
+        """Store it unless the decision has an outcome; False when a later delivery claimed it."""
         payload, behind = encode(outcome), 0
         for _ in range(_CLAIMS_MAX):
             with contextlib.suppress(WrongLastSequence):
@@ -111,7 +110,7 @@ class Ledger:
             record, behind = await self._newest(subject)
             if record is None:
                 continue
-            if isinstance(record, Outcome) and _same_life(record, outcome.generation):
+            if isinstance(record, Outcome) and _same_generation(record, outcome.generation):
                 logger.debug("%s: another outcome was first", subject)
                 return True
             mine = _is_claim(record, outcome.binder, outcome.delivered)
@@ -128,8 +127,8 @@ class Ledger:
         )
 
 
-def _same_life(record: OutcomeRecord, generation: str) -> bool:
-    """Whether it is about a decision of this DECISIONS: one that was lost had the same numbers."""
+def _same_generation(record: OutcomeRecord, generation: str) -> bool:
+    """Whether the record is of this generation of DECISIONS: a lost stream had equal sequences."""
     return not (record.generation and generation) or record.generation == generation
 
 
@@ -141,23 +140,23 @@ def _is_claim(record: OutcomeRecord, binder: str, delivered: int) -> bool:
 
 
 def _may_follow(record: OutcomeRecord, delivered: int, generation: str) -> bool:
-    """Whether this delivery may write behind `record`: what another life left, or an earlier
-    delivery's claim.
+    """Whether this delivery may write behind `record`: another generation's, or the claim of an
+    earlier delivery.
     """
-    return not _same_life(record, generation) or record.delivered < delivered
+    return not _same_generation(record, generation) or record.delivered < delivered
 
 
 async def acknowledge(delivery: Delivery) -> None:
-    """Have it never delivered again; without a connection it comes again and finds its outcome."""
+    """Acknowledge; without a connection it is delivered again, and has its outcome by then."""
     try:
         await delivery.ack()
     except BusError as error:
         logger.warning("decision %d is not acknowledged: %s", delivery.seq, error)
 
 
-async def give_back(delivery: Delivery, delay_s: float = 0.0) -> None:
-    """Let the message be delivered again; without a connection, after the ack wait."""
+async def request_redelivery(delivery: Delivery, delay_s: float = 0.0) -> None:
+    """Have the message delivered again after a delay; without a connection, after the ack wait."""
     try:
         await delivery.nak(delay_s)
     except BusError as error:
-        logger.warning("decision %d is not given back: %s", delivery.seq, error)
+        logger.warning("decision %d is not returned: %s", delivery.seq, error)

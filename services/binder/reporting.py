@@ -1,4 +1,4 @@
-"""What a binder shows of itself: metrics, and per decision its spans and a line of log."""
+"""A binder's metrics, and per decision its spans and a log line."""
 
 import logging
 from collections.abc import Callable
@@ -59,11 +59,10 @@ class Reporting:
         )
 
     def watch(self, requests_max: Callable[[], int]) -> None:
-        """Show this from now on; asked when metrics are read."""
+        """Report `requests_max` as a gauge; it is called when metrics are read."""
         self._requests_max.set_function(requests_max)
 
     def in_progress(self, decisions: int) -> None:
-        """Show how many decisions are being carried out."""
         self._in_progress.set(decisions)
 
     def abandoned(self) -> None:
@@ -71,11 +70,11 @@ class Reporting:
         self._abandoned.inc()
 
     def outcome_refused(self) -> None:
-        """Count an outcome that has to wait until there is room for it."""
+        """Count an outcome that NATS did not store, for lack of space for example."""
         self._outcomes_refused.inc()
 
     def refused(self, outcome: Outcome, decision: Act | None, end_ms: int) -> None:
-        """Count, trace and log a decision that is not carried out; None: it cannot be read."""
+        """Count, trace and log a decision that is not carried out; None: it cannot be decoded."""
         self._decisions(outcome.reason).inc()
         trace_id = decision.trace_id if decision is not None else ""
         if decision is not None and self._tracer.keeps(trace_id):
@@ -138,7 +137,7 @@ class Reporting:
             self._victims(member.result).inc()
         error = outcome.reason
         if not error and outcome.members:
-            error = f"{len(outcome.members)} not removed: {_first_words(outcome)}"
+            error = f"{len(outcome.members)} not removed: {_first_failure(outcome)}"
         self._tracer.span(
             "remove",
             trace_id=decision.trace_id,
@@ -156,8 +155,7 @@ class Reporting:
             },
             error=error,
         )
-        # A release is rare, and deletes a user's pods: worth a warning even when all is
-        # well.
+        # A release deletes a user's pods, and is rare: it is a warning even when it succeeds.
         logger.warning(
             "gang %s: decision %d: %d of %d pods removed, %s%s",
             decision.gang,
@@ -170,7 +168,7 @@ class Reporting:
         )
 
     def _trace(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
-        """Export the proof, if there was one, and then the binding, if it came to that."""
+        """Export the pre-flight and the binding, each if it took place."""
         trace_id = decision.trace_id
         attributes: Attributes = {
             "gang": decision.gang,
@@ -190,14 +188,14 @@ class Reporting:
                 key=str(outcome.decision_seq),
                 parent=gang_span(trace_id),
                 attributes=attributes,
-                error=f"{outcome.reason}: {_first_words(outcome)}" if disproved else "",
+                error=f"{outcome.reason}: {_first_failure(outcome)}" if disproved else "",
             )
             begun_ms = outcome.preflight_ms
         if disproved:
             return
         error = outcome.reason
         if not error and outcome.members:
-            error = f"{len(outcome.members)} not bound: {_first_words(outcome)}"
+            error = f"{len(outcome.members)} not bound: {_first_failure(outcome)}"
         self._tracer.span(
             "bind",
             trace_id=trace_id,
@@ -211,7 +209,7 @@ class Reporting:
 
 
 def _facts(decision: Act | None, outcome: Outcome) -> dict[str, str | int]:
-    """What a line of log says besides its words; None: the decision cannot be read."""
+    """The fields of a log line; None: the decision cannot be decoded."""
     facts: dict[str, str | int] = {"gang_id": outcome.gang_id, "decision": outcome.decision_seq}
     if decision is not None:
         facts["gang"] = decision.gang
@@ -220,8 +218,8 @@ def _facts(decision: Act | None, outcome: Outcome) -> dict[str, str | int]:
     return facts
 
 
-def _first_words(outcome: Outcome) -> str:
-    """What was said of the first member that is not merely skipped."""
+def _first_failure(outcome: Outcome) -> str:
+    """The API server's words about the first member that was not skipped."""
     for member in outcome.members:
         if member.result != "skipped":
             return f"{member.result} {member.code} {member.reason} {member.message}".rstrip()

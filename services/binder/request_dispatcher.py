@@ -1,17 +1,17 @@
-"""The lanes to the API server: how many requests at once, and in which order.
+"""Sends requests to the API server: how many at once, and in which order.
 
-A fixed number of tasks take requests from one line, so that a decision of five thousand members
-does not cost a task each. The oldest decision goes first, whatever it asks: with a pre-flight in
-front, one gang after the other is bound, instead of all being proved before any is.
+A fixed number of workers take requests from one queue, so that a decision of five thousand members
+does not cost a task per member. The oldest decision goes first, whatever its request: with a
+pre-flight, one gang after the other is bound, instead of all being proved before any is bound.
 
-The line is *short* while fewer requests wait in it than there are open lanes: then another decision
-is worth starting, because the lanes could run dry before it is asked for. A longer line binds
-nothing sooner; it only leaves more gangs partly bound, and more messages to be kept ours.
+The queue is *short* while fewer requests wait in it than the window allows in flight: then another
+decision is worth starting, because workers could become idle before it is pulled. A longer queue
+binds no pod sooner; it only leaves more gangs partly bound, and more deliveries to renew.
 
-When the API server sheds load, lanes close (`core.window`), and what it shed is sent again after
-its Retry-After, without its machine hearing of it: "not now" is no doubt about a pod, and a
-gang whose binding was given up for it would be released and bound all over again, which is more
-load. So decisions wait in the stream, and what waits has begun in no part.
+When the API server sheds load, the window shrinks (`core.window`), and a request that was shed is
+sent again after its Retry-After. Its state machine is not informed: a busy server says nothing
+about the pod, and a gang whose binding was abandoned for it would be released and bound again,
+which is more load. So decisions wait in the stream, where no member of them is bound.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, assert_never
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeAlias, assert_never
 
 from services.binder.active_decision import ActiveDecision
-from services.binder.core.answers import TIMEOUT, Answer, Sight, is_shed
+from services.binder.core.answers import TIMEOUT, Answer, PodView, is_shed
 from services.binder.core.claim_preparation import Preparation, Progress
 from services.binder.core.commands import (
     Command,
@@ -38,16 +38,17 @@ from services.binder.core.commands import (
 from services.binder.core.machine import Machine
 from services.binder.core.window import Window
 from shared.contracts.decisions import Binding, Victim
+from shared.model.invariants import InvariantViolation
 
-#: Where the API server sheds load and does not say for how long.
+#: Pause after a 429 without a Retry-After.
 _SHED_S: Final = 1.0
-#: A request is shed so often until its machine is informed: a minute, as a rule. A server that
-#: answers 429 for ever to one pod must not keep a decision here for ever.
+#: A request is sent again this often before its machine gets the 429: about a minute. A server that
+#: answers 429 to one pod for ever must not keep a decision here for ever.
 _SHEDS_MAX: Final = 60
 
 
 class Pods(Protocol):
-    """What the lanes need of the API server. Failures are answers; only cancellation is raised."""
+    """The requests to the API server. Failures are answers; only cancellation is raised."""
 
     async def bind(self, binding: Binding, marks: Mapping[str, str], *, dry_run: bool) -> Answer:
         """Send a Binding, the pod's UID as precondition and `marks` as its annotations."""
@@ -66,8 +67,8 @@ class Pods(Protocol):
         ...
 
     async def undo(self, preparation: Preparation) -> bool:
-        """Undo a preparation as far as no controller has completed it; False: a write of it may be
-        carried out yet.
+        """Undo a preparation unless a controller has completed it; False when one of its writes may
+        still be carried out.
         """
         ...
 
@@ -75,7 +76,7 @@ class Pods(Protocol):
         """Evict the pod by the eviction API, its UID as precondition."""
         ...
 
-    async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
+    async def read(self, pod: Binding | Victim) -> PodView | Answer | None:
         """Read the pod; None: there is no pod of that name."""
         ...
 
@@ -84,18 +85,18 @@ Proceed: TypeAlias = Callable[[ActiveDecision, tuple[Command, ...]], None]
 
 
 class _Request(NamedTuple):
-    """Ordered by the decision's sequence, then by when it was asked."""
+    """Ordered by the decision's sequence, then by the order of the requests."""
 
     seq: int
     number: int
     active: ActiveDecision
     command: Request
-    #: How often the API server had no time for it.
+    #: How often the API server answered 429.
     sheds: int = 0
 
 
 class RequestDispatcher:
-    """Sends what machines ask for and gives them what came back."""
+    """Sends the requests of state machines and gives them the answers."""
 
     def __init__(
         self,
@@ -106,36 +107,36 @@ class RequestDispatcher:
         requests_max: int,
         on_short: Callable[[], None],
     ) -> None:
-        """Send over `pods`, at most `requests_max` at once; `proceed` takes what a machine wants
-        next, `on_short` is called whenever the line has become short.
+        """Send over `pods`, at most `requests_max` at once; `proceed` takes the next commands of a
+        machine, `on_short` is called whenever the queue has become short.
         """
         self._pods = pods
         self._proceed = proceed
         self._now_ms = now_ms
-        self._dispatcher = requests_max
+        self._workers = requests_max
         self._window = Window(requests_max)
         self._on_short = on_short
         # Bounded by the decisions in progress, each of which is at most one message long.
-        self._line: list[_Request] = []
-        #: Requests that were shed, until they are in line again.
+        self._queue: list[_Request] = []
+        #: Requests that were shed and are not in the queue again.
         self._shed = 0
         self._numbers = itertools.count()
         self._ready = asyncio.Semaphore(0)
-        #: Pulsed when a lane opens.
+        #: Pulsed when the window grows.
         self._wider = asyncio.Event()
 
     @property
     def short(self) -> bool:
-        """Whether fewer requests wait than there are open lanes."""
-        return len(self._line) + self._shed < self._window.width
+        """Whether fewer requests wait than may be in flight."""
+        return len(self._queue) + self._shed < self._window.width
 
     @property
     def width(self) -> int:
-        """How many lanes are open."""
+        """How many requests may be in flight now."""
         return self._window.width
 
     def send(self, active: ActiveDecision, command: Request) -> None:
-        """Have `command` sent in its turn; one with a delay waits outside the line first."""
+        """Queue `command`, after its delay."""
         seq = active.lease.delivery.seq
         request = _Request(seq, next(self._numbers), active, command)
         if command.delay_ms:
@@ -147,33 +148,33 @@ class RequestDispatcher:
     async def run(self) -> None:
         """Send until cancelled; what is in flight then may or may not be carried out."""
         async with asyncio.TaskGroup() as group:
-            for number in range(self._dispatcher):
-                group.create_task(self._lane(number), name=f"lane-{number}")
+            for number in range(self._workers):
+                group.create_task(self._work(number), name=f"requests-{number}")
 
     def _enqueue(self, request: _Request) -> None:
-        heapq.heappush(self._line, request)
+        heapq.heappush(self._queue, request)
         self._ready.release()
 
-    async def _lane(self, number: int) -> None:
+    async def _work(self, number: int) -> NoReturn:
         while True:
             await self._ready.acquire()
             if number >= self._window.width:
                 self._ready.release()
                 await self._wider.wait()
                 continue
-            request = heapq.heappop(self._line)
+            request = heapq.heappop(self._queue)
             if self.short:
                 self._on_short()
-            if not request.active.lease.ours(time.monotonic()):
-                continue  # its machine is never answered, its message is delivered again
+            if not request.active.lease.is_held(time.monotonic()):
+                continue  # its machine gets no answer, its message is delivered again
             pause_s = await self._serve(request)
             if pause_s and self._window.width == 1:
-                # There is no narrower request: none is sent.
+                # The window cannot shrink further: pause.
                 await asyncio.sleep(pause_s)
 
     async def _serve(self, request: _Request) -> float:
-        """Send one request and let its machine judge the answer; returns for how long the API
-        server wants it not to come again, 0.0 mostly.
+        """Send one request and give its machine the answer; returns the Retry-After in seconds of
+        one that was shed, otherwise 0.0.
         """
         active, command = request.active, request.command
         match command:
@@ -181,21 +182,21 @@ class RequestDispatcher:
                 commands = await self._serve_claim(active, command)
             case Post() | Mark() | Delete() | Evict() | Read():
                 sent_s = time.monotonic()
-                answer = await self._ask(active, command)
+                answer = await self._send(active, command)
                 shed = isinstance(answer, Answer) and is_shed(answer)
-                self._weigh(answer, sent_s, shed=shed)
+                self._adjust_window(answer, sent_s, shed=shed)
                 if isinstance(answer, Answer) and shed and request.sheds < _SHEDS_MAX:
-                    return self._put_back(request, answer)
-                commands = self._judge(active, command, answer)
+                    return self._send_later(request, answer)
+                commands = self._give_answer(active, command, answer)
             case _:
                 assert_never(command)
         if commands:
             self._proceed(active, commands)
         return 0.0
 
-    async def _ask(
+    async def _send(
         self, active: ActiveDecision, command: Post | Mark | Delete | Evict | Read
-    ) -> Answer | Sight | None:
+    ) -> Answer | PodView | None:
         index = command.index
         match command:
             case Post():
@@ -209,23 +210,25 @@ class RequestDispatcher:
             case Evict():
                 return await self._pods.evict(active.victim(index), dry_run=command.dry_run)
             case Read():
-                return await self._pods.see(active.machine.targets[index])
+                return await self._pods.read(active.machine.targets[index])
             case _:
                 assert_never(command)
 
-    def _judge(
-        self, active: ActiveDecision, command: Request, answer: Answer | Sight | None
+    def _give_answer(
+        self, active: ActiveDecision, command: Request, answer: Answer | PodView | None
     ) -> tuple[Command, ...]:
         if isinstance(command, Read):
-            return active.machine.seen(command.index, answer, self._now_ms())
-        assert isinstance(answer, Answer), "who writes is answered"
+            return active.machine.read_back(command.index, answer, self._now_ms())
+        if not isinstance(answer, Answer):
+            raise InvariantViolation("write", "was answered with a pod", command=command)
         return active.machine.answered(command.index, answer, self._now_ms())
 
     async def _serve_claim(
         self, active: ActiveDecision, command: Prepare | Undo
     ) -> tuple[Command, ...]:
         machine, index = active.machine, command.index
-        assert isinstance(machine, Machine), "only bindings need claims"
+        if not isinstance(machine, Machine):
+            raise InvariantViolation("preparation", "is not of a decision that binds")
         if isinstance(command, Prepare):
             preparation = machine.preparations[index]
             progress = await self._pods.prepare(preparation, again=command.again)
@@ -233,8 +236,8 @@ class RequestDispatcher:
         settled = await self._pods.undo(machine.preparations[index])
         return machine.undone(index, self._now_ms(), settled=settled)
 
-    def _weigh(self, answer: Answer | Sight | None, sent_s: float, *, shed: bool) -> None:
-        """Close lanes when it was too much, open them while the API server keeps up."""
+    def _adjust_window(self, answer: Answer | PodView | None, sent_s: float, *, shed: bool) -> None:
+        """Shrink the window after a 429 or a timeout, grow it after any other answer."""
         if shed or (isinstance(answer, Answer) and answer.reason == TIMEOUT):
             self._window.overrun(sent_s, time.monotonic())
             return
@@ -244,14 +247,14 @@ class RequestDispatcher:
             self._wider.set()
             self._wider.clear()
 
-    def _put_back(self, request: _Request, answer: Answer) -> float:
-        """Have a request that was shed sent again, after as long as the API server says."""
+    def _send_later(self, request: _Request, answer: Answer) -> float:
+        """Queue a request that was shed again after its Retry-After; returns that in seconds."""
         pause_s = answer.retry_after_ms / 1000 or _SHED_S
         again = request._replace(sheds=request.sheds + 1)
         self._shed += 1
-        asyncio.get_running_loop().call_later(pause_s, self._line_up, again)
+        asyncio.get_running_loop().call_later(pause_s, self._enqueue_again, again)
         return pause_s
 
-    def _line_up(self, request: _Request) -> None:
+    def _enqueue_again(self, request: _Request) -> None:
         self._shed -= 1
         self._enqueue(request)

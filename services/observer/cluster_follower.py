@@ -15,7 +15,7 @@ from shared.contracts.foreign_messages import OnForeign
 log = logging.getLogger(__name__)
 
 _KINDS: Final = ("node", "pod", "podgroup")
-#: A decision is made of what CLUSTER held already: a reader beside us is milliseconds behind.
+#: A decision follows from records that CLUSTER already holds: this reader is milliseconds behind.
 _CATCH_UP_S: Final = 5.0
 
 
@@ -29,8 +29,8 @@ class ClusterFollower:
         on_change: Callable[[], None],
         on_foreign: OnForeign,
     ) -> None:
-        """Prepare; `on_change` is called after everything that changed the cluster state,
-        `on_foreign` with what no watcher wrote.
+        """`on_change` is called after each change of the cluster state, `on_foreign` with messages
+        that no watcher wrote.
         """
         self._bus = bus
         self._state = state
@@ -39,8 +39,8 @@ class ClusterFollower:
         self._moved = asyncio.Event()
 
     async def caught_up(self, seq: int) -> None:
-        """Wait until the cluster state contains record `seq` of CLUSTER; some seconds at most,
-        since a CLUSTER made again counts from one again.
+        """Wait until the cluster state contains record `seq` of CLUSTER, a few seconds at most: a
+        CLUSTER that was created again counts from one.
         """
         try:
             async with asyncio.timeout(_CATCH_UP_S):

@@ -10,7 +10,7 @@ from shared.runtime.settings import CommonSettings
 class ObserverSettings(CommonSettings, frozen=True, kw_only=True):
     """An observer's settings; it has no credentials for the cluster."""
 
-    #: Other schedulers look at their queues about once a second, and bind within a few.
+    #: Other schedulers run about one cycle a second, and bind within a few seconds.
     stand_s: Annotated[
         float,
         Meta(

@@ -1,19 +1,20 @@
-"""What an observer counts, and its lines of log."""
+"""An observer's metrics and log lines."""
 
 import logging
 
 from services.observer.core.recount import Recount
 from shared.contracts.decisions import Act, GangDecision
+from shared.model.invariants import required
 from shared.telemetry.metrics import Metrics
 
 log = logging.getLogger("services.observer")
 
 
 class Reporting:
-    """The metrics, each made once."""
+    """Metrics and log lines; no outcome depends on them."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Register them."""
+        """Register the metrics, once per process."""
         self._decisions = metrics.counters(
             "decisions_total", "Decisions to bind, by the result of their recount.", "proof"
         )
@@ -24,31 +25,31 @@ class Reporting:
         self._partial = metrics.gauge(
             "gangs_partial", "Gangs that the other scheduler has bound in part."
         )
-        self._standing = metrics.gauge("decisions_standing", "Decisions that are not answered yet.")
+        self._assumed = metrics.gauge("decisions_standing", "Decisions that are not answered yet.")
 
     def decided(self, seq: int, decision: Act, recount: Recount | None) -> None:
         """One decision was read."""
         if not isinstance(decision, GangDecision):
             self._evictions(decision.reason).inc()
-            said = f"would evict {len(decision.victims)} pods: {decision.reason}"
+            summary = f"would evict {len(decision.victims)} pods: {decision.reason}"
         else:
-            assert recount is not None, "a decision to bind is recounted"
-            self._decisions(recount.proof).inc()
-            said = f"would bind {len(decision.bindings)} pods, {recount.proof}"
-            if recount.words:
-                said += f": {recount.words}"
+            found = required(recount, f"recount of decision {seq}")
+            self._decisions(found.proof).inc()
+            summary = f"would bind {len(decision.bindings)} pods, {found.proof}"
+            if found.reason:
+                summary += f": {found.reason}"
         level = logging.ERROR if recount is not None and recount.proof == "failed" else logging.INFO
         log.log(
             level,
             "decision %d of %s: %s",
             seq,
             decision.gang,
-            said,
+            summary,
             extra={"gang_id": decision.gang_id, "trace_id": decision.trace_id},
         )
 
-    def observe(self, counts: tuple[int, int], standing: int) -> None:
-        """Take the gauges' values."""
+    def observe(self, counts: tuple[int, int], assumed: int) -> None:
+        """Set the gauges: gangs with pods and those bound in part, and assumed decisions."""
         self._gangs.set(counts[0])
         self._partial.set(counts[1])
-        self._standing.set(standing)
+        self._assumed.set(assumed)

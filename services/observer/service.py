@@ -1,8 +1,9 @@
-"""The observer's shell: reads two logs, answers decisions when they are over, keeps the report.
+"""The observer's shell: reads two logs, answers decisions when their time is over, keeps the
+report.
 
 Four tasks share the state: one follows CLUSTER, one reads decisions in order (each is recounted
-once the cluster state has reached what it was made of), one answers those that are over, one writes
-the report.
+once the cluster state contains the records that it follows from), one answers decisions whose time
+is over, one writes the report.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import msgspec
 
 from services.observer.cluster_follower import ClusterFollower
 from services.observer.config import ObserverSettings
-from services.observer.core.standing_decisions import Stands, answer
+from services.observer.core.assumed_decisions import AssumedDecision, answer
 from services.observer.reporting import Reporting
 from services.observer.state import ObserverState
 from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
@@ -32,10 +33,10 @@ from shared.runtime.whole_files import write_whole
 
 log = logging.getLogger(__name__)
 
-#: After an outcome that could not be stored.
+#: Pause after an outcome that could not be stored.
 _RETRY_S: Final = 1.0
-#: Between two looks at what stands: with thousands of decisions each costs milliseconds.
-_LOOK_S: Final = 0.05
+#: Between two passes over the assumed decisions: with thousands, each takes milliseconds.
+_PASS_S: Final = 0.05
 
 
 _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
@@ -61,10 +62,10 @@ class Observer:
         )
         self._publisher = Publisher(ctx.bus)
         self._generation = ""
-        #: What pages after the first are cut from.
-        self._told: Observation | None = None
-        #: Set when a decision may have become over, or another one stands.
-        self._look = asyncio.Event()
+        #: The report that pages after the first are cut from.
+        self._report: Observation | None = None
+        #: Set when the time of a decision may be over, or another decision was read.
+        self._news = asyncio.Event()
 
     async def run(self) -> None:
         """Observe until cancelled."""
@@ -80,27 +81,27 @@ class Observer:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follower.run(), name="follow-cluster")
             tasks.create_task(self._read_decisions(info.first_seq), name="read-decisions")
-            tasks.create_task(self._answer_those_over(), name="answer")
+            tasks.create_task(self._answer_due(), name="answer")
             tasks.create_task(self._keep_report(), name="report")
 
     async def _answer(self, question: ObservationRequest) -> Observation | None:
         if question.page == 0:
-            self._told = self._state.told(self._ctx.now_ms())
-        told = self._told
-        if told is None or (question.page and told.at_ms != question.at_ms):
-            # Another client has asked in between: ask again.
+            self._report = self._state.build_report(self._ctx.now_ms())
+        report = self._report
+        if report is None or (question.page and report.at_ms != question.at_ms):
+            # Another client has requested page 0 since: this client has to begin again.
             return None
-        return page_of(told, question.page)
+        return page_of(report, question.page)
 
     def _on_change(self) -> None:
         self._ctx.ready.set("cluster")
-        self._look.set()
+        self._news.set()
 
     # Decisions.
 
     async def _read_decisions(self, first_seq: int) -> None:
-        """From the first that the log still has: those that an earlier life answered are answered
-        again, which the log refuses.
+        """Read from the first record in the log. Decisions that an earlier process answered are
+        answered again, which OUTCOMES refuses.
         """
         consumer = subjects.observer_consumer(subjects.DECISIONS)
         reader = LogReader(self._ctx.bus, subjects.DECISIONS, consumer, filtered=True)
@@ -121,31 +122,31 @@ class Observer:
             await self._follower.caught_up(max(decision.cycle.cluster_seq, 1))
             found = self._state.decided(delivery.seq, decision, self._ctx.now_ms())
             self._reporting.decided(delivery.seq, decision, found)
-        self._look.set()
+        self._news.set()
 
-    async def _answer_those_over(self) -> None:
+    async def _answer_due(self) -> None:
         while True:
-            self._look.clear()
-            for one in self._state.standing.over(self._ctx.now_ms()):
+            self._news.clear()
+            for one in self._state.assumed.over(self._ctx.now_ms()):
                 if not await self._settle(one):
                     await asyncio.sleep(_RETRY_S)
-                    self._look.set()
+                    self._news.set()
                     break
-            self._reporting.observe(self._state.gangs.counts(), len(self._state.standing))
-            await asyncio.sleep(_LOOK_S)
+            self._reporting.observe(self._state.gangs.counts(), len(self._state.assumed))
+            await asyncio.sleep(_PASS_S)
             await self._wait_for_next()
 
     async def _wait_for_next(self) -> None:
-        next_ms = self._state.standing.next_ms()
+        next_ms = self._state.assumed.next_ms()
         wait_s = None if next_ms is None else max(0.0, (next_ms - self._ctx.now_ms()) / 1000)
         try:
             async with asyncio.timeout(wait_s):
-                await self._look.wait()
+                await self._news.wait()
         except TimeoutError:
             return
 
-    async def _settle(self, one: Stands) -> bool:
-        """Store the one outcome of a decision; False: to be tried again."""
+    async def _settle(self, one: AssumedDecision) -> bool:
+        """Store the one outcome of a decision; False: it has to be tried again."""
         outcome = answer(
             one,
             self._state.cluster_state,
@@ -160,11 +161,11 @@ class Observer:
         except (AppendRefused, BusError) as error:
             log.warning("%s is not stored: %s", subject, error)
             return False
-        self._state.standing.drop(one.seq)
+        self._state.assumed.drop(one.seq)
         return True
 
     async def _store(self, subject: str, payload: bytes) -> bool:
-        """Store an outcome as the first, unless there is one; False: a foreign message came
+        """Store an outcome unless the decision has one; False when a foreign message was stored in
         between.
         """
         behind = 0
@@ -195,7 +196,7 @@ class Observer:
     # The report.
 
     async def _recall(self) -> None:
-        """Continue with the report that is there; another file of its name is put aside."""
+        """Continue with the report file; a file of its name that is no report is renamed."""
         path = Path(self._ctx.settings.report_file)
         if not self._ctx.settings.report_file:
             return
@@ -215,12 +216,14 @@ class Observer:
             await self._write()
 
     async def _write(self) -> None:
-        """Write the report file, whole or not at all; a full disk is logged, and tried
-        again.
+        """Write the report file, whole or not at all; a full disk is logged, and the next write is
+        tried.
         """
         if not self._ctx.settings.report_file or not self._state.cluster_state.epoch:
             return
-        content = msgspec.json.format(msgspec.json.encode(self._state.told(self._ctx.now_ms())))
+        content = msgspec.json.format(
+            msgspec.json.encode(self._state.build_report(self._ctx.now_ms()))
+        )
         try:
             await asyncio.to_thread(
                 write_whole, Path(self._ctx.settings.report_file), content + b"\n", mode=0o644
@@ -229,8 +232,8 @@ class Observer:
             log.error("the report is not written: %s", error)
 
 
-def page_of(told: Observation, page: int) -> Observation:
-    """One page of a report; without gangs beyond the last."""
-    pages = max(1, -(-len(told.gangs) // PAGE_GANGS))
-    gangs = told.gangs[page * PAGE_GANGS : (page + 1) * PAGE_GANGS]
-    return msgspec.structs.replace(told, gangs=gangs, page=page, pages=pages)
+def page_of(report: Observation, page: int) -> Observation:
+    """One page of a report; without gangs behind the last page."""
+    pages = max(1, -(-len(report.gangs) // PAGE_GANGS))
+    gangs = report.gangs[page * PAGE_GANGS : (page + 1) * PAGE_GANGS]
+    return msgspec.structs.replace(report, gangs=gangs, page=page, pages=pages)

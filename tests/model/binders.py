@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import (
     Command,
     Delete,
@@ -24,10 +24,10 @@ from services.binder.core.commands import (
     Undo,
 )
 from services.binder.core.commands import Mark as MarkVictim
-from services.binder.core.epoch_check import EpochsSeen
 from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
 from services.binder.core.removal import Removal
+from services.binder.state import EpochsSeen
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 from shared.contracts.outcomes import Outcome
 from tests.model.interning import Interned
@@ -296,21 +296,21 @@ def _reach(state: State, rules: Rules, index: int, request: Request) -> Iterator
                 )
 
 
-def _hand(state: State, index: int, request: Request, answer: Answer | Sight | None) -> State:
+def _hand(state: State, index: int, request: Request, answer: Answer | PodView | None) -> State:
     """Give a binder its answer; one that hangs finds it when it wakes up."""
     binder = state.binders[index]
     binder = binder._replace(requests=binder.requests - {request})
     if binder.hung:
         mail = binder.mail | {(request, _status(answer))}
         return state._replace(binders=put(state.binders, index, binder._replace(mail=mail)))
-    method = "seen" if request.kind == "read" else "answered"
+    method = "read_back" if request.kind == "read" else "answered"
     number, commands = machines.step(binder.machine, method, request.at, answer, 0)
     return _do(state, index, binder._replace(machine=number), commands)
 
 
 def _served(
     state: State, rules: Rules, seq: int, request: Request
-) -> tuple[str, Answer | Sight | None, tuple[Pod, ...]]:
+) -> tuple[str, Answer | PodView | None, tuple[Pod, ...]]:
     """What the API server does with a request, what it says, and the pods then."""
     record = state.log[seq - 1]
     if isinstance(record, Bind):
@@ -321,8 +321,8 @@ def _served(
     pod = state.pods[member]
     if request.kind == "read":
         where = f"n{pod.node}" if pod.node >= 0 else ""
-        sight = None if pod.node == ABSENT else Sight(_uid(member, pod.gen), where)
-        return "saw", sight, state.pods
+        view = None if pod.node == ABSENT else PodView(_uid(member, pod.gen), where)
+        return "saw", view, state.pods
     if pod.node == ABSENT:
         return "none", Answer(404), state.pods
     if pod.gen != gen and rules.uid_is_precondition:
@@ -356,11 +356,11 @@ def without_effect(state: State, rules: Rules) -> frozenset[tuple[int, Request]]
     return frozenset(idle)
 
 
-def _status(answer: Answer | Sight | None) -> Any:
+def _status(answer: Answer | PodView | None) -> Any:
     return answer.status if isinstance(answer, Answer) else answer
 
 
-def _parsed(request: Request, status: Any) -> Answer | Sight | None:
+def _parsed(request: Request, status: Any) -> Answer | PodView | None:
     return _REFUSED if status == 403 else Answer(status) if isinstance(status, int) else status
 
 

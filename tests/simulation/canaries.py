@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from services.binder.api import KubePods
-from services.binder.core.epoch_check import EpochsSeen
 from services.binder.core.machine import Machine
-from services.binder.outcome_ledger import Ledger
+from services.binder.outcome_ledger import OutcomeLedger
 from services.binder.service import Binder
+from services.binder.state import EpochsSeen
 from services.gang_planner.core.ingest import decision_log
 from services.gang_planner.core.lifecycle import release, repair
 from services.gang_planner.core.placement.session import Session
@@ -71,17 +71,17 @@ def _ack_before_the_effect() -> Replaced:
 
 
 def _outcome_lost() -> Replaced:
-    settle = Ledger.settle
+    settle = OutcomeLedger.settle
     count = [0]
 
-    async def forgetful(self: Ledger, delivery: Delivery, outcome: Outcome) -> Any:
+    async def forgetful(self: OutcomeLedger, delivery: Delivery, outcome: Outcome) -> Any:
         count[0] += 1
         if count[0] % 20:
             return await settle(self, delivery, outcome)
         await delivery.ack()
         return "done"
 
-    return [(Ledger, "settle", forgetful)]
+    return [(OutcomeLedger, "settle", forgetful)]
 
 
 def _bound_by_name() -> Replaced:
@@ -167,7 +167,7 @@ def _stale_epoch_obeyed() -> Replaced:
                 msgspec.structs.force_setattr(one, "epoch", one.epoch - 1)
         return done
 
-    return [(Planner, "step", stale), (EpochsSeen, "check", lambda *_: "")]
+    return [(Planner, "step", stale), (EpochsSeen, "check", lambda *_: None)]
 
 
 def _replay_off_by_one() -> Replaced:

@@ -1,8 +1,8 @@
-"""The binder's pure core: what one decision needs from the API server, and what its answers mean.
+"""The binder's pure core: which requests a decision needs, and what their answers mean.
 
-No clock, network, randomness or asyncio: instants and answers come in as arguments, requests go out
-as values. `answers` is the table of meanings, `admission` says which decisions may be carried out
-at all, `attempt` is what every decision goes through, `machine` the protocol of one that binds and
-`removal` of one that removes, `commands` what they ask for, `outcome` puts the result into the
-message that the planner reads.
+No clock, network, randomness or asyncio: instants and answers are arguments, requests are returned
+as values. `answers` is the table of meanings, `attempt` the part of the protocol that all decisions
+share, `machine` the protocol of a decision that binds, `removal` and `eviction` those of decisions
+that remove pods, `commands` what they ask of the shell, `claim_preparation` the writes that claims
+need, `outcome` the message that the planner reads.
 """

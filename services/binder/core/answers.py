@@ -1,9 +1,9 @@
 """What an answer of the API server means for one member: the binder's table of meanings.
 
-In: the status of a Binding's POST (or of its dry run), or what a read of the pod showed. Out: one
-word that says what to do next. Nothing here reads a message's text, with one exception (a webhook
-that cannot be dry-run says so only in words): whether a 409 was our own earlier binding is decided
-by reading the pod.
+In: the status of a Binding's POST (or of its dry run), or the pod as a read returned it. Out: one
+word that selects the next step. The text of a message is read only where no status says the same
+(webhooks that forbid a dry run, disruption budgets). Whether a 409 is due to our own earlier
+binding is decided by reading the pod.
 """
 
 from typing import Final, Literal
@@ -17,32 +17,30 @@ TIMEOUT: Final = "Timeout"
 
 PostMeaning = Literal["bound", "gone", "refused", "untested", "read", "again"]
 """bound: written, or (dry run) would be. gone: no such pod. refused: never with this node.
-untested: a webhook cannot be dry-run, so nothing is known. read: 409, only the pod itself shows it.
-again: no verdict of the API server."""
+untested: a webhook cannot be dry-run, so the result is unknown. read: 409, the pod must be read.
+again: the API server did not decide, retry."""
 
-SightMeaning = Literal["bound", "gone", "conflict", "free"]
+ReadMeaning = Literal["bound", "gone", "conflict", "free"]
 """bound: on the node decided. gone: no such pod. conflict: it can never be bound as decided. free:
-it still could be."""
+it still can be."""
 
 RemovalMeaning = Literal["done", "gone", "refused", "read", "again"]
-"""done: written. gone: no such pod, or one that is left because it has succeeded. refused: never.
-read: only the pod itself shows whether it is another one. again: no verdict of the API
-server."""
+"""done: written. gone: no such pod, or one that stays because it has succeeded. refused: never.
+read: the pod must be read, it may be another one. again: the API server did not decide, retry."""
 
 #: The API server's words for a webhook whose sideEffects forbid a dry run.
 _NO_DRY_RUN: Final = "does not support dry run"
 
-#: Its words for an eviction that a PodDisruptionBudget forbids, and for pods with several of them.
+#: Its words for an eviction that a PodDisruptionBudget forbids, and for pods with several budgets.
 _BUDGET: Final = "disruption budget"
 _BUDGETS: Final = "more than one poddisruptionbudget"
-#: Its words for what a webhook says, with whatever status.
+#: Its words before the answer of a webhook, whatever the status.
 _WEBHOOK: Final = "admission webhook"
 
 _MEANINGS: Final[dict[int, PostMeaning]] = {
     404: "gone",
     409: "read",
-    # Credentials that have just expired: the client fetches new ones, the same request may then
-    # pass.
+    # Credentials have just expired: the client fetches new ones, and the request may then pass.
     401: "again",
     408: "again",
     429: "again",
@@ -50,19 +48,19 @@ _MEANINGS: Final[dict[int, PostMeaning]] = {
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What came back for one request; status 0: nothing did, it may have been carried out."""
+    """The answer to one request; status 0: there was none, and it may have been carried out."""
 
     status: int
     reason: str = ""
     message: str = ""
     #: The server's Retry-After, 0 when it gave none.
     retry_after_ms: int = 0
-    #: It showed the pod, and the pod has succeeded.
+    #: The body showed the pod, and the pod has succeeded.
     succeeded: bool = False
 
 
-class Sight(msgspec.Struct, frozen=True, gc=False):
-    """A pod as a read showed it; only what decides about its binding."""
+class PodView(msgspec.Struct, frozen=True, gc=False):
+    """A pod as a read returned it; only the fields that decide about its binding."""
 
     uid: str
     node: str = ""
@@ -72,8 +70,8 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_shed(answer: Answer) -> bool:
-    """Say whether the API server had no time for the request: nothing was looked at, nothing is
-    in flight. A budget and a webhook answer 429, too, of one pod.
+    """Whether the API server shed the request: it was not processed and is not in flight. A 429 of
+    a disruption budget or a webhook is about one pod, and is no shedding.
     """
     if answer.status != 429:
         return False
@@ -82,9 +80,7 @@ def is_shed(answer: Answer) -> bool:
 
 
 def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
-    """Judge the answer to a Binding's POST; never raises, unknown statuses are the nearest
-    class's.
-    """
+    """The meaning of the answer to a Binding's POST; unknown statuses count as their class."""
     status = answer.status
     if 200 <= status < 300:
         return "bound"
@@ -97,7 +93,7 @@ def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
 
 
 def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
-    """Judge the answer to a victim's PATCH or DELETE; as `meaning_of_post`."""
+    """The meaning of the answer to a victim's PATCH or DELETE; as `meaning_of_post`."""
     status = answer.status
     if 200 <= status < 300:
         return "gone" if patch and answer.succeeded else "done"
@@ -112,8 +108,8 @@ def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
 
 
 def meaning_of_eviction(answer: Answer) -> RemovalMeaning:
-    """Judge the answer to an eviction or its dry run: as a DELETE's, but for budgets. A server that
-    is busy answers 429, too, and is asked again.
+    """The meaning of the answer to an eviction or its dry run: a DELETE's, but for budgets. A busy
+    server answers 429, too; then it is retried.
     """
     words = answer.message.lower()
     if answer.status == 429 and _BUDGET in words:
@@ -123,30 +119,29 @@ def meaning_of_eviction(answer: Answer) -> RemovalMeaning:
     return meaning_of_removal(answer, patch=False)
 
 
-def is_leaving(sight: Sight | None, uid: str) -> bool:
-    """Say whether a read showed that there is nothing left to do: gone, going, another pod, or one
-    that has succeeded.
+def is_leaving(view: PodView | None, uid: str) -> bool:
+    """Whether the pod need not be removed any more: it is gone, being deleted, replaced by another
+    one of its name, or has succeeded.
     """
-    return sight is None or sight.uid != uid or sight.deleting or sight.succeeded
+    return view is None or view.uid != uid or view.deleting or view.succeeded
 
 
-def meaning_of_sight(sight: Sight | None, binding: Binding) -> SightMeaning:
-    """Judge what a read showed; `None`: the API server answered 404."""
-    if sight is None:
+def meaning_of_read(view: PodView | None, binding: Binding) -> ReadMeaning:
+    """The meaning of a read; `None`: the API server answered 404."""
+    if view is None:
         return "gone"
-    if sight.uid != binding.uid:
+    if view.uid != binding.uid:
         return "conflict"
-    if sight.node:
-        # Being deleted does not unbind it: it is on its node until it is gone, which CLUSTER will
-        # show.
-        return "bound" if sight.node == binding.node else "conflict"
-    return "conflict" if sight.deleting or sight.gated else "free"
+    if view.node:
+        # Deletion does not unbind it: it is on its node until CLUSTER shows that it is gone.
+        return "bound" if view.node == binding.node else "conflict"
+    return "conflict" if view.deleting or view.gated else "free"
 
 
-def conflict_text(sight: Sight, binding: Binding) -> str:
-    """Say in words why `sight` can never be bound as decided."""
-    if sight.uid != binding.uid:
-        return f"pod was re-created: UID is {sight.uid}, decided for {binding.uid}"
-    if sight.node:
-        return f'pod is already assigned to node "{sight.node}"'
-    return "pod is being deleted" if sight.deleting else "pod has scheduling gates"
+def conflict_text(view: PodView, binding: Binding) -> str:
+    """Why the pod can never be bound as decided."""
+    if view.uid != binding.uid:
+        return f"pod was re-created: UID is {view.uid}, decided for {binding.uid}"
+    if view.node:
+        return f'pod is already assigned to node "{view.node}"'
+    return "pod is being deleted" if view.deleting else "pod has scheduling gates"

@@ -1,21 +1,21 @@
-"""One delivery of a decision, as far as binding and removing are alike. Pure.
+"""One delivery of a decision: the part of the protocol that binding and removing share. Pure.
 
-In: `start`, then one `answered`, `seen` or `looked_up` for every command given out, in any order.
-Out: commands. The shell sends them (bounded, in the order given), waits `delay_ms` where a command
-asks for it, and hands back what came.
+In: `start`, then one `answered`, `read_back` or `looked_up` for every command returned, in any
+order. Out: commands. The shell sends them (bounded, in this order), waits `delay_ms` before those
+that ask for it, and passes the answers in.
 
     looking ──(an outcome exists)──────────────────────────────────> Forget
        │ (none)
        ├─(delivered too often)─> reading ──(all read back)─────────> Finish BinderGaveUp
        └───────────────────────> the phases of the kind of decision > Finish
 
-A first delivery skips `looking`. What has no verdict of the API server is asked again with growing,
-jittered delays, at most `posts_max` times and `patience_ms` long; then the pod is read; what even
-that does not decide it is `unknown`.
+A first delivery skips `looking`. A request that the API server did not decide is repeated with
+growing, jittered delays, at most `posts_max` times and for `patience_ms`; then the pod is read; if
+even that does not settle it, it is `unknown`.
 
-Invariants: at most one request per pod is in flight; a pod settled is never asked again; `Finish`
-or `Forget` is given exactly once, when nothing is in flight. An answer that belongs to no request
-raises `InvariantViolation`.
+Invariants: at most one request per pod is in flight; no request is sent for a settled pod; `Finish`
+or `Forget` is returned exactly once, when no request is in flight. An answer that belongs to no
+request raises `InvariantViolation`.
 """
 
 import zlib
@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final, Generic, Literal, TypeVar
 
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import Command, Forget, Limits, LookUp, Read, Request
 from services.binder.core.outcome import Finding, Instants, Sender
 from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, Victim
@@ -46,23 +46,23 @@ Phase = Literal[
 NOTHING: Final[tuple[Command, ...]] = ()
 
 
-class Doubt:
-    """A pod that has no verdict yet: how often it was asked, and what came last."""
+class UnsettledPod:
+    """A pod that no answer has settled yet: its requests so far, and the last answer."""
 
     __slots__ = ("first_ms", "last", "posts", "reads", "unanswered")
 
     def __init__(self, now_ms: int) -> None:
-        """Begin to count with the first answer that was no verdict."""
+        """Count from the first answer that did not settle it."""
         self.first_ms = now_ms
         self.posts = 0
         self.reads = 0
         self.last = Answer(0)
-        #: A request that writes had no answer, or an unclear one: it may be carried out yet.
+        #: A request that writes had no answer, or an unclear one: it may still be carried out.
         self.unanswered = False
 
 
 class Attempt(ABC, Generic[D_co]):
-    """A decision on its way to its outcome; what kind of decision it is, the subclass knows."""
+    """A decision being carried out; a subclass for each kind."""
 
     def __init__(
         self,
@@ -71,9 +71,7 @@ class Attempt(ABC, Generic[D_co]):
         sender: Sender,
         limits: Limits,
     ) -> None:
-        """Take one delivery of `decision`, about the pods `targets`; nothing is sent before
-        `start`.
-        """
+        """Carry out one delivery of `decision`, which is about the pods `targets`."""
         self.targets: Final[tuple[Binding | Victim, ...]] = targets
         self.phase: Phase = "new"
         self._decision = decision
@@ -81,12 +79,12 @@ class Attempt(ABC, Generic[D_co]):
         self._limits = limits
         self._instants = Instants()
         self._in_flight: set[int] = set()
-        self._doubts: dict[int, Doubt] = {}
+        self._unsettled: dict[int, UnsettledPod] = {}
         self._findings: dict[int, Finding] = {}
 
     @property
     def decision(self) -> D_co:
-        """What is carried out."""
+        """The decision that is carried out."""
         return self._decision
 
     @property
@@ -96,126 +94,129 @@ class Attempt(ABC, Generic[D_co]):
 
     @property
     def instants(self) -> Instants:
-        """What happened when, so far."""
+        """The instants of its phases so far."""
         return self._instants
 
     def start(self, now_ms: int) -> tuple[Command, ...]:
-        """Give out the first commands. Call once."""
+        """Return the first commands. Call once."""
         if self.phase != "new":
-            raise InvariantViolation("decision", "started twice", **self._story())
+            raise InvariantViolation("decision", "started twice", **self._history())
         self._instants.received_ms = now_ms
         if self._sender.delivered > 1:
             self.phase = "looking"
             return (LookUp(),)
-        return self._open()
+        return self._begin_or_read_back()
 
     def looked_up(self, *, outcome_exists: bool) -> tuple[Command, ...]:
         """Take the answer to `LookUp`."""
         if self.phase != "looking":
-            raise InvariantViolation("look-up", "answered and never sent", **self._story())
+            raise InvariantViolation("look-up", "answered and never sent", **self._history())
         if outcome_exists:
             self.phase = "done"
             return (Forget(),)
-        return self._open()
+        return self._begin_or_read_back()
 
     @abstractmethod
     def answered(self, index: int, answer: Answer, now_ms: int) -> tuple[Command, ...]:
         """Take the answer to a request that writes."""
 
     @abstractmethod
-    def seen(self, index: int, sight: Sight | Answer | None, now_ms: int) -> tuple[Command, ...]:
-        """Take what a `Read` showed: the pod, `None` for a 404, or an `Answer` that is neither."""
+    def read_back(
+        self, index: int, view: PodView | Answer | None, now_ms: int
+    ) -> tuple[Command, ...]:
+        """Take the answer to a `Read`: the pod, None for a 404, or an `Answer` that is neither."""
 
     @abstractmethod
     def _begin(self) -> tuple[Command, ...]:
-        """Give out the first requests of a decision that is carried out."""
+        """Return the first requests of a decision that is carried out."""
 
     @abstractmethod
-    def _ask_again(self, index: int, delay_ms: int) -> Request:
-        """Name the request that pod `index` waits for an answer to."""
+    def _repeat_request(self, index: int, delay_ms: int) -> Request:
+        """The request of pod `index` that has to be repeated."""
 
     @abstractmethod
     def _next(self, now_ms: int) -> tuple[Command, ...]:
-        """Go to the next phase once nothing of this one is in flight."""
+        """Begin the next phase once no request of this one is in flight."""
 
     @abstractmethod
-    def _never_told(self, doubt: Doubt) -> Finding:
-        """Name the end of a pod that no answer settled."""
+    def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
+        """The finding of a pod that no answer settled."""
 
-    def _open(self) -> tuple[Command, ...]:
+    def _begin_or_read_back(self) -> tuple[Command, ...]:
         if self._sender.delivered <= self._limits.deliveries_max:
             return self._begin()
         self.phase = "reading"
-        return self._give_out([Read(index) for index in range(len(self.targets))])
+        return self._send_all([Read(index) for index in range(len(self.targets))])
 
-    def _give_out(self, requests: Sequence[Request]) -> tuple[Command, ...]:
-        """Send the first requests of a phase; without any, it is over."""
+    def _send_all(self, requests: Sequence[Request]) -> tuple[Command, ...]:
+        """Send the first requests of a phase; without any, begin the next one."""
         self._in_flight.update(request.index for request in requests)
         return tuple(requests) if requests else self._next(self._instants.received_ms)
 
-    def _returned(self, index: int, *phases: Phase) -> None:
+    def _take_answer(self, index: int, *phases: Phase) -> None:
         if self.phase not in phases or index not in self._in_flight:
-            raise InvariantViolation("answer", "answer to no request", index=index, **self._story())
+            raise InvariantViolation(
+                "answer", "answer to no request", index=index, **self._history()
+            )
         self._in_flight.remove(index)
 
-    def _doubted(
+    def _retry_or_read(
         self, index: int, answer: Answer, now_ms: int, *, read: bool
     ) -> tuple[Command, ...]:
-        """Ask again if the limits allow it, else, or if the answer calls for it, `read`."""
-        doubt = self._doubts.get(index)
-        if doubt is None:
-            doubt = self._doubts[index] = Doubt(now_ms)
-        doubt.posts += 1
-        doubt.last = answer
-        doubt.unanswered |= answer.status == 0 or answer.status >= 500
+        """Repeat the request if the limits allow it; otherwise, or with `read`, read the pod."""
+        unsettled = self._unsettled.get(index)
+        if unsettled is None:
+            unsettled = self._unsettled[index] = UnsettledPod(now_ms)
+        unsettled.posts += 1
+        unsettled.last = answer
+        unsettled.unanswered |= answer.status == 0 or answer.status >= 500
         self._in_flight.add(index)
         if not read:
-            delay_ms = self._delay_ms(index, doubt.posts, answer.retry_after_ms)
-            if self._may_try(doubt, now_ms, delay_ms):
-                return (self._ask_again(index, delay_ms),)
+            delay_ms = self._delay_ms(index, unsettled.posts, answer.retry_after_ms)
+            if self._may_retry(unsettled, now_ms, delay_ms):
+                return (self._repeat_request(index, delay_ms),)
         return (Read(index),)
 
-    def _read(self, index: int, now_ms: int) -> Doubt:
+    def _read(self, index: int, now_ms: int) -> UnsettledPod:
         """Count a read of a pod."""
-        doubt = self._doubts.setdefault(index, Doubt(now_ms))
-        doubt.reads += 1
-        return doubt
+        unsettled = self._unsettled.setdefault(index, UnsettledPod(now_ms))
+        unsettled.reads += 1
+        return unsettled
 
-    def _not_seen(
-        self, index: int, doubt: Doubt, answer: Answer, now_ms: int
+    def _read_failed(
+        self, index: int, unsettled: UnsettledPod, answer: Answer, now_ms: int
     ) -> tuple[Command, ...]:
-        """Read again, or leave the pod untold."""
-        delay_ms = self._delay_ms(index, doubt.reads, answer.retry_after_ms)
-        if doubt.reads < self._limits.reads_max and delay_ms <= self._limits.patience_ms:
+        """Read again, or leave the pod unsettled."""
+        delay_ms = self._delay_ms(index, unsettled.reads, answer.retry_after_ms)
+        if unsettled.reads < self._limits.reads_max and delay_ms <= self._limits.patience_ms:
             self._in_flight.add(index)
             return (Read(index, delay_ms),)
-        if not doubt.posts:
-            doubt.last = answer
-        self._findings[index] = self._never_told(doubt)
+        if not unsettled.posts:
+            unsettled.last = answer
+        self._findings[index] = self._finding_of_unsettled(unsettled)
         return self._next(now_ms)
 
-    def _still_there(self, index: int, doubt: Doubt, now_ms: int) -> tuple[Command, ...]:
-        """Try again after a 409 whose reason is no longer there; else nothing settled it."""
-        if self._may_try_again(doubt, now_ms):
+    def _retry_after_conflict(
+        self, index: int, unsettled: UnsettledPod, now_ms: int
+    ) -> tuple[Command, ...]:
+        """Repeat a request after a 409 whose cause is gone; otherwise the pod stays unsettled."""
+        if self._may_retry_conflict(unsettled, now_ms):
             self._in_flight.add(index)
-            return (self._ask_again(index, self._delay_ms(index, doubt.posts, 0)),)
-        self._findings[index] = self._never_told(doubt)
+            return (self._repeat_request(index, self._delay_ms(index, unsettled.posts, 0)),)
+        self._findings[index] = self._finding_of_unsettled(unsettled)
         return self._next(now_ms)
 
-    def _may_try_again(self, doubt: Doubt, now_ms: int) -> bool:
-        return doubt.last.status == 409 and self._may_try(doubt, now_ms, 0)
+    def _may_retry_conflict(self, unsettled: UnsettledPod, now_ms: int) -> bool:
+        return unsettled.last.status == 409 and self._may_retry(unsettled, now_ms, 0)
 
-    def _may_try(self, doubt: Doubt, now_ms: int, delay_ms: int) -> bool:
+    def _may_retry(self, unsettled: UnsettledPod, now_ms: int, delay_ms: int) -> bool:
         limits = self._limits
-        waited_ms = now_ms - doubt.first_ms
-        return doubt.posts < limits.posts_max and waited_ms + delay_ms <= limits.patience_ms
+        waited_ms = now_ms - unsettled.first_ms
+        return unsettled.posts < limits.posts_max and waited_ms + delay_ms <= limits.patience_ms
 
     def _delay_ms(self, index: int, tries: int, at_least_ms: int) -> int:
-        """Grow by doubling, between half and all of it; the jitter is a hash, so that a replay
-        waits alike.
-
-        Within a Retry-After the server has spoken: the jitter is then added, or all would come back
-        at once.
+        """Doubling, from half to all of the bound; the jitter is a hash, so that a replay waits
+        as long. It is added to a Retry-After, so that requests do not all return at once.
         """
         limits = self._limits
         full_ms = min(limits.backoff_ms_min << (tries - 1), limits.backoff_ms_max)
@@ -223,7 +224,7 @@ class Attempt(ABC, Generic[D_co]):
         delay_ms = full_ms // 2 + full_ms * jitter // 2048
         return max(delay_ms, at_least_ms + delay_ms if at_least_ms else 0)
 
-    def _story(self) -> dict[str, object]:
+    def _history(self) -> dict[str, object]:
         return {
             "gang": self._decision.gang,
             "decision_seq": self._sender.decision_seq,

@@ -1,9 +1,9 @@
-"""What is written to claims before their pods are bound, given what a read of them showed. Pure.
+"""The writes that claims need before their pods are bound, given the claims as they were read.
+Pure.
 
-Nothing here sends anything. `volume_step` and `device_step` look at objects as they are and say
-what is to be written next, or that there is nothing left to do; asked again after the write, after
-a crash or by another binder, they continue where things are. Every write has the UID and
-resourceVersion of what was read as preconditions.
+`volume_step` and `device_step` return the next write, or how far the claim is prepared. Called
+again after the write, after a crash or by another binder, they continue from the claim's state.
+Every write has the UID and resourceVersion of the object that was read as preconditions.
 """
 
 from typing import Any, Final, Literal, TypeAlias
@@ -15,7 +15,7 @@ from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, Volu
 BOUND_BY_US: Final = "pv.kubernetes.io/bound-by-controller"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-#: Keeps a claim with devices from being deleted; the claims' controller takes it off again.
+#: Keeps a claim with devices from being deleted; the claims' controller removes it.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 Object: TypeAlias = dict[str, Any]
@@ -23,7 +23,7 @@ Object: TypeAlias = dict[str, Any]
 
 
 class Preparation(msgspec.Struct, frozen=True, gc=False):
-    """What one claim of one member needs."""
+    """The claim of one member, with the volume or devices decided for it."""
 
     choice: VolumeChoice | DeviceChoice
     pod_name: str
@@ -31,13 +31,13 @@ class Preparation(msgspec.Struct, frozen=True, gc=False):
 
 class Progress(msgspec.Struct, frozen=True, gc=False):
     """How far a preparation is: done; waiting for a controller to complete it; failed, for this
-    node at least; or again, because the API server gave no verdict.
+    node at least; or again, because the API server did not decide.
     """
 
     state: Literal["done", "waiting", "failed", "again"]
     message: str = ""
     retry_after_ms: int = 0
-    #: Devices were written, and no answer says that they are not: they may be given out yet.
+    #: A write of devices was not answered: they may still be allocated.
     in_doubt: bool = False
 
 
@@ -53,7 +53,7 @@ WAITING: Final = Progress("waiting")
 
 
 def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:
-    """Everything that a decision wants done before its members are bound."""
+    """The preparations that a decision needs before its members are bound."""
     if not decision.volumes and not decision.devices:
         return ()
     names = {one.uid: one.name for one in decision.bindings}
@@ -62,19 +62,19 @@ def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:
 
 
 def needs_volume(claim: Object | None, choice: VolumeChoice) -> bool:
-    """Whether the volume has to be read, too."""
+    """Whether `volume_step` needs the volume, too."""
     return claim is not None and bool(choice.volume) and not _volume_of(claim)
 
 
 def volume_step(
     claim: Object | None, volume: Object | None, choice: VolumeChoice, *, again: bool
 ) -> Progress | Write:
-    """The next thing to do for a claim that waited for its first consumer.
+    """The next step for a claim that waited for its first consumer.
 
     Args:
-        claim: as it is; None: there is none.
+        claim: as it was read; None: there is none.
         volume: the one chosen, where `needs_volume` says so; None: there is none.
-        choice: what was decided.
+        choice: the volume or node decided.
         again: this preparation has been written to the claim before.
     """
     if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
@@ -95,17 +95,17 @@ def volume_step(
     if selected == choice.node:
         return WAITING
     if selected or again:
-        # A provisioner that fails takes the annotation off.
+        # A provisioner that fails removes the annotation.
         return Progress("failed", f'provisioning failed for PVC "{choice.claim}"')
     return Write("claim", _patch(claim, {"annotations": {SELECTED_NODE: choice.node}}))
 
 
 def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoice) -> Write | None:
-    """What undoes a preparation that no controller has completed; None: nothing, or too late.
+    """The write that undoes a preparation; None: none is needed, or a controller completed it.
 
-    The node that a provisioner was given stays (docs/adr/0046-what-is-written-to-claims-may-come-
-    late.md): it may be making the volume already, which would then come to the claim after another
-    node was given.
+    The node selected for a provisioner stays
+    (docs/adr/0046-what-is-written-to-claims-may-come-late.md): it may be creating the volume
+    already, which would be bound to the claim after another node was selected.
     """
     if claim is None or _uid(claim) != choice.claim_uid or _volume_of(claim) or not choice.volume:
         return None
@@ -113,7 +113,7 @@ def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoic
         return None
     owner: Object = volume.get("spec", {}).get("claimRef") or {}
     unused = volume.get("status", {}).get("phase") == "Available"
-    # One that its user bound to the claim stays so.
+    # A volume that a user bound to the claim stays bound.
     if (
         owner.get("uid") != choice.claim_uid
         or BOUND_BY_US not in _annotations(volume)
@@ -125,9 +125,7 @@ def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoic
 
 
 def device_step(claim: Object | None, choice: DeviceChoice, pod_name: str) -> Progress | Write:
-    """The next thing to do for a ResourceClaim: the finalizer, then devices and reservation in one
-    write.
-    """
+    """The next step for a ResourceClaim: the finalizer, then devices and reservation together."""
     if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
         return Progress("failed", f'resourceclaim "{choice.claim}" is gone')
     status: Object = claim.get("status") or {}
@@ -150,7 +148,9 @@ def device_step(claim: Object | None, choice: DeviceChoice, pod_name: str) -> Pr
 
 
 def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
-    """What takes a reservation back, and the devices with the last one; None: nothing."""
+    """The write that removes the pod's reservation, and the devices with the last one; None: none
+    is needed.
+    """
     if claim is None or _uid(claim) != choice.claim_uid:
         return None
     status: Object = claim.get("status") or {}
@@ -167,7 +167,7 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
 def failed_members(
     preparations: tuple[Preparation, ...], failures: dict[int, str], bindings: tuple[Binding, ...]
 ) -> dict[int, str]:
-    """By place of the binding: why its member's claims could not be prepared."""
+    """By index of the binding: why its member's claims could not be prepared."""
     places = {one.uid: place for place, one in enumerate(bindings)}
     return {
         places[preparations[index].choice.pod_uid]: text

@@ -1,4 +1,4 @@
-"""What the machines ask of the shell, and for how long they try."""
+"""The commands of the state machines to the shell, and their limits."""
 
 from typing import TypeAlias
 
@@ -8,20 +8,20 @@ from shared.contracts.outcomes import Outcome
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How long one member is tried, and how often one decision."""
+    """How long and how often a member and a decision are tried."""
 
     #: Requests that write, of one member in one phase. With the delays below they last about seven
     #: seconds: an API server restarts in less.
     posts_max: int = 8
     #: Reads of one pod until its state counts as unknown.
     reads_max: int = 3
-    #: No new try of a member later than this after its first answer.
+    #: No request of a member is sent later than this after its first answer.
     patience_ms: int = 8_000
     backoff_ms_min: int = 100
     backoff_ms_max: int = 2_000
     #: How long controllers may take to complete a decision's claims.
     claims_ms: int = 120_000
-    #: Deliveries that are carried out; later ones only read back.
+    #: Deliveries that are carried out; later ones only read the pods.
     deliveries_max: int = 5
 
 
@@ -34,7 +34,7 @@ class Post(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """Write into the pod of victim `index` why it is removed, after `delay_ms`."""
+    """Write the condition into the pod of victim `index`, after `delay_ms`."""
 
     index: int
     delay_ms: int = 0
@@ -48,7 +48,7 @@ class Delete(msgspec.Struct, frozen=True, gc=False):
 
 
 class Evict(msgspec.Struct, frozen=True, gc=False):
-    """Evict the pod of victim `index`, or ask whether it could be, after `delay_ms`."""
+    """Evict the pod of victim `index`, or dry-run that, after `delay_ms`."""
 
     index: int
     dry_run: bool = False
@@ -63,9 +63,7 @@ class Read(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prepare(msgspec.Struct, frozen=True, gc=False):
-    """Take preparation `index` as far as it goes, after `delay_ms`; `again`: it was written
-    before.
-    """
+    """Continue preparation `index`, after `delay_ms`; `again`: it was written before."""
 
     index: int
     again: bool = False
@@ -73,15 +71,15 @@ class Prepare(msgspec.Struct, frozen=True, gc=False):
 
 
 class Undo(msgspec.Struct, frozen=True, gc=False):
-    """Undo what of preparation `index` is not completed."""
+    """Undo preparation `index` unless a controller has completed it, after `delay_ms`."""
 
     index: int
     delay_ms: int = 0
 
 
 class LookUp(msgspec.Struct, frozen=True, gc=False):
-    """Ask the stream's leader whether this decision already has an outcome, and if not, claim it:
-    no earlier delivery may store one from then on.
+    """Read whether this decision already has an outcome, and if not, claim it: from then on no
+    earlier delivery may store one.
     """
 
 
@@ -92,10 +90,10 @@ class Finish(msgspec.Struct, frozen=True):
 
 
 class Forget(msgspec.Struct, frozen=True, gc=False):
-    """Acknowledge and do nothing: another delivery has finished the decision."""
+    """Acknowledge only: another delivery has finished the decision."""
 
 
 Request: TypeAlias = Post | Mark | Delete | Evict | Read | Prepare | Undo
-"""What goes to the API server."""
+"""A request to the API server."""
 
 Command: TypeAlias = Request | LookUp | Finish | Forget

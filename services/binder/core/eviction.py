@@ -1,36 +1,33 @@
-"""The protocol of a decision that evicts pods for a gang: the requests it takes, and its outcome.
-Pure.
+"""The protocol of a decision that evicts pods for a gang: its requests and its outcome. Pure.
 
-What every decision goes through is `attempt`; the phases of this kind are
+`attempt` has the part that all decisions share; the phases of this kind are
 
     proving ──(one did not pass)──> Finish PreflightFailed
        │ (all pass)
     removing ──(all settled)──────> Finish
 
-Proving asks by dry run whether each binding of the gang would be taken and each victim may be
-evicted: no pod is evicted for a gang that a policy would refuse, or while a budget protects one of
-the victims. Then each victim is marked and evicted as in `removal`, but by the eviction API, which
-counts it against its PodDisruptionBudgets: one that is refused there all the same is reported, the
-others continue.
+Proving dry-runs each binding of the gang and each eviction: no pod is evicted for a gang that an
+admission policy would refuse, or while a budget protects one of the victims. Then each victim is
+marked and evicted as in `removal`, but by the eviction API, which respects PodDisruptionBudgets. A
+victim that is refused there is reported; the other victims are evicted.
 
-Victims come last among the targets, behind the gang's bindings. Doing all of it twice is harmless,
-as there.
+The victims are the last targets, behind the gang's bindings. All of it may be repeated, as there.
 """
 
 from typing_extensions import override
 
 from services.binder.core.answers import (
     Answer,
+    PodView,
     RemovalMeaning,
-    Sight,
     conflict_text,
     is_leaving,
     meaning_of_eviction,
     meaning_of_post,
+    meaning_of_read,
     meaning_of_removal,
-    meaning_of_sight,
 )
-from services.binder.core.attempt import NOTHING, Doubt
+from services.binder.core.attempt import NOTHING, UnsettledPod
 from services.binder.core.commands import Command, Evict, Limits, Mark, Post, Request
 from services.binder.core.outcome import Finding, Sender
 from services.binder.core.removal import Removal
@@ -40,27 +37,27 @@ _SKIPPED = Finding("skipped")
 
 
 class Eviction(Removal):
-    """A preemption on its way to its outcome."""
+    """A preemption being carried out."""
 
     def __init__(self, decision: EvictionDecision, sender: Sender, limits: Limits) -> None:
-        """Take one delivery of `decision`; nothing is sent before `start`."""
+        """Carry out one delivery of `decision`."""
         super().__init__(decision, sender, limits, targets=(*decision.bindings, *decision.victims))
         self._first_victim = len(decision.bindings)
-        #: Victims that proving has shown to be gone.
+        #: Victims that were gone when they were dry-run.
         self._gone: set[int] = set()
 
     @override
     def answered(self, index: int, answer: Answer, now_ms: int) -> tuple[Command, ...]:
         if self.phase != "proving":
             return super().answered(index, answer, now_ms)
-        self._returned(index, "proving")
+        self._take_answer(index, "proving")
         meaning = (
             meaning_of_post(answer, dry_run=True)
             if index < self._first_victim
             else meaning_of_eviction(answer)
         )
         if meaning in {"read", "again"}:
-            return self._doubted(index, answer, now_ms, read=meaning == "read")
+            return self._retry_or_read(index, answer, now_ms, read=meaning == "read")
         if meaning == "gone" and index >= self._first_victim:
             self._gone.add(index)
         elif meaning in {"gone", "refused"}:
@@ -73,38 +70,40 @@ class Eviction(Removal):
         return self._next(now_ms)
 
     @override
-    def seen(self, index: int, sight: Sight | Answer | None, now_ms: int) -> tuple[Command, ...]:
+    def read_back(
+        self, index: int, view: PodView | Answer | None, now_ms: int
+    ) -> tuple[Command, ...]:
         if self.phase == "reading" and index < self._first_victim:
-            # Only what became of the victims is worth reporting then.
-            self._returned(index, "reading")
+            # Only the victims are reported then.
+            self._take_answer(index, "reading")
             return self._next(now_ms)
         if self.phase != "proving":
-            return super().seen(index, sight, now_ms)
-        self._returned(index, "proving")
-        doubt = self._read(index, now_ms)
-        if isinstance(sight, Answer):
-            return self._not_seen(index, doubt, sight, now_ms)
+            return super().read_back(index, view, now_ms)
+        self._take_answer(index, "proving")
+        unsettled = self._read(index, now_ms)
+        if isinstance(view, Answer):
+            return self._read_failed(index, unsettled, view, now_ms)
         target = self.targets[index]
         if isinstance(target, Binding):
-            meaning = meaning_of_sight(sight, target)
+            meaning = meaning_of_read(view, target)
             if meaning == "free":
-                return self._still_there(index, doubt, now_ms)
-            if meaning == "gone" or sight is None:
+                return self._retry_after_conflict(index, unsettled, now_ms)
+            if meaning == "gone" or view is None:
                 self._findings[index] = Finding("gone", 404, "NotFound")
             else:
                 # A preemptor that is bound already needs no victim.
-                text = conflict_text(sight, target)
+                text = conflict_text(view, target)
                 self._findings[index] = Finding("conflict", 409, "Conflict", text)
-        elif is_leaving(sight, target.uid):
+        elif is_leaving(view, target.uid):
             self._gone.add(index)
         else:
-            return self._still_there(index, doubt, now_ms)
+            return self._retry_after_conflict(index, unsettled, now_ms)
         return self._next(now_ms)
 
     @override
     def _begin(self) -> tuple[Command, ...]:
         self.phase = "proving"
-        return self._give_out([self._proof(index, 0) for index in range(len(self.targets))])
+        return self._send_all([self._proof(index, 0) for index in range(len(self.targets))])
 
     @override
     def _next(self, now_ms: int) -> tuple[Command, ...]:
@@ -118,17 +117,17 @@ class Eviction(Removal):
                 self._findings.setdefault(index, _SKIPPED)
             return self._finish("PreflightFailed")
         self.phase = "removing"
-        self._doubts.clear()
+        self._unsettled.clear()
         self.evicted = len(self._gone)
         victims = range(self._first_victim, len(self.targets))
         marks = [Mark(index) for index in victims if index not in self._gone]
-        return self._give_out(marks)
+        return self._send_all(marks)
 
     @override
-    def _ask_again(self, index: int, delay_ms: int) -> Request:
+    def _repeat_request(self, index: int, delay_ms: int) -> Request:
         if self.phase == "proving":
             return self._proof(index, delay_ms)
-        return super()._ask_again(index, delay_ms)
+        return super()._repeat_request(index, delay_ms)
 
     def _proof(self, index: int, delay_ms: int) -> Request:
         if index < self._first_victim:
@@ -144,9 +143,9 @@ class Eviction(Removal):
         return meaning_of_removal(answer, patch=True) if marking else meaning_of_eviction(answer)
 
     @override
-    def _never_told(self, doubt: Doubt) -> Finding:
+    def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
         if self.phase == "proving":
-            last = doubt.last
+            last = unsettled.last
             reason = last.reason or "PreflightUnanswered"
             return Finding("skipped", last.status, reason, last.message)
-        return super()._never_told(doubt)
+        return super()._finding_of_unsettled(unsettled)

@@ -1,20 +1,21 @@
-"""The protocol of a decision that binds: the requests it takes, their order, and its outcome. Pure.
+"""The protocol of a decision that binds: its requests, their order, and its outcome. Pure.
 
-What every decision goes through is `attempt`; the phases of this kind are
+`attempt` has the part that all decisions share; the phases of this kind are
 
     proving ──(one did not pass)──> Finish PreflightFailed
        │ (all pass; or no pre-flight is wanted)
     preparing ──(a claim failed)──> undoing ──> Finish PreparationFailed
        │ (all done; or there are no claims)
-    binding ──(all answered)──────> Finish, what was prepared for members not bound is undone first
+    binding ──(all answered)──────> Finish, after undoing the claims of members that are not bound
 
-Each member is settled by exactly one of: a 2xx, a definite refusal, a read of the pod. Doing all of
-it twice is harmless: the UID is a precondition, and a pod that is already on its node is bound.
-What claims need is written before the first binding (`preparing`), and asked for until their
-controllers have completed it. Undoing is done in a first delivery only: in a later one a pod may be
-bound that we do not know of. It is done again until it is answered: no write of it may come later
-than what is decided next. Of devices whose write was not answered nothing is undone. A
-member whose devices are not certainly released is `late`, so that no other pod gets them meanwhile.
+Each member is settled by exactly one of: a 2xx, a definite refusal, a read of the pod. All of it
+may be repeated: the UID is a precondition, and a pod that is already on its node is bound.
+
+Claims are written before the first binding (`preparing`), and read until their controllers have
+completed them. They are undone in a first delivery only: in a later one a pod may be bound that
+this binder does not know of. Undoing is repeated until it is answered, so that none of its writes
+can be carried out after the next decision. Devices whose write was not answered are not undone. A
+member whose devices are not certainly released is `late`, so that no other pod gets them.
 """
 
 from typing import Final, assert_never
@@ -24,12 +25,12 @@ from typing_extensions import override
 
 from services.binder.core.answers import (
     Answer,
-    Sight,
+    PodView,
     conflict_text,
     meaning_of_post,
-    meaning_of_sight,
+    meaning_of_read,
 )
-from services.binder.core.attempt import NOTHING, Attempt, Doubt
+from services.binder.core.attempt import NOTHING, Attempt, UnsettledPod
 from services.binder.core.claim_preparation import Progress, failed_members, preparations_of
 from services.binder.core.commands import (
     Command,
@@ -42,25 +43,27 @@ from services.binder.core.commands import (
 )
 from services.binder.core.outcome import Finding, Sender, outcome_of
 from shared.contracts.decisions import DeviceChoice, GangDecision
+from shared.model.invariants import required
 
 _SKIPPED: Final = Finding("skipped")
 
 
 class Machine(Attempt[GangDecision]):
-    """A decision on its way to its outcome."""
+    """A decision to bind a gang, being carried out."""
 
     def __init__(self, decision: GangDecision, sender: Sender, limits: Limits) -> None:
-        """Take one delivery of `decision`; nothing is sent before `start`."""
+        """Carry out one delivery of `decision`."""
         super().__init__(decision, decision.bindings, sender, limits)
         self.preparations: Final = preparations_of(decision)
         self.bound = 0
-        #: Why preparations failed, and how often one that has not was asked for.
+        #: Why preparations failed, and how often the other ones were tried.
         self._unprepared: dict[int, str] = {}
-        self._asked: dict[int, int] = {}
-        #: How often one that is given up was undone.
+        self._tries: dict[int, int] = {}
+        #: How often a preparation was undone.
         self._undoing: dict[int, int] = {}
         self._preparing_ms = 0
-        #: Preparations of which a write of devices went unanswered and none has passed since.
+        #: Preparations with a write of devices that was not answered, and none that succeeded
+        #: since.
         self._in_doubt: set[int] = set()
         self._reason = ""
         self._on_node: set[int] = set()
@@ -70,7 +73,7 @@ class Machine(Attempt[GangDecision]):
     def answered(self, index: int, answer: Answer, now_ms: int) -> tuple[Command, ...]:
         """Take the answer to a `Post`."""
         dry_run = self.phase == "proving"
-        self._returned(index, "proving", "binding")
+        self._take_answer(index, "proving", "binding")
         meaning = meaning_of_post(answer, dry_run=dry_run)
         match meaning:
             case "bound" if dry_run:
@@ -88,48 +91,50 @@ class Machine(Attempt[GangDecision]):
                     late=meaning == "refused" and self._may_come_late(index),
                 )
             case "read" | "again":
-                return self._doubted(index, answer, now_ms, read=meaning == "read")
+                return self._retry_or_read(index, answer, now_ms, read=meaning == "read")
             case _:
                 assert_never(meaning)
         return self._next(now_ms)
 
     @override
-    def seen(self, index: int, sight: Sight | Answer | None, now_ms: int) -> tuple[Command, ...]:
-        """Take what a `Read` showed: the pod, `None` for a 404, or an `Answer` that is neither."""
-        self._returned(index, "proving", "binding", "reading")
-        doubt = self._read(index, now_ms)
-        if isinstance(sight, Answer):
-            return self._not_seen(index, doubt, sight, now_ms)
-        meaning = meaning_of_sight(sight, self._decision.bindings[index])
+    def read_back(
+        self, index: int, view: PodView | Answer | None, now_ms: int
+    ) -> tuple[Command, ...]:
+        """Take the answer to a `Read`: the pod, None for a 404, or an `Answer` that is neither."""
+        self._take_answer(index, "proving", "binding", "reading")
+        unsettled = self._read(index, now_ms)
+        if isinstance(view, Answer):
+            return self._read_failed(index, unsettled, view, now_ms)
+        meaning = meaning_of_read(view, self._decision.bindings[index])
         match meaning:
             case "bound":
                 self._is_bound(index, now_ms)
             case "gone":
                 self._findings[index] = Finding("gone", 404, "NotFound")
             case "conflict":
-                assert sight is not None, "no pod, no conflict"
-                text = conflict_text(sight, self._decision.bindings[index])
+                found = required(view, f"pod {index} in conflict")
+                text = conflict_text(found, self._decision.bindings[index])
                 late = self._may_come_late(index)
                 self._findings[index] = Finding("conflict", 409, "Conflict", text, late=late)
             case "free":
-                return self._still_there(index, doubt, now_ms)
+                return self._retry_after_conflict(index, unsettled, now_ms)
             case _:
                 assert_never(meaning)
         return self._next(now_ms)
 
     def prepared(self, index: int, progress: Progress, now_ms: int) -> tuple[Command, ...]:
-        """Take how far a `Prepare` came."""
-        self._returned(index, "preparing")
+        """Take the result of a `Prepare`."""
+        self._take_answer(index, "preparing")
         if not self._preparing_ms:
             self._preparing_ms = now_ms
         if progress.in_doubt:
             self._in_doubt.add(index)
         elif progress.state == "done":
-            self._in_doubt.discard(index)  # under one version only one of the writes passes
+            self._in_doubt.discard(index)  # of the writes under one version only one succeeds
         if progress.state == "failed":
             self._unprepared[index] = progress.message
         elif progress.state != "done" and not self._unprepared:
-            tries = self._asked[index] = self._asked.get(index, 0) + 1
+            tries = self._tries[index] = self._tries.get(index, 0) + 1
             limits = self._limits
             delay_ms = min(limits.backoff_ms_min << min(tries - 1, 10), limits.backoff_ms_max)
             delay_ms = max(delay_ms, progress.retry_after_ms)
@@ -141,8 +146,8 @@ class Machine(Attempt[GangDecision]):
         return self._next(now_ms)
 
     def undone(self, index: int, now_ms: int, *, settled: bool = True) -> tuple[Command, ...]:
-        """Take that an `Undo` was tried; not `settled`, a write of it may be carried out yet."""
-        self._returned(index, "undoing")
+        """Take the end of an `Undo`; not `settled`, one of its writes may still be carried out."""
+        self._take_answer(index, "undoing")
         tries = self._undoing[index] = self._undoing.get(index, 0) + 1
         if not settled and tries < self._limits.posts_max:
             self._in_flight.add(index)
@@ -158,19 +163,19 @@ class Machine(Attempt[GangDecision]):
         if not self._decision.preflight:
             return self._prepare()
         self.phase = "proving"
-        return self._give_out([Post(index, dry_run=True) for index in range(len(self.targets))])
+        return self._send_all([Post(index, dry_run=True) for index in range(len(self.targets))])
 
     def _prepare(self) -> tuple[Command, ...]:
         if not self.preparations:
             return self._bind()
         self.phase = "preparing"
-        self._doubts.clear()
-        return self._give_out([Prepare(index) for index in range(len(self.preparations))])
+        self._unsettled.clear()
+        return self._send_all([Prepare(index) for index in range(len(self.preparations))])
 
     def _bind(self) -> tuple[Command, ...]:
         self.phase = "binding"
-        self._doubts.clear()
-        return self._give_out(
+        self._unsettled.clear()
+        return self._send_all(
             [Post(index) for index in range(len(self.targets)) if index not in self._on_node]
         )
 
@@ -195,7 +200,7 @@ class Machine(Attempt[GangDecision]):
         return self._finish("BinderGaveUp" if self.phase == "reading" else self._reason)
 
     def _undo(self, reason: str) -> tuple[Command, ...]:
-        """Give up what was prepared for members that are certainly not bound, then finish."""
+        """Undo the preparations of members that are certainly not bound, then finish."""
         self._reason = reason
         doubtful = {"bound", "unknown"}
         idle = {
@@ -211,7 +216,7 @@ class Machine(Attempt[GangDecision]):
             if one.choice.pod_uid in idle and index not in self._in_doubt
         ]
         if self._sender.delivered > 1:
-            # They stay with their claims, which the planner may see later than this outcome.
+            # They stay with their claims, which the planner may read later than this outcome.
             self._in_doubt.update(
                 one for one in indexes if isinstance(self.preparations[one].choice, DeviceChoice)
             )
@@ -219,7 +224,7 @@ class Machine(Attempt[GangDecision]):
         if not indexes:
             return self._finish(reason)
         self.phase = "undoing"
-        return self._give_out([Undo(index) for index in indexes])
+        return self._send_all([Undo(index) for index in indexes])
 
     def _named(self, index: int) -> str:
         choice = self.preparations[index].choice
@@ -247,8 +252,8 @@ class Machine(Attempt[GangDecision]):
     # One member.
 
     def _finding(self, index: int, uid: str) -> Finding:
-        """What was found of a member that is not bound. While its devices may still be given to its
-        claim, no other claim may have them: it is late, as one whose binding may still come.
+        """The finding of a member that is not bound. While its devices may still be allocated to
+        its claim, it is late, like a member whose binding may still be carried out.
         """
         found = self._findings.get(index, _SKIPPED)
         doubtful = {self.preparations[one].choice.pod_uid for one in self._in_doubt}
@@ -262,26 +267,26 @@ class Machine(Attempt[GangDecision]):
         self._instants.last_bound_ms = now_ms
 
     def _may_come_late(self, index: int) -> bool:
-        """Whether a POST of the member went unanswered: the refusal of a second says nothing of the
-        first, which may still be on its way (a dry run binds nothing, however late).
+        """Whether a POST of the member was not answered: the refusal of a second one does not
+        decide the first, which may still be in flight. A dry run binds no pod, however late.
         """
-        doubt = self._doubts.get(index)
-        return doubt is not None and doubt.unanswered and self.phase == "binding"
+        unsettled = self._unsettled.get(index)
+        return unsettled is not None and unsettled.unanswered and self.phase == "binding"
 
     @override
-    def _ask_again(self, index: int, delay_ms: int) -> Request:
+    def _repeat_request(self, index: int, delay_ms: int) -> Request:
         return Post(index, self.phase == "proving", delay_ms)
 
     @override
-    def _never_told(self, doubt: Doubt) -> Finding:
-        """A dry run can bind nothing later, so there the member was simply not sent; a 409 that was
-        never followed by a binding is a conflict; everything else may still be carried out late.
+    def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
+        """A dry run binds no pod later, so the member counts as skipped; a 409 without a binding
+        after it is a conflict; any other request may still be carried out late.
         """
-        last = doubt.last
+        last = unsettled.last
         if self.phase == "proving":
             return Finding(
                 "skipped", last.status, last.reason or "PreflightUnanswered", last.message
             )
         if last.status == 409:
-            return Finding("conflict", 409, last.reason, last.message, late=doubt.unanswered)
+            return Finding("conflict", 409, last.reason, last.message, late=unsettled.unanswered)
         return Finding("unknown", last.status, last.reason, last.message)

@@ -1,8 +1,8 @@
-"""Put what became of a decision into its one outcome message.
+"""Builds the one outcome message of a decision.
 
-The message must never be longer than the decision it answers, or the bus would refuse it and the
-decision would have no outcome: a member's entry without text is shorter than its binding was, and
-all texts together have a budget.
+The message must not be longer than the decision, or NATS would refuse it and the decision would
+have no outcome: a member's entry without text is shorter than its binding, and the texts together
+have a limit.
 """
 
 from collections.abc import Sequence
@@ -20,22 +20,22 @@ TEXT_BYTES_MAX: Final = 256 * 1024
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """The end of one member that is not plainly bound, or of a victim that is not plainly gone."""
+    """The result of a member that is not certainly bound, or of a victim not certainly gone."""
 
     result: MemberResult
     code: int = 0
     reason: str = ""
     message: str = ""
-    #: An earlier request for it went unanswered, and may still be carried out.
+    #: An earlier request for it was not answered, and may still be carried out.
     late: bool = False
 
 
 Found: TypeAlias = tuple[str, str, Finding]
-"""UID, node ("" for a victim), and what was found."""
+"""UID, node ("" for a victim, as on the wire), and the finding."""
 
 
 class Instants(msgspec.Struct):
-    """When what happened, in milliseconds since the epoch; 0: it did not happen."""
+    """When each phase was reached, in milliseconds since the epoch; 0, as on the wire: not yet."""
 
     received_ms: int = 0
     preflight_ms: int = 0
@@ -65,8 +65,8 @@ def outcome_of(
     evicted: int = 0,
     findings: Sequence[Found] = (),
 ) -> Outcome:
-    """Make the outcome: `bound` members are on their nodes or `evicted` victims are gone or going,
-    `findings` are all others in the decision's order.
+    """Build the outcome: `bound` members are on their nodes, or `evicted` victims are gone or being
+    deleted; `findings` has all other ones in the decision's order.
     """
     return Outcome(
         gang_id=decision.gang_id,
@@ -94,7 +94,7 @@ def refusal_of(
     reason: str,
     now_ms: int,
 ) -> Outcome:
-    """Make the outcome of a decision that is not carried out at all: nothing of it was sent."""
+    """Build the outcome of a decision of which no request was sent."""
     skipped = Finding("skipped")
     if isinstance(decision, EvictionDecision):
         findings = [(victim.uid, "", skipped) for victim in decision.victims]
@@ -110,7 +110,7 @@ def refusal_of(
 
 
 def _members(findings: Sequence[Found]) -> tuple[Member, ...]:
-    """List the findings, with their texts as long as the budget lasts."""
+    """The findings as members, with their texts up to the limit of all texts."""
     members: list[Member] = []
     budget = TEXT_BYTES_MAX
     for uid, node, found in findings:

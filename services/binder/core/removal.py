@@ -1,21 +1,21 @@
-"""The protocol of a decision that removes pods: the requests it takes, and its outcome. Pure.
+"""The protocol of a decision that removes pods: its requests and its outcome. Pure.
 
-What every decision goes through is `attempt`; the one phase of this kind is
+`attempt` has the part that all decisions share; the one phase of this kind is
 
     removing ──(all settled)──> Finish
 
 in which each victim is marked (condition DisruptionTarget, so that a Job's podFailurePolicy can
-distinguish this from a failure) and then deleted, all victims side by side. One that the mark's
-answer shows to have succeeded meanwhile is left: it holds nothing, and its controller would not
-make it again. A victim is settled as removed by that, a 2xx to the DELETE, a 404 to anything, or a
-read that shows it gone, going, succeeded, or another UID under its name; as refused by a definite
-refusal of the DELETE; all else is unknown. A mark that the API server refuses, or does not take as
-long as we try, is reported in the outcome's notes and does not keep the pod alive: a gang that
-stays partly bound for ever is worse than a missing condition.
+distinguish this from a failure) and then deleted, all victims concurrently. A victim that has
+succeeded, as the answer to the mark shows, is not deleted: it uses no capacity, and its controller
+would not create it again. A victim counts as removed after that, after a 2xx to the DELETE, a 404
+to any request, or a read that shows it gone, being deleted, succeeded, or replaced by another UID;
+as refused after a definite refusal of the DELETE; otherwise it is unknown. A mark that the API
+server refuses or does not take is reported in the outcome's notes and the pod is deleted anyway: a
+gang that stays partly bound for ever is worse than a missing condition.
 
-Doing all of it twice is harmless, a crash between any two requests likewise: the UID is a
-precondition of both, the mark is the same each time, and a pod that is going stays going. A DELETE
-that arrives late can only hit what was to be deleted.
+All of it may be repeated, and a crash between two requests does no harm: the UID is a precondition
+of both, the mark is the same each time, and deletion is not reversible. A DELETE that arrives late
+can only hit a pod that was to be deleted.
 """
 
 from typing import Final
@@ -24,22 +24,22 @@ from typing_extensions import override
 
 from services.binder.core.answers import (
     Answer,
+    PodView,
     RemovalMeaning,
-    Sight,
     is_leaving,
     meaning_of_removal,
 )
-from services.binder.core.attempt import NOTHING, Attempt, Doubt
+from services.binder.core.attempt import NOTHING, Attempt, UnsettledPod
 from services.binder.core.commands import Command, Delete, Finish, Limits, Mark, Request
 from services.binder.core.outcome import Finding, Sender, outcome_of
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 
-#: Of the API server's words about a refused mark.
+#: Longest text kept of the API server's answer to a refused mark.
 _WORDS_MAX: Final = 300
 
 
 class Removal(Attempt[EvictionDecision]):
-    """A release on its way to its outcome."""
+    """A release being carried out."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Removal(Attempt[EvictionDecision]):
         *,
         targets: tuple[Binding | Victim, ...] = (),
     ) -> None:
-        """Take one delivery of `decision`; nothing is sent before `start`. `targets`: its victims,
-        and what else is asked about.
+        """Carry out one delivery of `decision`. `targets`: its victims, behind the bindings that
+        are dry-run first; empty: only the victims.
         """
         super().__init__(decision, targets or decision.victims, sender, limits)
         self.evicted = 0
@@ -60,11 +60,11 @@ class Removal(Attempt[EvictionDecision]):
 
     @override
     def answered(self, index: int, answer: Answer, now_ms: int) -> tuple[Command, ...]:
-        self._returned(index, "removing")
+        self._take_answer(index, "removing")
         marking = index not in self._marked
         meaning = self._meaning(answer, marking=marking)
         if meaning in {"read", "again"}:
-            return self._doubted(index, answer, now_ms, read=meaning == "read")
+            return self._retry_or_read(index, answer, now_ms, read=meaning == "read")
         if meaning != "gone" and marking:
             return self._delete(index, answer if meaning == "refused" else None)
         if meaning == "refused":
@@ -74,42 +74,48 @@ class Removal(Attempt[EvictionDecision]):
         return self._next(now_ms)
 
     @override
-    def seen(self, index: int, sight: Sight | Answer | None, now_ms: int) -> tuple[Command, ...]:
-        self._returned(index, "removing", "reading")
-        doubt = self._read(index, now_ms)
-        if isinstance(sight, Answer):
-            return self._not_seen(index, doubt, sight, now_ms)
-        if is_leaving(sight, self.targets[index].uid):
+    def read_back(
+        self, index: int, view: PodView | Answer | None, now_ms: int
+    ) -> tuple[Command, ...]:
+        self._take_answer(index, "removing", "reading")
+        unsettled = self._read(index, now_ms)
+        if isinstance(view, Answer):
+            return self._read_failed(index, unsettled, view, now_ms)
+        if is_leaving(view, self.targets[index].uid):
             self.evicted += 1
             return self._next(now_ms)
-        if self.phase == "reading" or index in self._marked or self._may_try_again(doubt, now_ms):
-            return self._still_there(index, doubt, now_ms)
-        return self._delete(index, doubt.last)
+        if (
+            self.phase == "reading"
+            or index in self._marked
+            or self._may_retry_conflict(unsettled, now_ms)
+        ):
+            return self._retry_after_conflict(index, unsettled, now_ms)
+        return self._delete(index, unsettled.last)
 
     @override
     def _begin(self) -> tuple[Command, ...]:
         self.phase = "removing"
-        return self._give_out([Mark(index) for index in range(len(self.targets))])
+        return self._send_all([Mark(index) for index in range(len(self.targets))])
 
     def _delete(self, index: int, unmarked: Answer | None) -> tuple[Command, ...]:
-        """Continue with a victim whose mark is written, or will not be for the reason given."""
+        """Remove a victim whose mark is written, or was refused with the answer `unmarked`."""
         if unmarked is not None and not self._unmarked:
             self._unmarked = f"{unmarked.status} {unmarked.reason} {unmarked.message}"
         self._marked.add(index)
-        self._doubts.pop(index, None)
+        self._unsettled.pop(index, None)
         self._in_flight.add(index)
         return (self._removal(index, 0),)
 
     @override
-    def _ask_again(self, index: int, delay_ms: int) -> Request:
+    def _repeat_request(self, index: int, delay_ms: int) -> Request:
         return self._removal(index, delay_ms) if index in self._marked else Mark(index, delay_ms)
 
     def _removal(self, index: int, delay_ms: int) -> Request:
-        """Name the request that removes a victim."""
+        """The request that removes a victim."""
         return Delete(index, delay_ms)
 
     def _meaning(self, answer: Answer, *, marking: bool) -> RemovalMeaning:
-        """Judge the answer to a mark or to a removal."""
+        """The meaning of the answer to a mark or to a removal."""
         return meaning_of_removal(answer, patch=marking)
 
     @override
@@ -133,11 +139,11 @@ class Removal(Attempt[EvictionDecision]):
         return (Finish(outcome),)
 
     def _node(self, index: int) -> str:
-        """The node that a pod asked about was to go to; "" for a victim."""
+        """The node of a binding; "" for a victim, as on the wire."""
         target = self.targets[index]
         return target.node if isinstance(target, Binding) else ""
 
     @override
-    def _never_told(self, doubt: Doubt) -> Finding:
-        last = doubt.last
+    def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
+        last = unsettled.last
         return Finding("unknown", last.status, last.reason, last.message)

@@ -1,5 +1,6 @@
-"""The observer's pure core: the cluster as CLUSTER shows it, and what follows for each gang.
+"""The observer's pure core: the cluster as CLUSTER shows it, and the report on each gang.
 
-`cluster_state` keeps pods, nodes and groups; `gangs` distinguishes gangs and counts their progress;
-`standing` keeps the decisions that stand; `proving` recounts them; `answers` are the outcomes.
+`cluster_state` keeps pods, nodes and groups; `gangs` groups pods into gangs and records their
+progress; `assumed_decisions` keeps decisions until they are answered, and builds the outcomes;
+`recount` checks a decision against the cluster state.
 """

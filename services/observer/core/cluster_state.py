@@ -1,7 +1,7 @@
 """Pods, nodes and groups, as far as a recount and the report need them.
 
-Every object carries the sequence of the record that last changed what a recount reads of it: a
-decision is judged by what was there when it was made.
+Every object carries the sequence of the record that last changed the fields of a recount: a
+decision is checked against the objects that existed when it was made.
 """
 
 from collections.abc import Iterable
@@ -24,18 +24,18 @@ TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 class Load(NamedTuple):
-    """What a pod takes of its node, and since which record."""
+    """The requests of a pod on its node, and the record since which it is there."""
 
     requests: Resources
     seq: int
 
 
 class ClusterState:
-    """See the module's docstring. Fed in the order of the log."""
+    """See the module's docstring. Records are applied in the order of the log."""
 
     def __init__(self) -> None:
         self.epoch = 0
-        #: The last record of CLUSTER that this stands for.
+        #: The last record of CLUSTER that this contains.
         self.seq = 0
         self.pods: dict[str, Pod] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -47,8 +47,8 @@ class ClusterState:
         self._requests: dict[bytes, Resources] = {}
 
     def replace(self, pages: Iterable[SnapshotPage]) -> tuple[list[str], list[str]]:
-        """Begin again with a snapshot; returns UIDs of pods, and of groups, that may have changed
-        or gone.
+        """Replace everything by a snapshot; returns UIDs of pods, and of groups, that may have
+        changed or are gone.
         """
         pods, groups = list(self.pods), list(self.groups)
         before = set(pods)
@@ -58,14 +58,14 @@ class ClusterState:
             self.epoch, self.seq = page.epoch, page.cluster_seq
             for record in page.records:
                 self._apply(record)
-        # Those there before come first: what is gone was seen before what is new.
+        # Known pods first: gangs end before other gangs of their name begin.
         return (
             [*pods, *(uid for uid in self.pods if uid not in before)],
             [*dict.fromkeys([*groups, *self.groups])],
         )
 
     def apply(self, seq: int, record: ClusterRecord) -> tuple[list[str], list[str]]:
-        """Take one record; returns UIDs of pods, and of groups, that changed or went."""
+        """Apply one record; returns UIDs of pods, and of groups, that changed or are gone."""
         self.seq = seq
         self._apply(record)
         match record:
@@ -77,7 +77,7 @@ class ClusterState:
                 return [], []
 
     def requests(self, pod: Pod) -> Resources:
-        """What a pod asks for, in the model's units."""
+        """The requests of a pod, in the model's units."""
         found = self._requests.get(pod.shape)
         if found is None:
             if len(self._requests) >= _SHAPES_MAX:
@@ -99,7 +99,7 @@ class ClusterState:
                 for pod in changed:
                     self._put(pod)
                 for gone in removed:
-                    self._lift(gone.uid)
+                    self._remove_load(gone.uid)
                     self.pods.pop(gone.uid, None)
             case PodGroupChanges(changed=changed, removed=removed):
                 for group in changed:
@@ -110,16 +110,16 @@ class ClusterState:
                 pass
 
     def _put(self, pod: Pod) -> None:
-        load = self._lift(pod.uid)
+        load = self._remove_load(pod.uid)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
         if pod.node and pod.phase not in TERMINAL:
-            # Since it came to this node, not since its status last changed.
+            # Since it is on this node, not since its status last changed.
             stays = load is not None and before is not None and before.node == pod.node
             since = load.seq if load is not None and stays else self.seq
             self.loads.setdefault(pod.node, {})[pod.uid] = Load(self.requests(pod), since)
 
-    def _lift(self, uid: str) -> Load | None:
+    def _remove_load(self, uid: str) -> Load | None:
         """Take the pod off its node."""
         pod = self.pods.get(uid)
         return None if pod is None else self.loads.get(pod.node, {}).pop(uid, None)

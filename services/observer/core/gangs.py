@@ -1,9 +1,9 @@
-"""Rows of the report: which pods are one gang, and how far it has come.
+"""Rows of the report: which pods form a gang, and its progress.
 
-A gang is known by what the planner knows it by: the group that its pods name, else their
-controller, else the pod itself. What it needs is the group's minima, else what its members declare,
-else one, by the planner's own rule (`shared.model.minimums`). Late roles are not left out: the
-report says when all that was declared is bound.
+A gang is identified as the planner does it: by the group that its pods name, else by their
+controller, else by the pod itself. Its minimum is the group's, else what its members declare, else
+one, by the planner's own rule (`shared.model.minimums`). Late roles count: the report has the
+instant at which all declared roles are bound.
 """
 
 from collections import deque
@@ -29,11 +29,11 @@ class _Gang:
         self.row = row
         self.members: dict[str, Pod] = {}
         self.declarations = MemberDeclarations()
-        #: Minimum of the PodDisruptionBudget that declared it and is gone; 0: none.
+        #: Minimum of the PodDisruptionBudget that declared it and is gone; 0: there was none.
         self.budget_minimum = 0
 
     def put(self, pod: Pod) -> None:
-        """A pod is a member, as it is now."""
+        """Add or replace a member."""
         before = self.members.get(pod.uid)
         self.members[pod.uid] = pod
         if before is None:
@@ -42,7 +42,7 @@ class _Gang:
             self.declarations.replace(before, pod)
 
     def drop(self, uid: str) -> None:
-        """A pod is no member any more."""
+        """Remove a member."""
         pod = self.members.pop(uid, None)
         if pod is not None:
             self.declarations.remove(pod)
@@ -55,7 +55,7 @@ class _Gang:
 
 
 class Gangs:
-    """All rows. Called with pods and groups after the state took them, with the record's
+    """All rows. It is called after the cluster state has applied a record, with the record's
     instant.
     """
 
@@ -69,29 +69,29 @@ class Gangs:
         self._keys: dict[str, GangKey] = {}
         self._gone: deque[GangObserved] = deque()
         self._left_out = 0
-        #: What an earlier process reported of gangs that had pods, by name.
+        #: Rows of an earlier process for gangs that had pods, by name.
         self._earlier: dict[str, GangObserved] = {}
 
     def recall(self, earlier: Observation) -> None:
-        """Continue with an earlier process's report, before the first snapshot. Decisions are
-        counted again, since the log is read again; instants stay.
+        """Continue with an earlier process's report, before the first snapshot. Instants stay;
+        decisions are counted from zero, since the log is read again.
         """
         for row in earlier.gangs:
             if row.ended_ms:
                 self._gone.append(row)
             else:
-                anew = msgspec.structs.replace(row, proved=0, overtaken=0, failed=0)
-                self._earlier[row.gang] = anew
+                row_again = msgspec.structs.replace(row, proved=0, overtaken=0, failed=0)
+                self._earlier[row.gang] = row_again
         self._left_out = earlier.left_out
 
     def forget_earlier(self, at_ms: int) -> None:
-        """The first snapshot is complete: gangs of the earlier report that it lacks have gone."""
+        """After the first snapshot: gangs of the earlier report that it lacks are gone."""
         for row in self._earlier.values():
             self._end(row, at_ms)
         self._earlier = {}
 
     def groups_changed(self, uids: Iterable[str], at_ms: int) -> None:
-        """Groups appeared, changed or went."""
+        """Reassess gangs whose group appeared, changed or is gone."""
         for uid in uids:
             before = self._group_keys.pop(uid, None)
             if before is not None:
@@ -106,15 +106,15 @@ class Gangs:
             for one in dict.fromkeys((before, self._group_keys.get(uid))):
                 gang = None if one is None else self._gangs.get(one)
                 if gang is not None and one is not None:
-                    self._assess(one, gang, at_ms, first_look=False)
+                    self._assess(one, gang, at_ms, first_snapshot=False)
 
-    def pods_changed(self, uids: Iterable[str], at_ms: int, *, first_look: bool) -> None:
-        """Pods appeared, changed or went.
+    def pods_changed(self, uids: Iterable[str], at_ms: int, *, first_snapshot: bool) -> None:
+        """Reassess gangs with pods that appeared, changed or are gone.
 
         Args:
-            uids: Theirs.
-            at_ms: When.
-            first_look: The first look: what is bound was bound before.
+            uids: UIDs of the pods.
+            at_ms: Instant of the record.
+            first_snapshot: Its bound pods were bound at an unknown instant before.
         """
         touched: dict[GangKey, None] = {}
         for uid in uids:
@@ -133,10 +133,10 @@ class Gangs:
                 self._keys[uid] = key
                 touched[key] = None
         for key in touched:
-            self._assess(key, self._gangs[key], at_ms, first_look=first_look)
+            self._assess(key, self._gangs[key], at_ms, first_snapshot=first_snapshot)
 
     def decided(self, decision: GangDecision, recount: Recount) -> None:
-        """Tutti would have bound a gang."""
+        """Count a decision to bind a gang."""
         gang = self._of(one.uid for one in decision.bindings)
         if gang is None:
             return
@@ -147,12 +147,12 @@ class Gangs:
         gang.row = msgspec.structs.replace(
             row,
             decided_ms=decision.cycle.now_ms if first else row.decided_ms,
-            failure=recount.words if recount.proof == "failed" else row.failure,
+            failure=recount.reason if recount.proof == "failed" else row.failure,
             **count,
         )
 
     def evicts(self, decision: EvictionDecision) -> None:
-        """Tutti would have evicted pods for a gang, or released what is bound of it."""
+        """Record a decision to evict pods for a gang, or to release its bound pods."""
         if decision.via == "delete":
             gang = self._of(one.uid for one in decision.victims)
             if gang is not None:
@@ -164,8 +164,8 @@ class Gangs:
             most = max(gang.row.evicts, len(decision.victims))
             gang.row = msgspec.structs.replace(gang.row, evicts=most)
 
-    def told(self, since_ms: int, at_ms: int) -> Observation:
-        """The report."""
+    def build_report(self, since_ms: int, at_ms: int) -> Observation:
+        """The report, with the gangs that have pods first, oldest first."""
         here = sorted((gang.row for gang in self._gangs.values()), key=_by_age)
         return Observation(
             since_ms=since_ms,
@@ -175,7 +175,7 @@ class Gangs:
         )
 
     def counts(self) -> tuple[int, int]:
-        """Gangs that have pods, and those of them of which a part is bound."""
+        """How many gangs have pods, and how many of these are bound in part."""
         partial = sum(1 for gang in self._gangs.values() if gang.row.partial_since_ms)
         return len(self._gangs), partial
 
@@ -194,7 +194,7 @@ class Gangs:
                 return self._gangs[key]
         return None
 
-    def _assess(self, key: GangKey, gang: _Gang, at_ms: int, *, first_look: bool) -> None:
+    def _assess(self, key: GangKey, gang: _Gang, at_ms: int, *, first_snapshot: bool) -> None:
         if not gang.members:
             del self._gangs[key]
             self._end(gang.row, at_ms)
@@ -205,8 +205,8 @@ class Gangs:
         able = [pod for pod in members if pod.phase != "Failed" and not pod.deleting]
         bound = [pod for pod in able if pod.node]
         name = f"{group.namespace}/{group.name}" if group is not None else row.gang
-        # What an earlier life has seen unbound was bound since, if only we know when.
-        known = row.seen_ms < at_ms or not first_look
+        # Pods that an earlier process saw unbound were bound since, at an unknown instant.
+        known = row.seen_ms < at_ms or not first_snapshot
         before = row.before or (not known and bool(bound))
         there = [pod for pod in able if pod.node or not pod.gates]
         complete = row.complete_ms or (at_ms if _enough(group, there, needs) else 0)

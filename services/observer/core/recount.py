@@ -1,8 +1,9 @@
-"""Recounts a decision to bind: are its members and nodes there, is there room, is it the quorum.
+"""Recounts a decision to bind: whether its members and nodes exist, its nodes have the capacity,
+and it has the quorum.
 
-By other means than the planner's: no columns, no caches, plain sums over the pods of each node. Not
-recounted are rules that say where pods may go (affinity, taints, claims); the planner's oracle
-tests are about those.
+It uses other means than the planner: no columns, no caches, plain sums over the pods of each node.
+Constraints on nodes (affinity, taints, claims) are not recounted; the planner's oracle tests cover
+them.
 """
 
 from collections.abc import Iterable
@@ -15,22 +16,22 @@ from shared.model.terms import Resources
 
 
 class Recount(NamedTuple):
-    """What came of it; `words` say why unless it is proved."""
+    """The result; `reason` is set unless it is proved."""
 
     proof: Proof
-    words: str = ""
+    reason: str = ""
 
 
 class Loads(Protocol):
-    """What else may be counted on a node."""
+    """The pods of assumed decisions on a node."""
 
     def loads(self, node: str) -> Iterable[tuple[str, Resources]]:
         """UID and requests of pods that would be there."""
         ...
 
 
-def recount(decision: GangDecision, cluster_state: ClusterState, standing: Loads) -> Recount:
-    """Judge a decision by the cluster state, which is at least as new as the one it was made of."""
+def recount(decision: GangDecision, cluster_state: ClusterState, assumed: Loads) -> Recount:
+    """Check a decision against the cluster state, which is at least as new as the decision's."""
     if len(decision.bindings) < decision.quorum:
         return Recount("failed", f"{len(decision.bindings)} bindings, {decision.quorum} needed")
     taken: list[str] = []
@@ -44,31 +45,31 @@ def recount(decision: GangDecision, cluster_state: ClusterState, standing: Loads
         else:
             by_node.setdefault(binding.node, {})[binding.uid] = cluster_state.requests(pod)
     for node, members in by_node.items():
-        found = _room(decision, cluster_state, standing, node, members)
+        found = _check_node(decision, cluster_state, assumed, node, members)
         if found.proof == "failed":
             return found
         if found.proof == "overtaken":
-            taken.append(found.words)
+            taken.append(found.reason)
     return Recount("overtaken", taken[0]) if taken else Recount("proved")
 
 
-def _room(
+def _check_node(
     decision: GangDecision,
     cluster_state: ClusterState,
-    standing: Loads,
+    assumed: Loads,
     name: str,
     members: dict[str, Resources],
 ) -> Recount:
     known = cluster_state.nodes.get(name)
-    made_of = decision.cycle.cluster_seq
+    decided_at = decision.cycle.cluster_seq
     if known is None:
-        # It was there: a planner knows nodes from the same log.
+        # It existed: the planner reads nodes from the same log.
         return Recount("overtaken", f"node {name} is gone")
     node, changed = known
     free = dict(node.allocatable)
     for requests in members.values():
         _subtract(free, requests)
-    for uid, requests in standing.loads(name):
+    for uid, requests in assumed.loads(name):
         if uid not in members:
             _subtract(free, requests)
     now = dict(free)
@@ -76,11 +77,11 @@ def _room(
         if uid in members:
             continue
         _subtract(now, load.requests)
-        if load.seq <= made_of:
+        if load.seq <= decided_at:
             _subtract(free, load.requests)
     asked = {resource for requests in members.values() for resource, _ in requests}
     short = _short(free, asked)
-    if short and changed <= made_of:
+    if short and changed <= decided_at:
         return Recount("failed", f"node {name} lacks {short}")
     short = short or _short(now, asked)
     return Recount("overtaken", f"node {name} lacks {short}") if short else Recount("proved")
@@ -92,7 +93,7 @@ def _subtract(free: dict[str, int], requests: Resources) -> None:
 
 
 def _short(free: dict[str, int], asked: set[str]) -> str:
-    """What is missing, of what the members ask for; "": nothing."""
+    """The first resource of which too little is free, with the amount; "": there is enough."""
     for resource in sorted(asked):
         if free.get(resource, 0) < 0:
             return f"{-free[resource]} {resource}"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from services.binder.config import BinderSettings
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.service import Binder
 from shared.bus.connection import Bus
 from shared.bus.jetstream_api import ApiAnswer
@@ -77,10 +77,10 @@ class MemoryPods:
             return self.answers.get(victim.name, Answer(201))
         return await self.delete(victim)
 
-    async def see(self, pod: Binding | Victim) -> Sight | Answer | None:
+    async def read(self, pod: Binding | Victim) -> PodView | Answer | None:
         if pod.name in self.deleted:
             return None
-        return Sight(pod.uid, self.bound.get(pod.name, ""))
+        return PodView(pod.uid, self.bound.get(pod.name, ""))
 
 
 class Desk:

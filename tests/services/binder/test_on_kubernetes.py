@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from services.binder.api import KubePods
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from shared.contracts import annotations
 from shared.contracts.decisions import Binding, GangDecision
 from shared.kube.client import KubeClient
@@ -171,9 +171,9 @@ async def test_a_gated_pod_reads_as_gated(
         refused = await pods.bind(binding, {}, dry_run=False)
         assert isinstance(refused, Answer)
         assert refused.status == 409
-        assert await pods.see(binding) == Sight(binding.uid, gated=True)
+        assert await pods.read(binding) == PodView(binding.uid, gated=True)
         gone = msgspec.structs.replace(binding, name="nobody")
-        assert await pods.see(gone) is None
+        assert await pods.read(gone) is None
 
 
 async def test_an_api_server_that_is_away_is_no_answer_and_shows(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from typing_extensions import override
 
-from services.binder.active_decision import ActiveDecision, carry
+from services.binder.active_decision import ActiveDecision, DeliveryLease, activate
 from services.binder.core.answers import Answer
 from services.binder.core.commands import Command, Finish, Limits, Post
 from services.binder.core.outcome import Sender
-from services.binder.delivery_lease import DeliveryLease
 from services.binder.request_dispatcher import RequestDispatcher
 from shared.contracts.decisions import Binding
 from tests.services.binder.core.samples import make_decision
@@ -78,7 +77,7 @@ class Stage:
         delivery = cast("Delivery", _Delivery(seq))
         lease = DeliveryLease(delivery, time.monotonic() + 3600, connection=1)
         sender = Sender(binder="binder-0", decision_seq=seq, delivered=1)
-        active = carry(make_decision(members), lease, sender, Limits(), "i")
+        active = activate(make_decision(members), lease, sender, Limits(), "i")
         self.proceed(active, active.machine.start(0))
 
 

@@ -332,12 +332,12 @@ async def _deliver_and_give_back(bus: Bus) -> None:
     """Be a binder that pulls one decision and gives it back."""
     loop = PullLoop(bus, subjects.DECISIONS, subjects.BINDER_CONSUMER, batch=1)
 
-    async def give_back(deliveries: list[Delivery]) -> None:
+    async def request_redelivery(deliveries: list[Delivery]) -> None:
         loop.stop()
         for delivery in deliveries:
             await delivery.nak()
 
-    await loop.run(give_back)
+    await loop.run(request_redelivery)
 
 
 async def test_a_restart_of_nats_in_the_middle_loses_and_doubles_nothing(
@@ -416,11 +416,11 @@ async def test_an_outcome_of_another_life_is_no_outcome_of_this_decision(
         )
         pods.open.set()
 
-        async def ours() -> Outcome | None:
+        async def is_held() -> Outcome | None:
             found = await desk.outcome(seq)
             return found if found is not None and found.binder == "binder-0" else None
 
-        found = await eventually(ours)
+        found = await eventually(is_held)
         assert found is not None
         assert found.bound == 1
         await all_acknowledged(desk)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from services.observer.core.standing_decisions import answer
+from services.observer.core.assumed_decisions import answer
 from services.observer.state import ObserverState
 from shared.contracts.cluster import (
     NodeChanges,
@@ -68,7 +68,7 @@ class Observed(Scene):
             self._turn()
 
     def row(self, gang: str) -> GangObserved:
-        found = self.state.told(self.now_ms).gangs
+        found = self.state.build_report(self.now_ms).gangs
         return next(one for one in found if one.gang == f"team/{gang}")
 
     def free(self, node: str) -> int:
@@ -83,13 +83,13 @@ class Observed(Scene):
                 self.proofs += [found.proof] if found is not None else []
                 assert found is None or found.proof != "failed", found
         self._read = len(self.records)
-        for stands in self.state.standing.over(self.now_ms):
+        for assumed in self.state.assumed.over(self.now_ms):
             self.outcome_seq += 1
             outcome = answer(
-                stands, self.state.cluster_state, observer="o", generation="", now_ms=self.now_ms
+                assumed, self.state.cluster_state, observer="o", generation="", now_ms=self.now_ms
             )
             self.planner.apply_outcome(self.outcome_seq, outcome)
-            self.state.standing.drop(stands.seq)
+            self.state.assumed.drop(assumed.seq)
         self.settle()
 
 
@@ -134,7 +134,7 @@ def test_what_the_rival_binds_ends_what_was_assumed_and_counts_as_it_is() -> Non
     scene.change(other.uid, node=away)
     scene.passes(1)
     assert scene.planner.open_decisions == 0
-    assert len(scene.state.standing) == 0
+    assert len(scene.state.assumed) == 0
     assert scene.verdict("train").phase == "Running"
     appear(scene, "next", 6)
     scene.passes(1)
@@ -190,4 +190,4 @@ def test_no_recount_fails_and_no_invariant_breaks_whatever_the_rival_does(
                 pass
         scene.passes(number % 3 * 6)
     scene.passes(2 * STAND_MS / 1000)
-    assert scene.state.standing.over(scene.now_ms) == []
+    assert scene.state.assumed.over(scene.now_ms) == []

@@ -1,6 +1,6 @@
 """Decisions and answers for the tests of the binder's core."""
 
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import Limits
 from services.binder.core.machine import Machine
 from services.binder.core.outcome import Sender
@@ -66,6 +66,6 @@ def make_removal(victims: int, *, delivered: int = 1) -> Removal:
     return Removal(make_release(victims), sender, LIMITS)
 
 
-def on_its_node(index: int) -> Sight:
+def on_its_node(index: int) -> PodView:
     """What a read shows of a member that is bound as decided."""
-    return Sight(f"u-{index}", f"n-{index}")
+    return PodView(f"u-{index}", f"n-{index}")

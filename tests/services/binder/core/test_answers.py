@@ -2,12 +2,12 @@ import pytest
 
 from services.binder.core.answers import (
     Answer,
+    PodView,
     PostMeaning,
-    Sight,
-    SightMeaning,
+    ReadMeaning,
     conflict_text,
     meaning_of_post,
-    meaning_of_sight,
+    meaning_of_read,
 )
 from shared.contracts.decisions import Binding
 
@@ -51,21 +51,21 @@ def test_the_same_words_in_answer_to_a_real_binding_are_a_refusal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sight", "meaning", "text"),
+    ("view", "meaning", "text"),
     [
-        pytest.param(Sight("u", "n"), "bound", "", id="on the node decided"),
-        pytest.param(Sight("u", "n", deleting=True), "bound", "", id="there, and being deleted"),
+        pytest.param(PodView("u", "n"), "bound", "", id="on the node decided"),
+        pytest.param(PodView("u", "n", deleting=True), "bound", "", id="there, and being deleted"),
         pytest.param(None, "gone", "", id="no such pod"),
-        pytest.param(Sight("u", "m"), "conflict", '"m"', id="on another node"),
-        pytest.param(Sight("v", "n"), "conflict", "re-created", id="another pod of that name"),
-        pytest.param(Sight("u", deleting=True), "conflict", "deleted", id="being deleted"),
-        pytest.param(Sight("u", gated=True), "conflict", "gates", id="gated"),
-        pytest.param(Sight("u"), "free", "", id="still unbound"),
+        pytest.param(PodView("u", "m"), "conflict", '"m"', id="on another node"),
+        pytest.param(PodView("v", "n"), "conflict", "re-created", id="another pod of that name"),
+        pytest.param(PodView("u", deleting=True), "conflict", "deleted", id="being deleted"),
+        pytest.param(PodView("u", gated=True), "conflict", "gates", id="gated"),
+        pytest.param(PodView("u"), "free", "", id="still unbound"),
     ],
 )
 def test_what_a_read_of_the_pod_means(
-    sight: Sight | None, meaning: SightMeaning, text: str
+    view: PodView | None, meaning: ReadMeaning, text: str
 ) -> None:
-    assert meaning_of_sight(sight, BINDING) == meaning
-    if sight is not None and meaning == "conflict":
-        assert text in conflict_text(sight, BINDING)
+    assert meaning_of_read(view, BINDING) == meaning
+    if view is not None and meaning == "conflict":
+        assert text in conflict_text(view, BINDING)

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import Command, Evict, Finish, Limits, Mark, Post, Read
 from services.binder.core.eviction import Eviction
 from services.binder.core.outcome import Sender
@@ -147,7 +147,7 @@ def test_a_pod_made_again_under_a_victims_name_is_left() -> None:
     machine = make_eviction(0, 1)
     machine.start(0)
     assert machine.answered(0, Answer(409, "Conflict"), 0) == (Read(0),)
-    assert outcome_in(machine.seen(0, Sight("another"), 0)).evicted == 1
+    assert outcome_in(machine.read_back(0, PodView("another"), 0)).evicted == 1
 
 
 def test_a_preemptor_that_is_bound_already_needs_nobodys_room() -> None:
@@ -155,7 +155,7 @@ def test_a_preemptor_that_is_bound_already_needs_nobodys_room() -> None:
     machine.start(0)
     machine.answered(1, DONE, 0)
     assert machine.answered(0, Answer(409, "Conflict"), 0) == (Read(0),)
-    outcome = outcome_in(machine.seen(0, Sight("u-0", "elsewhere"), 0))
+    outcome = outcome_in(machine.read_back(0, PodView("u-0", "elsewhere"), 0))
     assert (outcome.reason, outcome.evicted) == ("PreflightFailed", 0)
 
 
@@ -175,7 +175,7 @@ def test_a_proof_without_an_answer_evicts_nobody() -> None:
     while not isinstance(commands[0], Finish):
         (command,) = commands
         if isinstance(command, Read):
-            commands = machine.seen(0, SILENT, 0)
+            commands = machine.read_back(0, SILENT, 0)
         else:
             assert isinstance(command, Evict)
             assert command.dry_run
@@ -187,13 +187,13 @@ def test_what_was_delivered_too_often_is_only_read_back() -> None:
     machine = make_eviction(1, 1, delivered=LIMITS.deliveries_max + 1)
     machine.start(0)
     assert machine.looked_up(outcome_exists=False) == (Read(0), Read(1))
-    machine.seen(0, Sight("u-0"), 0)
-    outcome = outcome_in(machine.seen(1, Sight("v-0", "n", deleting=True), 0))
+    machine.read_back(0, PodView("u-0"), 0)
+    outcome = outcome_in(machine.read_back(1, PodView("v-0", "n", deleting=True), 0))
     assert (outcome.reason, outcome.evicted) == ("BinderGaveUp", 1)
 
 
 ANSWERS = st.sampled_from([DONE, BUDGET, DENIED, BUSY, SILENT, Answer(404), Answer(409, "C")])
-SIGHTS = st.sampled_from([None, SILENT, Sight("v-0"), Sight("u-0", "n-0"), Sight("x")])
+READS = st.sampled_from([None, SILENT, PodView("v-0"), PodView("u-0", "n-0"), PodView("x")])
 
 
 @given(st.randoms(use_true_random=False), st.data())
@@ -210,7 +210,7 @@ def test_under_any_answers_in_any_order_nobody_is_evicted_before_all_proofs_pass
             break
         now_ms += 500
         if isinstance(command, Read):
-            found = machine.seen(command.index, data.draw(SIGHTS), now_ms)
+            found = machine.read_back(command.index, data.draw(READS), now_ms)
         else:
             assert isinstance(command, Post | Evict | Mark)
             real = isinstance(command, Mark) or not command.dry_run

@@ -1,6 +1,6 @@
 import pytest
 
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import (
     Command,
     Finish,
@@ -78,23 +78,23 @@ def test_a_conflict_is_read_and_a_pod_on_the_node_decided_is_bound() -> None:
     machine = make_machine(1)
     machine.start(0)
     assert machine.answered(0, TAKEN, 1) == (Read(0),)
-    outcome = outcome_in(machine.seen(0, on_its_node(0), 2))
+    outcome = outcome_in(machine.read_back(0, on_its_node(0), 2))
     assert (outcome.bound, outcome.members) == (1, ())
 
 
 @pytest.mark.parametrize(
-    ("sight", "result"),
+    ("view", "result"),
     [
-        pytest.param(Sight("u-0", "elsewhere"), "conflict", id="bound elsewhere"),
-        pytest.param(Sight("other"), "conflict", id="re-created"),
+        pytest.param(PodView("u-0", "elsewhere"), "conflict", id="bound elsewhere"),
+        pytest.param(PodView("other"), "conflict", id="re-created"),
         pytest.param(None, "gone", id="deleted meanwhile"),
     ],
 )
-def test_a_conflict_that_is_not_ours_is_told(sight: Sight | None, result: str) -> None:
+def test_a_conflict_that_is_not_ours_is_told(view: PodView | None, result: str) -> None:
     machine = make_machine(1)
     machine.start(0)
     machine.answered(0, TAKEN, 1)
-    (member,) = outcome_in(machine.seen(0, sight, 2)).members
+    (member,) = outcome_in(machine.read_back(0, view, 2)).members
     assert member.result == result
 
 
@@ -104,7 +104,7 @@ def test_a_conflict_whose_cause_has_gone_is_tried_again() -> None:
     machine.answered(
         0, Answer(409, "Conflict", "please apply your changes to the latest version"), 1
     )
-    again = post_in(machine.seen(0, Sight("u-0"), 2))
+    again = post_in(machine.read_back(0, PodView("u-0"), 2))
     assert again.delay_ms > 0
     assert outcome_in(machine.answered(0, BOUND, 60)).bound == 1
 
@@ -134,8 +134,8 @@ def test_a_conflict_after_silence_may_still_bind_unless_the_pod_is_gone() -> Non
     for index in (0, 1):
         machine.answered(index, SILENT, 1)
         machine.answered(index, TAKEN, 2)
-    machine.seen(0, Sight("u-0", gated=True), 3)
-    first, second = outcome_in(machine.seen(1, None, 4)).members
+    machine.read_back(0, PodView("u-0", gated=True), 3)
+    first, second = outcome_in(machine.read_back(1, None, 4)).members
     assert (first.result, first.late) == ("conflict", True)
     assert (second.result, second.late) == ("gone", False)
 
@@ -159,7 +159,7 @@ def test_conflicts_for_ever_end_as_a_conflict() -> None:
             posts += 1
             commands = machine.answered(0, TAKEN, 1)
         else:
-            commands = machine.seen(0, Sight("u-0"), 1)
+            commands = machine.read_back(0, PodView("u-0"), 1)
     assert posts == LIMITS.posts_max
     assert outcome_in(commands).members[0].result == "conflict"
 
@@ -193,7 +193,7 @@ def test_silence_is_asked_a_bounded_number_of_times_then_read_then_unknown() -> 
     machine = make_machine(1)
     machine.start(0)
     assert exhaust(machine, 0, SILENT) == (Read(0),)
-    (member,) = outcome_in(machine.seen(0, Sight("u-0"), 9)).members
+    (member,) = outcome_in(machine.read_back(0, PodView("u-0"), 9)).members
     assert (member.result, member.reason) == ("unknown", "Timeout")
 
 
@@ -201,7 +201,7 @@ def test_silence_that_did_bind_is_found_by_the_read() -> None:
     machine = make_machine(1)
     machine.start(0)
     exhaust(machine, 0, SILENT)
-    assert outcome_in(machine.seen(0, on_its_node(0), 9)).bound == 1
+    assert outcome_in(machine.read_back(0, on_its_node(0), 9)).bound == 1
 
 
 def test_reads_that_fail_too_are_bounded_and_leave_the_member_unknown() -> None:
@@ -211,7 +211,7 @@ def test_reads_that_fail_too_are_bounded_and_leave_the_member_unknown() -> None:
     reads = 0
     while isinstance(commands[0], Read):
         reads += 1
-        commands = machine.seen(0, Answer(503), 1)
+        commands = machine.read_back(0, Answer(503), 1)
     assert reads == LIMITS.reads_max
     assert outcome_in(commands).members[0].result == "unknown"
 
@@ -248,7 +248,7 @@ def test_a_preflight_without_answer_binds_nothing_and_claims_no_late_binding() -
     machine.start(0)
     machine.answered(0, BOUND, 5)
     exhaust(machine, 1, SILENT)
-    outcome = outcome_in(machine.seen(1, Sight("u-1"), 9))
+    outcome = outcome_in(machine.read_back(1, PodView("u-1"), 9))
     assert outcome.reason == "PreflightFailed"
     assert [member.result for member in outcome.members] == ["skipped", "skipped"]
     assert outcome.members[1].reason == "Timeout"
@@ -277,7 +277,7 @@ def test_a_redelivery_without_outcome_is_carried_out_and_says_so() -> None:
     machine.start(0)
     assert machine.looked_up(outcome_exists=False) == (Post(0),)
     machine.answered(0, TAKEN, 1)
-    outcome = outcome_in(machine.seen(0, on_its_node(0), 2))
+    outcome = outcome_in(machine.read_back(0, on_its_node(0), 2))
     assert (outcome.bound, outcome.delivered) == (1, 2)
 
 
@@ -286,7 +286,7 @@ def test_a_redelivered_preflight_does_not_bind_again_what_is_bound() -> None:
     machine.start(0)
     machine.looked_up(outcome_exists=False)
     assert machine.answered(0, TAKEN, 1) == (Read(0),)
-    assert machine.seen(0, on_its_node(0), 2) == ()
+    assert machine.read_back(0, on_its_node(0), 2) == ()
     assert machine.answered(1, BOUND, 3) == (Post(1),)
     assert outcome_in(machine.answered(1, BOUND, 4)).bound == 2
 
@@ -295,9 +295,9 @@ def test_what_was_delivered_too_often_is_only_read_back() -> None:
     machine = make_machine(3, delivered=LIMITS.deliveries_max + 1)
     machine.start(0)
     assert machine.looked_up(outcome_exists=False) == (Read(0), Read(1), Read(2))
-    machine.seen(0, on_its_node(0), 1)
-    machine.seen(1, None, 2)
-    outcome = outcome_in(machine.seen(2, Sight("u-2"), 3))
+    machine.read_back(0, on_its_node(0), 1)
+    machine.read_back(1, None, 2)
+    outcome = outcome_in(machine.read_back(2, PodView("u-2"), 3))
     assert (outcome.reason, outcome.bound) == ("BinderGaveUp", 1)
     assert [(member.uid, member.result) for member in outcome.members] == [
         ("u-1", "gone"),

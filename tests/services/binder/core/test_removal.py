@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.binder.core.answers import Answer, Sight
+from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import (
     Command,
     Delete,
@@ -83,20 +83,20 @@ def test_a_victim_that_is_gone_before_it_is_marked_is_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    "sight",
+    "view",
     [
         pytest.param(None, id="gone"),
-        pytest.param(Sight("another"), id="made again under its name"),
-        pytest.param(Sight("u-0", "n", deleting=True), id="on its way"),
-        pytest.param(Sight("u-0", "n", succeeded=True), id="succeeded"),
+        pytest.param(PodView("another"), id="made again under its name"),
+        pytest.param(PodView("u-0", "n", deleting=True), id="on its way"),
+        pytest.param(PodView("u-0", "n", succeeded=True), id="succeeded"),
     ],
 )
-def test_a_conflict_is_read_and_what_is_leaving_is_removed(sight: Sight | None) -> None:
+def test_a_conflict_is_read_and_what_is_leaving_is_removed(view: PodView | None) -> None:
     for machine in (make_removal(1), marked()):
         if machine.phase == "new":
             machine.start(0)
         assert machine.answered(0, OTHER, 1) == (Read(0),)
-        outcome = outcome_in(machine.seen(0, sight, 2))
+        outcome = outcome_in(machine.read_back(0, view, 2))
         assert (outcome.evicted, outcome.members) == (1, ())
 
 
@@ -112,7 +112,7 @@ def test_a_victim_that_has_succeeded_meanwhile_is_left_and_counts_as_removed() -
 def test_a_conflict_with_a_pod_that_is_still_ours_is_tried_again() -> None:
     machine = marked()
     machine.answered(0, OTHER, 1)
-    (again,) = machine.seen(0, Sight("u-0", "n"), 2)
+    (again,) = machine.read_back(0, PodView("u-0", "n"), 2)
     assert isinstance(again, Delete)
     assert again.delay_ms > 0
 
@@ -148,8 +148,8 @@ def test_a_mark_that_is_invalid_may_have_met_another_pod() -> None:
     machine.start(0)
     assert machine.answered(0, IMMUTABLE, 1) == (Read(0),)
     assert machine.answered(1, IMMUTABLE, 1) == (Read(1),)
-    assert machine.seen(0, Sight("another"), 2) == ()
-    assert machine.seen(1, Sight("u-1", "n"), 2) == (Delete(1),)
+    assert machine.read_back(0, PodView("another"), 2) == ()
+    assert machine.read_back(1, PodView("u-1", "n"), 2) == (Delete(1),)
     outcome = outcome_in(machine.answered(1, DONE, 3))
     assert outcome.evicted == 2
     assert outcome.notes == ("NotMarked: 422 Invalid metadata.uid: field is immutable",)
@@ -159,7 +159,7 @@ def test_a_mark_that_is_never_taken_keeps_no_pod_alive_either() -> None:
     machine = make_removal(1)
     machine.start(0)
     assert exhaust(machine, 0, Answer(500, "InternalError", "webhook down")) == (Read(0),)
-    assert machine.seen(0, Sight("u-0", "n"), 1) == (Delete(0),)
+    assert machine.read_back(0, PodView("u-0", "n"), 1) == (Delete(0),)
     outcome = outcome_in(machine.answered(0, DONE, 2))
     assert outcome.notes == ("NotMarked: 500 InternalError webhook down",)
 
@@ -188,8 +188,8 @@ def test_silence_ends_as_unknown_and_only_when_a_read_shows_the_pod_alive() -> N
     machine = marked(2)
     assert exhaust(machine, 0, SILENT) == (Read(0),)
     assert exhaust(machine, 1, SILENT) == (Read(1),)
-    machine.seen(0, Sight("u-0", "n", deleting=True), 3)
-    outcome = outcome_in(machine.seen(1, Sight("u-1", "n"), 3))
+    machine.read_back(0, PodView("u-0", "n", deleting=True), 3)
+    outcome = outcome_in(machine.read_back(1, PodView("u-1", "n"), 3))
     assert outcome.evicted == 1
     assert [(member.uid, member.result) for member in outcome.members] == [("u-1", "unknown")]
 
@@ -200,7 +200,7 @@ def test_reads_that_fail_too_are_bounded() -> None:
     reads = 0
     while isinstance(commands[0], Read):
         reads += 1
-        commands = machine.seen(0, Answer(503), 1)
+        commands = machine.read_back(0, Answer(503), 1)
     assert reads == LIMITS.reads_max
     assert outcome_in(commands).members[0].result == "unknown"
 
@@ -218,9 +218,9 @@ def test_what_was_delivered_too_often_is_only_read_back() -> None:
     machine = make_removal(3, delivered=LIMITS.deliveries_max + 1)
     machine.start(0)
     assert machine.looked_up(outcome_exists=False) == (Read(0), Read(1), Read(2))
-    machine.seen(0, None, 1)
-    machine.seen(1, Sight("other"), 1)
-    outcome = outcome_in(machine.seen(2, Sight("u-2", "n"), 1))
+    machine.read_back(0, None, 1)
+    machine.read_back(1, PodView("other"), 1)
+    outcome = outcome_in(machine.read_back(2, PodView("u-2", "n"), 1))
     assert (outcome.reason, outcome.evicted) == ("BinderGaveUp", 2)
     assert [(member.uid, member.result) for member in outcome.members] == [("u-2", "unknown")]
 
@@ -252,11 +252,11 @@ class World:
         index = self.random.randrange(len(self.uids))
         self.uids[index] = self.random.choice([None, f"other-{self.random.randrange(9)}"])
 
-    def carry_out(self, request: Request) -> Answer | Sight | None:
+    def carry_out(self, request: Request) -> Answer | PodView | None:
         """Do as a real server would."""
         index, uid = request.index, self.uids[request.index]
         if isinstance(request, Read):
-            return None if uid is None else Sight(uid, "n")
+            return None if uid is None else PodView(uid, "n")
         if uid is None:
             return Answer(404, "NotFound")
         if uid != f"u-{index}":
@@ -271,7 +271,7 @@ class World:
             self.uids[index] = None
         return DONE
 
-    def answer(self, request: Request, *, calm: bool) -> Answer | Sight | None:
+    def answer(self, request: Request, *, calm: bool) -> Answer | PodView | None:
         """Answer, unless it goes wrong: not done, or done and the answer lost."""
         chance = 1.0 if calm else self.random.random()
         if chance < 0.2:
@@ -309,7 +309,7 @@ class Delivery:
             world.disturb()
         answer = world.answer(request, calm=calm)
         if isinstance(request, Read):
-            self.do(self.machine.seen(request.index, answer, 0))
+            self.do(self.machine.read_back(request.index, answer, 0))
         else:
             assert isinstance(answer, Answer)
             self.do(self.machine.answered(request.index, answer, 0))

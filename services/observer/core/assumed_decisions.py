@@ -1,9 +1,9 @@
-"""Decisions that stand: made, not carried out, and not answered yet.
+"""Assumed decisions: neither carried out nor answered yet.
 
-A decision to bind stands until the other scheduler has bound (or a user has deleted) every pod in
-it, or its time is over. A decision to evict pods for a gang is answered at once; one to release
-what is bound of a gang stands until those pods have gone, since a planner that is refused asks
-again every ten seconds.
+A decision to bind is assumed until the other scheduler has bound (or a user has deleted) every pod
+in it, or its time is over. A decision to evict pods for a gang is answered at once; one to release
+the bound pods of a gang is assumed until those pods are gone, since a planner whose release is
+refused tries again every ten seconds.
 """
 
 import heapq
@@ -19,57 +19,57 @@ REASON = "Observed"
 WORDS = "Tutti only observes: nothing is bound or evicted"
 
 
-class Stands(NamedTuple):
-    """One decision that stands, until `due_ms`; 0: without end."""
+class AssumedDecision(NamedTuple):
+    """One assumed decision, until `due_ms`; None: without a time limit."""
 
     seq: int
     decision: Act
-    due_ms: int
+    due_ms: int | None
 
 
-class Standing:
-    """The decisions that stand, by sequence. Called with every pod that changes, so that it looks
-    only at decisions that may be over.
+class AssumedDecisions:
+    """The assumed decisions, by sequence. It is called with every pod that changes, so that it
+    checks only decisions that may be over.
     """
 
     def __init__(self, cluster_state: ClusterState) -> None:
         self._cluster_state = cluster_state
-        self._acts: dict[int, Stands] = {}
+        self._acts: dict[int, AssumedDecision] = {}
         self._by_pod: dict[str, set[int]] = {}
-        #: By node: pods that would be there, with what they ask for.
+        #: By node: pods that would be there, with their requests.
         self._loads: dict[str, dict[str, Resources]] = {}
         #: Instants at which decisions are over, with their sequences.
         self._due: list[tuple[int, int]] = []
         self._touched: dict[int, None] = {}
         #: Found to be over, and not dropped yet.
-        self._over: dict[int, Stands] = {}
+        self._over: dict[int, AssumedDecision] = {}
 
     def __len__(self) -> int:
         return len(self._acts)
 
-    def add(self, stands: Stands) -> None:
-        """Have a decision stand."""
-        seq = stands.seq
-        self._acts[seq] = stands
+    def add(self, decision: AssumedDecision) -> None:
+        """Assume a decision from now on."""
+        seq = decision.seq
+        self._acts[seq] = decision
         self._touched[seq] = None
-        if stands.due_ms:
-            heapq.heappush(self._due, (stands.due_ms, seq))
-        for uid in _pods(stands.decision):
+        if decision.due_ms is not None:
+            heapq.heappush(self._due, (decision.due_ms, seq))
+        for uid in _pods(decision.decision):
             self._by_pod.setdefault(uid, set()).add(seq)
-        for node, uid in _bindings(stands.decision):
+        for node, uid in _bindings(decision.decision):
             pod = self._cluster_state.pods.get(uid)
             if pod is not None and not pod.node:
                 self._loads.setdefault(node, {})[uid] = self._cluster_state.requests(pod)
 
     def drop(self, seq: int) -> None:
-        """It is answered."""
+        """Forget a decision that is answered."""
         self._over.pop(seq, None)
-        stands = self._acts.pop(seq, None)
-        if stands is None:
+        dropped = self._acts.pop(seq, None)
+        if dropped is None:
             return
-        for node, uid in _bindings(stands.decision):
+        for node, uid in _bindings(dropped.decision):
             self._loads.get(node, {}).pop(uid, None)
-        for uid in _pods(stands.decision):
+        for uid in _pods(dropped.decision):
             seqs = self._by_pod[uid]
             seqs.discard(seq)
             if not seqs:
@@ -81,16 +81,14 @@ class Standing:
             self._touched.update(dict.fromkeys(self._by_pod.get(uid, ())))
 
     def loads(self, node: str) -> Iterable[tuple[str, Resources]]:
-        """Pods that would be on a node by decisions that stand, and are still unbound: UID, and
-        what they ask for.
-        """
+        """Unbound pods that would be on a node by assumed decisions: UID and requests."""
         for uid, requests in self._loads.get(node, {}).items():
             pod = self._cluster_state.pods.get(uid)
             if pod is not None and not pod.node:
                 yield uid, requests
 
-    def over(self, now_ms: int) -> list[Stands]:
-        """Decisions that have stood long enough; returned again until they are dropped."""
+    def over(self, now_ms: int) -> list[AssumedDecision]:
+        """Decisions that are to be answered now; returned again until they are dropped."""
         while self._due and self._due[0][0] <= now_ms:
             self._touched[heapq.heappop(self._due)[1]] = None
         for seq in self._touched:
@@ -101,13 +99,13 @@ class Standing:
         return list(self._over.values())
 
     def next_ms(self) -> int | None:
-        """The next instant at which one is over by the clock alone."""
+        """The next instant at which the time of a decision is over; None: there is none."""
         while self._due and self._due[0][1] not in self._acts:
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
-    def _is_over(self, one: Stands, now_ms: int) -> bool:
-        if one.due_ms and one.due_ms <= now_ms:
+    def _is_over(self, one: AssumedDecision, now_ms: int) -> bool:
+        if one.due_ms is not None and one.due_ms <= now_ms:
             return True
         pods = self._cluster_state.pods
         if isinstance(one.decision, EvictionDecision):
@@ -119,11 +117,14 @@ class Standing:
 
 
 def answer(
-    one: Stands, cluster_state: ClusterState, *, observer: str, generation: str, now_ms: int
+    one: AssumedDecision,
+    cluster_state: ClusterState,
+    *,
+    observer: str,
+    generation: str,
+    now_ms: int,
 ) -> Outcome:
-    """What is said of a decision that stood: what the other scheduler bound is bound, nothing else
-    is.
-    """
+    """The outcome of an assumed decision: bound are the pods that the other scheduler bound."""
     decision = one.decision
     members: list[Member] = []
     bound = evicted = 0
@@ -148,7 +149,7 @@ def answer(
         decision_seq=one.seq,
         epoch=decision.epoch,
         binder=observer,
-        # No binder gets these decisions, and nothing is sent for them.
+        # No binder reads these decisions, so there is one delivery.
         delivered=1,
         reason=REASON,
         bound=bound,
@@ -160,12 +161,12 @@ def answer(
 
 
 def _unbound(uid: str, node: str) -> Member:
-    # A conflict: the pair of pod and node is not to blame, and another try may do.
+    # A conflict: the planner may try the same pair of pod and node again.
     return Member(uid=uid, node=node, result="conflict", code=409, reason=REASON, message=WORDS)
 
 
 def _pods(decision: Act) -> list[str]:
-    """UIDs of the pods by which it may be over."""
+    """UIDs of the pods whose changes may end it."""
     if isinstance(decision, EvictionDecision):
         return [victim.uid for victim in decision.victims]
     return [binding.uid for binding in decision.bindings]

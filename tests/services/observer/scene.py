@@ -1,4 +1,4 @@
-"""An observer's state, told of a small cluster record by record."""
+"""An observer's state, fed with the records of a small cluster."""
 
 from collections.abc import Sequence
 
@@ -54,7 +54,7 @@ def group(name: str = "train", least: int = 2, **fields: object) -> PodGroup:
     return msgspec.structs.replace(plain, **fields)
 
 
-class Telling:
+class Scene:
     """A state, and the next record's sequence and instant (a second later each time)."""
 
     def __init__(self, *, stand_ms: int = 10_000, gone_max: int = 10) -> None:
@@ -100,7 +100,7 @@ class Telling:
         self.state.apply(self.seq, NodeChanges(epoch=EPOCH, at_ms=self.at_ms, changed=changed))
 
     def binds(self, *names: str, on: str = "n0", quorum: int = 0) -> GangDecision:
-        """A decision made of everything told so far."""
+        """A decision made of everything recorded so far."""
         return GangDecision(
             gang_id="uid-train",
             gang="team/train",
@@ -141,7 +141,7 @@ class Telling:
         )
 
     def row(self, gang: str = "team/train") -> GangObserved:
-        found = [one for one in self.state.told(self.at_ms).gangs if one.gang == gang]
+        found = [one for one in self.state.build_report(self.at_ms).gangs if one.gang == gang]
         assert len(found) == 1, found
         return found[0]
 
