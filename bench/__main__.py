@@ -15,7 +15,7 @@ from rich.console import Console
 
 from bench import report, session
 from bench.bars import LARGE_NODES
-from bench.contenders import Contender, Rival, Tutti
+from bench.contenders import Contender, OtherScheduler, Tutti
 from bench.load import Load
 from bench.session import DRAINS, LARGE, Plan
 
@@ -49,7 +49,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     drains: tuple[Load, ...] = tuple(arguments.load) or DRAINS
     contenders: list[Contender] = [Tutti()]
     contenders += [
-        Rival(name=name, binary=path, flags=tuple(arguments.rival_flag))
+        OtherScheduler(name=name, binary=path, flags=tuple(arguments.rival_flag))
         for name, path in arguments.rival
     ]
     if arguments.what == "large":
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--rival",
-        type=_rival,
+        type=_named_binary,
         action="append",
         default=[],
         metavar="NAME=PATH",
@@ -132,7 +132,7 @@ def _load(text: str) -> Load:
     return Load(gangs=int(gangs), size=int(size), owned=owned)
 
 
-def _rival(text: str) -> tuple[str, Path]:
+def _named_binary(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     if not (name and equals and Path(path).is_file()):
         raise argparse.ArgumentTypeError(f"{text}: must be NAME=PATH of a scheduler's binary")

@@ -72,7 +72,7 @@ class Tutti(msgspec.Struct, frozen=True, kw_only=True):
         return folder / "ready.json"
 
 
-class Rival(msgspec.Struct, frozen=True, kw_only=True):
+class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
     """A scheduler's binary that takes Volcano's flags.
 
     Attributes:

@@ -71,7 +71,7 @@ def drains(cases: Sequence[DrainCase]) -> str:
         x = _LEFT + place % 2 * (_PANEL_W + _LEFT + 10)
         y = _TOP + place // 2 * (_PANEL_H + 66)
         lines += _drain_panel(x, y, load, found)
-    return _picture(
+    return _plot(
         2 * (_PANEL_W + _LEFT) + 30,
         rows * (_PANEL_H + 66) + 30,
         "Pods bound in each second; dashed: what a client reaches that only binds",
@@ -131,7 +131,7 @@ def lives_of(runs: Sequence[LiveRun]) -> str:
     said = "dots: one gang of 8; bar: p50 to p99 of 200 gangs at once"
     lines.append(_text(_LEFT, _TOP + _PANEL_H + 38, said, "start"))
     title = "Last pod created to last pod bound, ms"
-    return _picture(width + _LEFT + 20, _TOP + _PANEL_H + 52, title, lines)
+    return _plot(width + _LEFT + 20, _TOP + _PANEL_H + 52, title, lines)
 
 
 def _ticks(
@@ -162,13 +162,15 @@ def _text(x: float, y: float, text: str, anchor: str, *, bold: bool = False) -> 
     )
 
 
-def _picture(width: int, height: int, title: str, lines: Sequence[str]) -> str:
+def _plot(width: int, height: int, title: str, lines: Sequence[str]) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" font-family="sans-serif" font-size="12">'
     )
-    ground = f'<rect width="{width}" height="{height}" fill="white"/>'
-    return "\n".join([head, ground, _text(12, 18, title, "start", bold=True), *lines, "</svg>", ""])
+    background = f'<rect width="{width}" height="{height}" fill="white"/>'
+    return "\n".join(
+        [head, background, _text(12, 18, title, "start", bold=True), *lines, "</svg>", ""]
+    )
 
 
 if __name__ == "__main__":

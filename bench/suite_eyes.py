@@ -159,6 +159,6 @@ async def replaced(eyes: SuiteEyes, gone: Sequence[int], count: int, timeout_s: 
         if len(ready) >= count:
             return took_s
         if took_s > timeout_s:
-            told = ", ".join(f"{one.instance} {' '.join(one.not_ready)}" for one in found)
-            raise TimeoutError(f"{len(ready)} of {count} are ready; answers: {told}")
+            answers = ", ".join(f"{one.instance} {' '.join(one.not_ready)}" for one in found)
+            raise TimeoutError(f"{len(ready)} of {count} are ready; answers: {answers}")
         await asyncio.sleep(_AGAIN_S)

@@ -68,7 +68,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     traced: Run
     dead: Run
     #: Gangs whose root span arrived, and all spans that did.
-    gangs_told: int
+    traced_gangs: int
     spans: int
 
 
@@ -82,7 +82,7 @@ async def alternate(bed: Bed, what: Load, rounds: int, say: Say) -> list[Pair]:
             first = number % len(endpoints)
             for name in (*list(endpoints)[first:], *list(endpoints)[:first]):
                 runs[name] = await drain(bed, name, what, endpoints[name])
-            pair = Pair(**runs, gangs_told=_gangs_told(sink), spans=len(sink.spans))
+            pair = Pair(**runs, traced_gangs=_count_traced_gangs(sink), spans=len(sink.spans))
         pairs.append(pair)
         say(f"round {number + 1}: {_in_words(pair)}")
     return pairs
@@ -111,7 +111,7 @@ def ratio(pairs: list[Pair], pick: Callable[[Pair], Run], figure: Figure) -> flo
     return median(read(pick(pair)) / read(pair.without) for pair in pairs)
 
 
-def _gangs_told(sink: OtlpSink) -> int:
+def _count_traced_gangs(sink: OtlpSink) -> int:
     return len({span.trace_id for span in sink.named("gang")})
 
 
@@ -128,7 +128,7 @@ def _in_words(pair: Pair) -> str:
     figures = ", ".join(
         f"{run.name} {run.rate:.0f}/s {run.cpu_s:.2f} s ({run.lasting_cpu_s:.2f})" for run in runs
     )
-    return f"{figures}; {pair.spans} spans, {pair.gangs_told} of the gangs"
+    return f"{figures}; {pair.spans} spans, {pair.traced_gangs} of the gangs"
 
 
 def main() -> None:
@@ -143,7 +143,7 @@ def main() -> None:
     table = Table(title=f"Drain of {LOAD.title} with traces over without ({commit()})")
     for title in ("collector", "rate", "CPU", "CPU without the start"):
         table.add_column(title)
-    met = all(pair.gangs_told == LOAD.gangs for pair in pairs)
+    met = all(pair.traced_gangs == LOAD.gangs for pair in pairs)
     for name, pick in (("takes all", _traced), ("refuses connections", _dead)):
         rates, cpu, lasting = (ratio(pairs, pick, figure) for figure in _FIGURES)
         met = met and rates >= 1 - BAR and lasting <= 1 + BAR

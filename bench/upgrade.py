@@ -158,7 +158,7 @@ def _judged(traffic: Traffic, steps: list[tuple[str, bool, float, float]]) -> Up
     before, later = traffic.latencies_s(until_s=begins_s[0]), traffic.latencies_s(ends_s[-1])
     normal = max(before, later, key=lambda one: p(one, 99))
     during = traffic.latencies_s(since_s=begins_s[0], until_s=ends_s[-1])
-    told: list[Step] = []
+    done: list[Step] = []
     for (instance, active, began_s, took_s), end_s in zip(steps, ends_s, strict=True):
         here = traffic.latencies_s(since_s=began_s, until_s=end_s)
         step = Step(
@@ -169,7 +169,7 @@ def _judged(traffic: Traffic, steps: list[tuple[str, bool, float, float]]) -> Up
             p50_ms=round(p(here, 50), 1),
             max_ms=round(p(here, 100), 1),
         )
-        told.append(step)
+        done.append(step)
     problems = [f"gang {name} was never whole" for name in traffic.lost()]
     if p(during, 99) > _TIMES_MAX * p(normal, 99):
         problems.append(
@@ -183,7 +183,7 @@ def _judged(traffic: Traffic, steps: list[tuple[str, bool, float, float]]) -> Up
         normal_p99_ms=round(p(normal, 99), 1),
         upgrade_p50_ms=round(p(during, 50), 1),
         upgrade_p99_ms=round(p(during, 99), 1),
-        steps=tuple(told),
+        steps=tuple(done),
         problems=tuple(problems),
     )
 

@@ -43,7 +43,7 @@ def main() -> None:
         runs=arguments.runs,
         minutes=arguments.minutes,
         nodes=arguments.nodes,
-        rivals=tuple(arguments.rival),
+        other_schedulers=tuple(arguments.rival),
     )
     measured = folder / f"session-{digest_of(None, tree)}.json"
     everything = [*long_tests(), *programs(extent, measured)]
@@ -73,14 +73,14 @@ class CertifyRun:
 
     def all(self, chosen: Sequence[Part], *, together: int) -> Iterator[None]:
         """Run so many parts at a time, then those that measure one by one; yield after each."""
-        with ThreadPoolExecutor(together) as lanes:
-            pods_in_flight = [lanes.submit(self._one, part) for part in chosen if not part.alone]
+        with ThreadPoolExecutor(together) as pool:
+            running = [pool.submit(self._one, part) for part in chosen if not part.alone]
             try:
-                for done in as_completed(pods_in_flight):
+                for done in as_completed(running):
                     done.result()
                     yield
             finally:
-                lanes.shutdown(cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
         for part in chosen:
             if part.alone:
                 self._one(part)
@@ -92,7 +92,7 @@ class CertifyRun:
             return
         _say(f"{part.name}: {part.typed}")
         one = (None if self._again else self._ledger.find(part)) or self._ledger.run(part)
-        _say(f"{part.name}: {one.how} after {one.minutes:.1f} minutes: {one.told}")
+        _say(f"{part.name}: {one.how} after {one.minutes:.1f} minutes: {one.summary}")
         self.ended[part.name] = one
 
 

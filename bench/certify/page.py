@@ -73,14 +73,14 @@ def _unmeasured(found: Session | None) -> list[str]:
 
 def _row(one: Ended, commit: str) -> str:
     how = one.how if one.how == "ok" else f"**{one.how}** ({one.status})"
-    told = one.told.replace("|", "\\|")
+    text = one.summary.replace("|", "\\|")
     if one.failed:
-        told += f"; failed: {', '.join(one.failed)}"
+        text += f"; failed: {', '.join(one.failed)}"
     if one.skipped:
-        told += f"; not run: {'; '.join(one.skipped)}"
+        text += f"; not run: {'; '.join(one.skipped)}"
     if one.commit not in ("", commit):
-        told += f"; at {one.commit}, what it depends on is the same"
-    return f"| {one.name} | {how} | {one.minutes:.0f} | {told} |"
+        text += f"; at {one.commit}, what it depends on is the same"
+    return f"| {one.name} | {how} | {one.minutes:.0f} | {text} |"
 
 
 def _listed(missed: Sequence[Figure]) -> str:

@@ -50,7 +50,7 @@ class Extent(NamedTuple):
     minutes: float = 60.0
     nodes: int = 1000
     #: Schedulers to run on the same cluster, as NAME=PATH.
-    rivals: tuple[str, ...] = ()
+    other_schedulers: tuple[str, ...] = ()
 
 
 def programs(extent: Extent, session_file: Path) -> list[Part]:
@@ -58,9 +58,11 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
     figures, in a file.
     """
     sixth = f"{extent.minutes / 6:g}"
-    rivals = tuple(word for rival in extent.rivals for word in ("--rival", rival))
+    other_schedulers = tuple(
+        word for scheduler in extent.other_schedulers for word in ("--rival", scheduler)
+    )
     runs = ("--runs", str(extent.runs))
-    session = ("--nodes", str(extent.nodes), "--json", str(session_file), *rivals)
+    session = ("--nodes", str(extent.nodes), "--json", str(session_file), *other_schedulers)
     return [
         Part("simulation", "tests.simulation", ("--minutes", sixth), extent.minutes / 6 + 15),
         Part("chaos", "tests.chaos", ("--minutes", sixth), extent.minutes / 6 + 20),

@@ -17,7 +17,7 @@ from bench.certify.parts import ROOT, Part
 
 #: What a part has to stop in after its limit, before it is killed with all that it started.
 _GRACE_S: Final = 30.0
-_TOLD_MAX: Final = 240
+_SUMMARY_MAX: Final = 240
 _SKIPPED: Final = re.compile(r"^SKIPPED \[\d+\] (.+)$", re.MULTILINE)
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
@@ -33,7 +33,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     #: The commit that was tried; what the part depends on has not changed since.
     commit: str = ""
     #: The last line that it printed.
-    told: str
+    summary: str
     #: Tests that failed, where it was tests.
     failed: tuple[str, ...] = ()
     #: Tests that did not run, each with its place and its reason.
@@ -86,7 +86,7 @@ class Ledger:
             minutes=(time.monotonic() - started) / 60,
             commit=self._commit,
             # A certificate names no folder of the machine that it comes from.
-            told=_last_line(text.replace(f"{ROOT}/", "")),
+            summary=_last_line(text.replace(f"{ROOT}/", "")),
             failed=tuple(dict.fromkeys(_FAILED.findall(text))),
             skipped=tuple(dict.fromkeys(_SKIPPED.findall(text))),
         )
@@ -121,5 +121,5 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 def _last_line(text: str) -> str:
     """The last line with words in it, without pytest's rules."""
     lines = [line.strip("= \t") for line in text.splitlines()]
-    told = next((line for line in reversed(lines) if line), "no output")
-    return told if len(told) <= _TOLD_MAX else told[: _TOLD_MAX - 1] + "…"
+    line = next((line for line in reversed(lines) if line), "no output")
+    return line if len(line) <= _SUMMARY_MAX else line[: _SUMMARY_MAX - 1] + "…"

@@ -129,7 +129,7 @@ def patching(*operations: Obj) -> Respond:
     return lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": patch}
 
 
-async def test_a_validating_webhook_is_told_everything(
+async def test_a_validating_webhook_receives_the_whole_request(
     api: Client, maps: str, ns: str, hook: Hook, register: Registration
 ) -> None:
     await register.add("Validating")
@@ -212,7 +212,7 @@ async def test_warnings_reach_the_client(
 
 
 @pytest.mark.parametrize(("policy", "status"), [("Ignore", 201), ("Fail", 500)])
-async def test_the_failure_policy_decides_when_nobody_answers(
+async def test_the_failure_policy_decides_when_no_webhook_answers(
     api: Client, maps: str, hook: Hook, register: Registration, policy: str, status: int
 ) -> None:
     await register.add("Validating", failurePolicy=policy)

@@ -105,7 +105,7 @@ async def test_dependents_go_with_their_owner(api: Client, maps: str) -> None:
     await gone(api, f"{maps}/grandchild")
 
 
-async def test_a_dependent_of_nobody_goes(api: Client, maps: str) -> None:
+async def test_a_dependent_without_an_existing_owner_is_deleted(api: Client, maps: str) -> None:
     stranger: Obj = {"apiVersion": "v1", "kind": "ConfigMap"}
     stranger["metadata"] = {"name": "never", "uid": "00000000-0000-0000-0000-000000000000"}
     await api.create(maps, config_map("child", ownerReferences=[owner(stranger)]))

@@ -112,7 +112,7 @@ async def test_an_update_needs_the_present_version_if_it_names_one(api: Client, 
     assert unconditional.body["metadata"]["uid"] == old["metadata"]["uid"]
 
 
-async def test_an_update_of_another_incarnation_is_a_conflict(api: Client, maps: str) -> None:
+async def test_an_update_with_another_uid_is_a_conflict(api: Client, maps: str) -> None:
     await api.create(maps, config_map("one"))
     other = await api.call("PUT", f"{maps}/one", config_map("one", uid="other"))
     assert (other.status, other.reason) == (409, "Conflict")

@@ -37,7 +37,7 @@ async def test_a_patch_may_name_the_version_it_changes(api: Client, maps: str) -
     assert (late.status, late.reason) == (409, "Conflict")
 
 
-async def test_a_patch_may_name_the_incarnation_it_changes(api: Client, maps: str) -> None:
+async def test_a_patch_may_name_the_uid_that_it_changes(api: Client, maps: str) -> None:
     made = await api.create(maps, config_map("one"))
     other = await api.patch(f"{maps}/one", {"metadata": {"uid": "other"}})
     assert (other.status, other.reason) == (422, "Invalid")

@@ -66,7 +66,7 @@ def test_cpu_is_held_to_the_bar_only_where_start_up_is_a_small_part_of_it() -> N
     assert not [figure for figure in figures if "CPU per 10,000" in figure.name]
 
 
-def test_rivals_are_told_and_held_to_nothing() -> None:
+def test_other_schedulers_are_listed_without_bars() -> None:
     run = drain_run(contender="volcano", rate=100, cpu_s=45)
     figures = drain_figures([drain_case(run)], owned=True)
     figures += live_figures([live_run(contender="volcano", p50_ms=7400)])
@@ -83,7 +83,7 @@ def test_with_five_runs_each_of_them_is_held_to_the_bar_of_the_rate() -> None:
     assert not [one for one in drain_figures(cases[:4], owned=True) if "slowest" in one.name]
 
 
-def test_of_five_live_runs_the_slowest_is_told() -> None:
+def test_of_five_live_runs_the_slowest_is_listed() -> None:
     figures = live_figures([live_run(p50_ms=ms) for ms in (100, 100, 900, 100, 100)])
     assert named(figures, "200 x 8: p50, slowest run").value == 900
     assert named(figures, "200 x 8: last created to last bound, p50").value == 100

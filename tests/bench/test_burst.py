@@ -52,21 +52,21 @@ async def server() -> AsyncIterator[tuple[BurstClient, list[str]]]:
         await running.close()
 
 
-async def test_all_requests_are_sent_once_and_each_answer_is_told(
+async def test_all_requests_are_sent_once_and_each_answer_is_reported(
     server: tuple[BurstClient, list[str]],
 ) -> None:
     client, seen = server
-    told: dict[int, tuple[float, float]] = {}
+    answered: dict[int, tuple[float, float]] = {}
 
     def note(index: int, sent_s: float, answered_s: float) -> None:
-        told[index] = sent_s, answered_s
+        answered[index] = sent_s, answered_s
 
     paths = ["/plain", "/chunked"] * 25
     requests = [client.post(path, {"name": str(i)}) for i, path in enumerate(paths)]
     await client.send(requests, connections=8, on_answer=note)
     assert sorted(seen, key=int) == [str(i) for i in range(50)]
-    assert sorted(told) == list(range(50))
-    assert all(sent_s < answered_s for sent_s, answered_s in told.values())
+    assert sorted(answered) == list(range(50))
+    assert all(sent_s < answered_s for sent_s, answered_s in answered.values())
 
 
 async def test_a_refusal_ends_the_burst_with_the_servers_words(

@@ -23,7 +23,7 @@ def ledger(folder: Path, commit: str = "c0") -> Ledger:
     return Ledger(folder, commit, lambda _: commit)
 
 
-CHAOS = Ended(name="chaos", typed="python -m x", how="ok", status=0, minutes=3.4, told="0 lost")
+CHAOS = Ended(name="chaos", typed="python -m x", how="ok", status=0, minutes=3.4, summary="0 lost")
 
 
 @pytest.mark.parametrize(("part", "how"), [(GOOD, "ok"), (BAD, "failed"), (LONG, "took too long")])
@@ -31,7 +31,7 @@ def test_a_part_ends_well_or_fails_or_takes_too_long(tmp_path: Path, part: Part,
     found = ledger(tmp_path).run(part)
     assert found.how == how
     assert (found.status == 0) == (how == "ok")
-    assert found.told
+    assert found.summary
     assert (tmp_path / f"{part.name}-c0.log").is_file()
 
 
@@ -49,7 +49,7 @@ def test_failed_tests_are_named(tmp_path: Path) -> None:
     found = ledger(tmp_path).run(part)
     assert found.how == "failed"
     assert [name.rpartition("::")[2] for name in found.failed] == ["test_it_holds"]
-    assert found.told.startswith("1 failed")
+    assert found.summary.startswith("1 failed")
 
 
 def test_tests_that_did_not_run_are_named_with_their_reason(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_what_measures_runs_alone_after_the_rest_and_what_failed_hides_nothing(
 ) -> None:
     measuring = GOOD._replace(name="measuring", alone=True)
     run = CertifyRun(ledger(tmp_path), again=False, hours=1)
-    told = [len(run.ended) for _ in run.all([measuring, BAD, GOOD], together=2)]
-    assert told[-1] == len(run.ended) == 3
+    counts = [len(run.ended) for _ in run.all([measuring, BAD, GOOD], together=2)]
+    assert counts[-1] == len(run.ended) == 3
     assert list(run.ended)[-1] == "measuring"
     assert run.ended["bad"].how == "failed"
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench import contenders, drain, live, session, testbed, yardstick
 from bench.bars import DrainCase
-from bench.contenders import ContenderFailed, Rival, Tutti, running
+from bench.contenders import ContenderFailed, OtherScheduler, Tutti, running
 from bench.load import Load
 from bench.pod_watch import Stalled
 from bench.report import figures_of
@@ -92,10 +92,10 @@ async def test_a_session_measures_drains_and_live_gangs_of_the_suite() -> None:
     assert DrainCase(before=owned_case.before, run=run, after=owned_case.after).ratio > 0
 
 
-async def test_a_contender_that_ends_is_told_with_its_last_words(bed: Bed) -> None:
-    rival = Rival(name="broken", binary=Path(sys.executable), flags=())
+async def test_a_contender_that_ends_is_reported_with_its_last_words(bed: Bed) -> None:
+    other = OtherScheduler(name="broken", binary=Path(sys.executable), flags=())
     with pytest.raises(ContenderFailed, match="it ended"):
-        async with running(rival, bed.kubeconfig) as suite:
+        async with running(other, bed.kubeconfig) as suite:
             # Python knows none of a scheduler's flags.
             await suite.meter.wait_quiet(timeout_s=2.0)
 

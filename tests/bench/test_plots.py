@@ -26,6 +26,6 @@ def test_more_time_is_higher_up() -> None:
     assert drawn.count('class="one"') == 2
 
 
-def test_the_pictures_of_the_documents_are_those_of_the_newest_certificate() -> None:
+def test_the_plots_of_the_documents_are_those_of_the_newest_certificate() -> None:
     for name, drawn in plots(read(newest())).items():
         assert (PLOTS / name).read_text() == drawn, "run `make plots`"

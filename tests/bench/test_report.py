@@ -6,7 +6,7 @@ from bench import report
 from tests.bench.sessions import drain_case, drain_run, live_run, session
 
 
-def test_the_table_tells_value_bar_and_verdict_and_the_cost_of_each_process() -> None:
+def test_the_table_has_value_bar_and_verdict_and_the_cost_of_each_process() -> None:
     found = session(drains=[drain_case(drain_run(rate=600))], lives=[live_run()])
     output = io.StringIO()
     report.print_tables(found, Console(file=output, width=140))

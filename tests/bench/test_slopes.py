@@ -33,7 +33,7 @@ def test_the_begin_is_left_out_and_the_highest_is_looked_for_where_it_is_meant()
     assert highest(points, 0.5, 0.7) == 5.0
 
 
-def test_a_picture_has_every_line_and_its_name() -> None:
+def test_a_plot_has_every_line_and_its_name() -> None:
     drawn = svg("Memory", {"a": [(0.0, 1.0), (60.0, 2.0)], "b": [(0.0, 0.0), (60.0, 4.0)]})
     assert drawn.count("<path") == 2
     assert ">a</text>" in drawn

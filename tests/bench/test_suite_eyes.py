@@ -25,7 +25,9 @@ def look(at_s: float, tasks: int = 5) -> Look:
         pytest.param([], 30, id="never"),
     ],
 )
-def test_the_longest_time_without_a_look_is_told(instants_s: list[float], expected: float) -> None:
+def test_the_longest_time_without_a_look_is_reported(
+    instants_s: list[float], expected: float
+) -> None:
     assert blind_s([look(at_s) for at_s in instants_s], 0, 30) == expected
 
 

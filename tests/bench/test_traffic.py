@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bench.testbed import Bed
 
 
-class Shelf:
+class PodBed:
     """Client and watch in one: what is created is seen at once, and bound when the test says."""
 
     def __init__(self) -> None:
@@ -41,15 +41,15 @@ class Shelf:
 
 @pytest.mark.timeout(10)
 async def test_what_a_release_deletes_is_made_again_and_the_gang_is_not_lost() -> None:
-    shelf = Shelf()
-    traffic = Traffic(cast("Bed", shelf), "volcano", size=2, per_s=1000.0, life_s=0.0)
+    bed = PodBed()
+    traffic = Traffic(cast("Bed", bed), "volcano", size=2, per_s=1000.0, life_s=0.0)
     coming = asyncio.create_task(traffic.run(0.0005))
-    await eventually(lambda: len(shelf.pods) == 2 and traffic.gangs[0].seen)
-    gone = shelf.made[0]
-    del shelf.pods[gone]
-    await eventually(lambda: gone in shelf.pods)
-    for pod in shelf.pods.values():
+    await eventually(lambda: len(bed.pods) == 2 and traffic.gangs[0].seen)
+    gone = bed.made[0]
+    del bed.pods[gone]
+    await eventually(lambda: gone in bed.pods)
+    for pod in bed.pods.values():
         pod.bound_s = 1.0
     await coming
-    assert (shelf.made.count(gone), traffic.gangs[0].made_again) == (2, 1)
+    assert (bed.made.count(gone), traffic.gangs[0].made_again) == (2, 1)
     assert not traffic.lost()

@@ -282,8 +282,8 @@ def _secret(found: Object) -> Object:
         key: base64.b64decode(value).decode(errors="replace")
         for key, value in sorted(found.get("data", {}).items())
     }
-    told = {key: value if key == "config" else _kind_of_key(value) for key, value in data.items()}
-    return {**_meta(found), "type": found.get("type"), "data": told}
+    shown = {key: value if key == "config" else _kind_of_key(value) for key, value in data.items()}
+    return {**_meta(found), "type": found.get("type"), "data": shown}
 
 
 def _kind_of_key(text: str) -> str:

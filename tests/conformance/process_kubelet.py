@@ -174,9 +174,9 @@ class _Container:
     async def _once(self) -> int:
         """One run; its exit code."""
         lasts_s, code = self._life.nature(self._spec)
-        told = await self._life.told_within(lasts_s)
-        if told is not None:
-            return told
+        requested = await self._life.requested_code(lasts_s)
+        if requested is not None:
+            return requested
         if self._life.stopping.is_set():
             return 0 if lasts_s is None and self.image in SERVING else SIGTERMED
         return code
@@ -190,7 +190,7 @@ class _PodLife:
         self.stopping = asyncio.Event()
         self._kubelet = kubelet
         self._gone = False
-        self._told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._requested_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._exit = self._asked_exit(pod)
         self._path = _path(pod)
         self._phase = str(pod["status"].get("phase", "Pending"))
@@ -208,8 +208,8 @@ class _PodLife:
         asked = self._asked_exit(pod)
         if asked and asked != self._exit:
             self._exit = asked
-            if not self._told.done():
-                self._told.set_result(int(asked.split()[0]))
+            if not self._requested_code.done():
+                self._requested_code.set_result(int(asked.split()[0]))
         if pod["metadata"].get("deletionTimestamp"):
             self.stopping.set()
 
@@ -229,18 +229,18 @@ class _PodLife:
                 await self.stopping.wait()
         return self.stopping.is_set()
 
-    async def told_within(self, timeout_s: float | None) -> int | None:
+    async def requested_code(self, timeout_s: float | None) -> int | None:
         """Wait so long, or until it is to stop; return the exit code requested by then."""
-        if self._told.done():
-            self._told = asyncio.get_running_loop().create_future()
-        told = self._told
+        if self._requested_code.done():
+            self._requested_code = asyncio.get_running_loop().create_future()
+        code = self._requested_code
         stop = asyncio.ensure_future(self.stopping.wait())
-        ends: set[asyncio.Future[Any]] = {told, stop}
+        ends: set[asyncio.Future[Any]] = {code, stop}
         try:
             await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()
-        return told.result() if told.done() else None
+        return code.result() if code.done() else None
 
     async def run(self) -> None:
         """Play it to its end; errors of a pod that is gone are its end too."""

@@ -62,7 +62,7 @@ class Scenario:
         self._ns = f"c-{case['name']}"
         self._names = Names(self._ns)
         self._lives: dict[str, list[str]] = {}
-        self._told: set[str] = set()
+        self._states_seen: set[str] = set()
         self._own = [*case.get("given", ()), *(s["create"] for s in case["steps"] if "create" in s)]
         self._queues = {o["metadata"]["name"] for o in self._own if o["kind"] == "Queue"}
 
@@ -118,16 +118,16 @@ class Scenario:
             if source in _KUBERNETES or not mine:
                 continue
             name = self._names.random.get(about["name"], about["name"])
-            told = {
+            state = {
                 "object": self._names(f"{about['kind']}/{name}"),
                 "type": event["type"],
                 "reason": event["reason"],
                 "message": self._names(event["message"]),
             }
-            key = json.dumps(told)
-            if key not in self._told:
-                self._told.add(key)
-                found.append(told)
+            key = json.dumps(state)
+            if key not in self._states_seen:
+                self._states_seen.add(key)
+                found.append(state)
         return sorted(found, key=json.dumps)
 
     async def _settled(self, least_s: float) -> Object:

@@ -89,11 +89,11 @@ async def test_a_configuration_made_for_volcano_can_point_at_us(
 
     await api.create(CONFIGURATIONS, {"metadata": {"name": name}, "webhooks": [webhook]})
     try:
-        told = await eventually(refused, because="the API server knows the configuration")
+        message = await eventually(refused, because="the API server knows the configuration")
     finally:
         await api.delete(f"{CONFIGURATIONS}/{name}")
-    assert "validatejob.volcano.sh" in told
-    assert "job 'minAvailable' should not be greater than total replicas in tasks" in told
+    assert "validatejob.volcano.sh" in message
+    assert "job 'minAvailable' should not be greater than total replicas in tasks" in message
 
 
 @pytest.mark.certify

@@ -77,7 +77,7 @@ def test_only_explained_differences_are_forgiven() -> None:
     assert all(one.why and one.where for one in EXPLAINED)
 
 
-def test_a_pod_as_every_pod_of_a_job_is_told_in_one_line() -> None:
+def test_a_pod_like_every_pod_of_its_job_is_shown_in_one_line() -> None:
     both = {
         "volcano.sh/job-name": "a",
         "volcano.sh/task-spec": "w",

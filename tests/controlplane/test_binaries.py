@@ -50,7 +50,7 @@ def test_a_changed_version_or_source_is_another_cache_folder(tmp_path: Path) -> 
     assert module_digest(tmp_path) in digests
 
 
-def test_the_oracle_is_built_anew_only_when_its_own_sources_change(tmp_path: Path) -> None:
+def test_the_oracle_is_built_again_only_when_its_own_sources_change(tmp_path: Path) -> None:
     (tmp_path / "go.mod").write_text("module a")
     (tmp_path / "go.sum").write_text("")
     digests = [module_digest(tmp_path, "oracle/*.go")]

@@ -126,7 +126,7 @@ async def test_a_pod_on_a_node_with_other_labels_or_taken_ports_is_refused(
     assert (await seen_in(api, late, "Failed"))["status"]["reason"] == "NodePorts"
 
 
-async def test_pods_end_by_annotation_or_when_told_and_leave_their_room_to_others(
+async def test_pods_end_by_annotation_or_on_request_and_free_their_capacity(
     api: RawClient, namespace: str, kubelet: FakeKubelet
 ) -> None:
     [node] = await create_nodes(api, 1, NodeShape(cpu_milli=2000))

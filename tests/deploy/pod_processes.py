@@ -284,8 +284,8 @@ class PodProcess:
         }
         path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts/{account}/token"
         body: Object = {"spec": {"boundObjectRef": bound, "expirationSeconds": 3607}}
-        told = await self.kubelet.api.create(path, body)
-        return str(told["status"]["token"]).encode()
+        answer = await self.kubelet.api.create(path, body)
+        return str(answer["status"]["token"]).encode()
 
     async def stops_within(self, timeout_s: float) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -376,9 +376,9 @@ class _Container:
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
-                session.get(f"http://{where}{asked['path']}") as told,
+                session.get(f"http://{where}{asked['path']}") as answer,
             ):
-                return told.status < HTTPStatus.BAD_REQUEST
+                return answer.status < HTTPStatus.BAD_REQUEST
         except (aiohttp.ClientError, TimeoutError):
             return False
 

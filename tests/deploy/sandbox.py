@@ -83,7 +83,7 @@ def script(
         variables: Its environment.
         root: An empty folder.
     """
-    who = identity(pod, container)
+    user = identity(pod, container)
     security = container.get("securityContext") or {}
     read_only = bool(security.get("readOnlyRootFilesystem"))
     lines = ["set -e", f"hostname {shlex.quote(pod['metadata']['name'])}"]
@@ -105,9 +105,9 @@ def script(
     capabilities = [] if "capabilities" not in security else ["--bounding-set=-all"]
     become = [
         "setpriv",
-        f"--reuid={who.user}",
-        f"--regid={who.group}",
-        f"--groups={_groups(pod, who)}",
+        f"--reuid={user.user}",
+        f"--regid={user.group}",
+        f"--groups={_groups(pod, user)}",
         *capabilities,
         *(["--no-new-privs"] if security.get("allowPrivilegeEscalation") is False else []),
         # The kernel forgets this with each change of credentials.
@@ -131,6 +131,6 @@ def _bound(source: Path, target: str, *, read_only: bool) -> list[str]:
     return lines
 
 
-def _groups(pod: Object, who: Identity) -> str:
-    group = (pod["spec"].get("securityContext") or {}).get("fsGroup", who.group)
+def _groups(pod: Object, user: Identity) -> str:
+    group = (pod["spec"].get("securityContext") or {}).get("fsGroup", user.group)
     return str(group)

@@ -19,7 +19,7 @@ from shared.bus.permissions import users
 from shared.kube.leases import PLANNER_LEASE
 from shared.runtime.settings import CommonSettings, parse
 from tests.deploy.rendered import CHART, FILE, NAMESPACE, RELEASE, objects
-from tests.deploy.values import comments_of, values_told
+from tests.deploy.values import comments_of, documented_values
 from tutti.cli import main as tutti
 from tutti.rights.rules import rules
 from tutti.rights.table import ACCOUNTS, Account
@@ -104,9 +104,9 @@ def test_a_service_takes_its_arguments_and_listens_where_it_is_looked_for(name: 
 
 
 def test_all_serve_the_same_schedulers_and_one_of_the_controllers_knows_bare_pods() -> None:
-    told = {name: settings_of(container) for name, container in _SERVICES.items()}
-    watcher, webhook = told["tutti-watcher"], told["tutti-admission-webhook"]
-    status, jobs = (told[f"tutti-controller-{part}"] for part in ("status", "jobs"))
+    settings = {name: settings_of(container) for name, container in _SERVICES.items()}
+    watcher, webhook = settings["tutti-watcher"], settings["tutti-admission-webhook"]
+    status, jobs = (settings[f"tutti-controller-{part}"] for part in ("status", "jobs"))
     assert isinstance(watcher, WatcherSettings)
     assert isinstance(webhook, WebhookSettings)
     assert isinstance(status, ControllerSettings)
@@ -161,7 +161,9 @@ def test_the_webhooks_service_leads_to_its_port_and_its_configurations_have_an_o
 
 
 @pytest.mark.parametrize("name", [name for name in _PODS if "-streams" in name])
-def test_the_streams_job_is_told_what_it_knows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_streams_job_gets_the_flags_that_it_knows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (container,) = _PODS[name]["containers"]
     seen: list[argparse.Namespace] = []
 
@@ -228,7 +230,7 @@ def test_every_user_may_read_the_planners_lease_and_nothing_else() -> None:
     assert "spec" not in named("Lease", PLANNER_LEASE)
 
 
-def test_nobody_else_is_bound_to_a_role() -> None:
+def test_only_the_known_accounts_are_bound_to_a_role() -> None:
     for one in of_kind("ClusterRoleBinding", "RoleBinding"):
         (subject,) = one["subjects"]
         if subject["kind"] == "Group":
@@ -238,14 +240,14 @@ def test_nobody_else_is_bound_to_a_role() -> None:
 
 
 @pytest.mark.parametrize("name", ["tutti-gang-planner", "tutti-nats"])
-def test_who_has_no_rights_has_no_token(name: str) -> None:
+def test_a_service_without_rights_has_no_token(name: str) -> None:
     spec = _PODS[name]
     assert spec["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in spec
 
 
 @pytest.mark.parametrize(("spec", "container"), _CONTAINERS)
-def test_a_container_can_change_nothing_and_become_nobody(
+def test_a_container_can_change_nothing_and_gain_no_privilege(
     spec: Manifest, container: Manifest
 ) -> None:
     security = spec["securityContext"]
@@ -300,11 +302,11 @@ def test_what_selects_pods_finds_some() -> None:
         assert any(selector.items() <= one.items() for one in labels), selector
 
 
-def test_every_value_is_told_and_checked() -> None:
+def test_every_value_is_documented_and_checked() -> None:
     schema = yaml.safe_load((CHART / "values.schema.json").read_text("utf-8"))
     text = (CHART / "values.yaml").read_text("utf-8")
     assert shape(yaml.safe_load(text), schema) == []
-    assert [path for path, _, told in values_told() if not told] == []
+    assert [path for path, _, comment in documented_values() if not comment] == []
     assert set(yaml.safe_load((CHART / "values-ha.yaml").read_text("utf-8"))) < set(
         yaml.safe_load(text)
     )

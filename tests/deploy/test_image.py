@@ -164,9 +164,9 @@ def test_the_same_sources_give_the_same_wheel_elsewhere_and_later(
 @pytest.mark.timeout(900)
 def test_the_bill_of_materials_has_every_package_of_the_lock() -> None:
     subprocess.run(["make", "sbom", f"PYTHON={sys.executable}"], cwd=_ROOT, check=True)
-    told = json.loads((_ROOT / "build" / "sbom.json").read_text("utf-8"))
-    found = {f"{one['name']}=={one['version']}" for one in told["components"]}
+    bill = json.loads((_ROOT / "build" / "sbom.json").read_text("utf-8"))
+    found = {f"{one['name']}=={one['version']}" for one in bill["components"]}
     lock = (_ROOT / "requirements" / "runtime.lock").read_text("utf-8")
     locked = set(re.findall(r"^[\w.-]+==[\w.]+", lock, re.MULTILINE))
     assert locked == found
-    assert all(one["externalReferences"][0]["hashes"] for one in told["components"])
+    assert all(one["externalReferences"][0]["hashes"] for one in bill["components"])

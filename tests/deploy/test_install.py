@@ -71,10 +71,10 @@ def test_the_api_server_takes_everything(
     known = [one for one in found if not one["apiVersion"].startswith(_FOREIGN)]
     assert len(known) > 20
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
-    told = control_plane.kubectl(
+    printed = control_plane.kubectl(
         "apply", "--server-side", "--dry-run=server", "--filename=-", stdin=text
     )
-    assert told.count("(server dry run)") == len(known)
+    assert printed.count("(server dry run)") == len(known)
 
 
 @pytest.mark.parametrize(
@@ -116,17 +116,17 @@ def test_planners_reach_the_port_where_traces_go(helm: Path, endpoint: str, port
     assert _planners_egress(helm, peer) == _planners_egress(helm), "there are no traces"
 
 
-def test_every_service_is_told_the_same_share_of_traces(helm: Path) -> None:
+def test_every_service_gets_the_same_share_of_traces(helm: Path) -> None:
     flags = ("--set=tracing.otlpEndpoint=http://jaeger:4318", "--set=tracing.ratio=0.25")
-    told = [
+    printed = [
         container["args"]
         for one in objects(rendered(helm, *flags))
         if one["kind"] in {"Deployment", "StatefulSet"}
         for container in one["spec"]["template"]["spec"]["containers"]
         if container["command"][-1].startswith("services.")
     ]
-    assert len(told) == 6
-    assert all("--trace-ratio=0.25" in args for args in told)
+    assert len(printed) == 6
+    assert all("--trace-ratio=0.25" in args for args in printed)
 
 
 def test_a_change_of_natss_configuration_starts_its_servers_again(helm: Path) -> None:

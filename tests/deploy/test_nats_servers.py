@@ -38,10 +38,10 @@ async def test_servers_do_not_become_a_cluster_or_back_in_place(
     _scale(control_plane, running, there)
     with pytest.raises(CalledProcessError) as refused:
         _render(helm, control_plane, running, asked)
-    told = refused.value.stderr
-    assert f"runs with {there} server(s), and nats.replicas asks for {asked}" in told
-    assert f"kubectl -n {running} delete statefulset {RELEASE}-nats" in told
-    assert f"kubectl -n {running} delete persistentvolumeclaim -l" in told
+    message = refused.value.stderr
+    assert f"runs with {there} server(s), and nats.replicas asks for {asked}" in message
+    assert f"kubectl -n {running} delete statefulset {RELEASE}-nats" in message
+    assert f"kubectl -n {running} delete persistentvolumeclaim -l" in message
 
 
 @pytest.mark.parametrize(("there", "asked"), [(1, 1), (3, 3)])

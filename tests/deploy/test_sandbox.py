@@ -18,7 +18,7 @@ CONTAINER: dict[str, Any] = {
 }
 
 
-def test_who_must_not_be_root_and_would_be_is_refused() -> None:
+def test_a_container_that_must_not_be_root_and_would_be_is_refused() -> None:
     assert identity(POD, CONTAINER).user == 65532
     with pytest.raises(ValueError, match="binder has runAsNonRoot"):
         identity(POD, {**CONTAINER, "securityContext": {"runAsUser": 0}})

@@ -12,7 +12,7 @@ _VALUES: Final = Path(__file__).parents[2] / "deploy" / "chart" / "values.yaml"
 _WHOLE: Final = frozenset({"resources", "reloadResources", "labels", "metricsFrom"})
 
 
-def values_told() -> Iterator[tuple[str, str, str]]:
+def documented_values() -> Iterator[tuple[str, str, str]]:
     """Path, default and comment of every value, in the order of the file."""
     text = _VALUES.read_text("utf-8")
     comments = comments_of(text)

@@ -35,7 +35,7 @@ from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
-from tests.deploy.values import values_told
+from tests.deploy.values import documented_values
 from tests.documents.reference import pages, table_of
 from tests.documents.rights import rights_tables
 from tutti.up.command import up
@@ -75,7 +75,7 @@ def tables() -> dict[str, str]:
         metrics = Metrics(service)
         register(metrics)
         made[f"metrics {service}"] = _metrics(metrics)
-    made["values"] = table_of(("value", "default", "what it is"), values_told())
+    made["values"] = table_of(("value", "default", "what it is"), documented_values())
     made |= rights_tables()
     made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
     made["policies"] = table_of(("plugin", "what it decides", "arguments and flags"), _policies())

@@ -74,11 +74,11 @@ class Stolen:
 
 @asynccontextmanager
 async def stolen(folder: Path) -> AsyncIterator[Stolen]:
-    everybody = (*users(), _HALL)
-    seeds = {user.name: new_seed() for user in everybody}
+    all_users = (*users(), _HALL)
+    seeds = {user.name: new_seed() for user in all_users}
     for name, seed in seeds.items():
         (folder / f"{name}.nk").write_text(seed)
-    rights = authorization(everybody, {name: public_key(seed) for name, seed in seeds.items()})
+    rights = authorization(all_users, {name: public_key(seed) for name, seed in seeds.items()})
     async with (
         running_nats_server(extra_config=rights) as server,
         a_hall(

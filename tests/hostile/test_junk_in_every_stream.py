@@ -45,7 +45,7 @@ async def strew(world: Stolen, streams: Sequence[str] = tuple(_TARGETS)) -> None
             await world.ask("controller-status", _COPY, _TARGETS[stream][:1], stream=stream)
 
 
-async def told(hall: Hall, gang: str) -> Verdict:
+async def read_verdict(hall: Hall, gang: str) -> Verdict:
     async def readable() -> Verdict | None:
         try:
             return await hall.verdict(gang)
@@ -68,7 +68,7 @@ async def counted(hall: Hall) -> list[dict[str, float]]:
     ]
 
 
-async def test_neither_an_active_planner_nor_a_standby_nor_one_that_begins_anew_stops_at_junk(
+async def test_junk_stops_neither_an_active_planner_nor_a_standby_nor_a_restarted_one(
     tmp_path: Path,
 ) -> None:
     async with stolen(tmp_path) as world:
@@ -83,7 +83,7 @@ async def test_neither_an_active_planner_nor_a_standby_nor_one_that_begins_anew_
         await hall.watcher.submit("second", 3)
         await hall.wait_decided("second")
         await hall.wait_ready(2)
-        assert (await told(hall, "first")).gang_id == "uid-first"
+        assert (await read_verdict(hall, "first")).gang_id == "uid-first"
 
         async def all_counted() -> bool:
             found = await counted(hall)
@@ -109,7 +109,7 @@ async def test_neither_an_active_planner_nor_a_standby_nor_one_that_begins_anew_
         assert await hall.wait_active() == 0
         await hall.watcher.submit("fourth", 3)
         await hall.wait_decided("fourth")
-        assert (await told(hall, "first")).gang_id == "uid-first"
+        assert (await read_verdict(hall, "first")).gang_id == "uid-first"
         assert len(await hall.decisions()) == 4
         assert len(await hall.epochs()) == 3
 
@@ -121,15 +121,15 @@ async def test_what_people_ask_steps_over_junk(tmp_path: Path) -> None:
         await hall.wait_active()
         await hall.watcher.submit("first", 3)
         decided = await hall.wait_decided("first")
-        await told(hall, "first")
+        await read_verdict(hall, "first")
         await strew(world, (CLUSTER, OUTCOMES))
         await world.ask(
             "binder", f"{API}.STREAM.INFO.{DECISIONS}", (subjects.verdict("junk"),), stream=VERDICTS
         )
         question = f"{API}.STREAM.INFO.{DECISIONS}"
         await world.ask("binder", question, (subjects.act("uid-first"),), stream=DECISIONS)
-        story = await read_gang(hall.bus, read_reference("default/first", "default"))
-        assert [one for _, one in story.records if one == decided] == [decided]
+        history = await read_gang(hall.bus, read_reference("default/first", "default"))
+        assert [one for _, one in history.records if one == decided] == [decided]
         logs = (await read_logs(hall.bus, 0)).logs
         assert decided in [one for _, one in logs.decisions]
         assert [one.gang_id for one in logs.verdicts] == ["uid-first"]

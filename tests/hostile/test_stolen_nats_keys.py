@@ -23,7 +23,7 @@ _TARGETS = (
 )
 
 
-async def test_junk_in_decisions_stops_no_planner_and_is_told(tmp_path: Path) -> None:
+async def test_junk_in_decisions_stops_no_planner_and_is_reported(tmp_path: Path) -> None:
     async with stolen(tmp_path) as world:
         hall = world.hall
         await world.start(0)
@@ -51,8 +51,8 @@ async def test_junk_in_decisions_stops_no_planner_and_is_told(tmp_path: Path) ->
         await hall.watcher.submit("fourth", 3)
         await hall.wait_decided("fourth")
         assert len(await hall.decisions()) == 4
-        told = (tmp_path / "planner-1.log").read_text()
-    assert told.count("was not written by its writer and is skipped") == 11
+        log = (tmp_path / "planner-1.log").read_text()
+    assert log.count("was not written by its writer and is skipped") == 11
 
 
 async def test_a_record_of_decisions_cannot_be_stored_a_second_time(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Auditor:
         #: Pod UID -> every node that it was seen on.
         self.seen_on: dict[str, set[str]] = {}
         #: UIDs of pods that ever said PodScheduled=False.
-        self.told_unscheduled: set[str] = set()
+        self.marked_unscheduled: set[str] = set()
         #: Pods that their kubelet refused: "namespace/name: OutOfcpu".
         self.refused: list[str] = []
         #: What was on a node that did not offer as much.
@@ -180,7 +180,7 @@ class Auditor:
         metadata, status = pod["metadata"], pod["status"]
         for condition in status.get("conditions", ()):
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                self.told_unscheduled.add(metadata["uid"])
+                self.marked_unscheduled.add(metadata["uid"])
         reason = status.get("reason", "")
         was = known["status"].get("reason", "") if known is not None else ""
         if reason != was and (reason.startswith("OutOf") or reason == "NodePorts"):

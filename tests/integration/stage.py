@@ -173,21 +173,23 @@ class Stage:
         message. Counts in it follow within a second.
         """
 
-        async def told() -> str:
+        async def reported() -> str:
             found = await self.seen_group(gang, version)
             conditions = found.get("status", {}).get("conditions", ())
-            told = [one for one in conditions if one["type"] == "Unschedulable"]
-            assert told, f"no condition: {found.get('status')}"
-            assert (told[0]["status"], told[0]["reason"]) == ("True", reason), told
-            assert words in told[0]["message"], told
-            return str(told[0]["message"])
+            conditions = [one for one in conditions if one["type"] == "Unschedulable"]
+            assert conditions, f"no condition: {found.get('status')}"
+            assert (conditions[0]["status"], conditions[0]["reason"]) == ("True", reason), (
+                conditions
+            )
+            assert words in conditions[0]["message"], conditions
+            return str(conditions[0]["message"])
 
-        return await eventually(told, timeout_s=SEEN_S, because=f"{gang} waits: {reason}")
+        return await eventually(reported, timeout_s=SEEN_S, because=f"{gang} waits: {reason}")
 
     async def pods_say(self, gang: str, count: int) -> list[Object]:
         """Wait until so many of a gang's pods say PodScheduled=False: the conditions."""
 
-        async def told() -> list[Object]:
+        async def reported() -> list[Object]:
             found = [
                 condition
                 for pod in await self.pods(gang)
@@ -197,7 +199,7 @@ class Stage:
             assert len(found) == count, f"{len(found)} of {count} say it"
             return found
 
-        return await eventually(told, timeout_s=SEEN_S, because=f"all of {gang} say it")
+        return await eventually(reported, timeout_s=SEEN_S, because=f"all of {gang} say it")
 
     async def stays_unbound(self, gang: str, *, for_s: float = QUIET_S) -> None:
         """Nothing of a gang is bound for this long. It passes by waiting: there is no
@@ -209,12 +211,12 @@ class Stage:
     async def why(self, what: str, *words: str) -> str:
         """Wait until `tutti why` says all of these words."""
 
-        async def told() -> str:
+        async def reported() -> str:
             text = await self.suite.why(what, self.namespace)
             assert all(word in text for word in words), text
             return text
 
-        return await eventually(told, timeout_s=SEEN_S, because=f"why says {words}")
+        return await eventually(reported, timeout_s=SEEN_S, because=f"why says {words}")
 
     async def delete(self, path: str, *, grace_s: int = 0) -> None:
         """Delete an object at once; one that is gone already is fine."""

@@ -65,24 +65,24 @@ async def test_gangs_come_in_while_the_webhook_is_killed(stage: Stage) -> None:
         ("batch.volcano.sh/v1alpha1 Job", {"schedulerName": "tutti", "minAvailable": 2}),
     ],
 )
-async def test_who_only_tries_a_workload_is_told_whether_and_where_it_would_run(
+async def test_a_dry_run_of_a_workload_warns_whether_and_where_it_would_run(
     stage: Stage, kind: str, spec: dict[str, Any]
 ) -> None:
     await stage.nodes(2)
 
-    async def told(cpu: str) -> str:
+    async def warning_of(cpu: str) -> str:
         return await stage.tried(_workload(kind, cpu, spec))
 
     async def fits() -> bool:
-        return "tutti: this gang would fit now: 1 on node-" in await told("3")
+        return "tutti: this gang would fit now: 1 on node-" in await warning_of("3")
 
     # The standby that answers may have seen the nodes a moment later.
     await eventually(fits, timeout_s=20, because="the standby knows the nodes")
-    assert "tutti: this gang can never run here" in await told("5")
+    assert "tutti: this gang can never run here" in await warning_of("5")
     assert await stage.pods() == [], "nothing was created"
 
 
-async def test_who_asks_for_more_than_a_quota_allows_is_told_so_of_a_job_and_of_a_bare_group(
+async def test_a_request_above_a_quota_is_warned_of_for_a_job_and_for_a_bare_group(
     stage: Stage,
 ) -> None:
     await stage.nodes(2)
@@ -93,17 +93,17 @@ async def test_who_asks_for_more_than_a_quota_allows_is_told_so_of_a_job_and_of_
     job = _workload("batch.volcano.sh/v1alpha1 Job", "1", spec)
     container = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
 
-    async def told(limit: str) -> str:
+    async def warning_of(limit: str) -> str:
         container["resources"]["limits"] = {"cpu": limit}
         return await stage.tried(job)
 
     never = "tutti: this gang can never run here: ResourceQuota small allows"
 
     async def refused() -> bool:
-        return f"{never} limits of 3 cpu, the gang needs 4 cpu at least" in await told("2")
+        return f"{never} limits of 3 cpu, the gang needs 4 cpu at least" in await warning_of("2")
 
     await eventually(refused, timeout_s=20, because="the standby knows the quota")
-    assert "can never" not in await told("1500m")
+    assert "can never" not in await warning_of("1500m")
     group = {
         "apiVersion": VOLCANO,
         "kind": "PodGroup",

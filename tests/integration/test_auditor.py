@@ -88,7 +88,7 @@ def test_a_node_with_more_on_it_than_it_offers_is_reported_and_ended_pods_make_r
 def test_a_kubelets_refusal_and_a_waiting_condition_are_noted_once(auditor: Auditor) -> None:
     waits = {"type": "PodScheduled", "status": "False"}
     auditor.see_pod("ADDED", watched_pod("a", conditions=[waits]))
-    assert auditor.told_unscheduled == {"uid-a"}
+    assert auditor.marked_unscheduled == {"uid-a"}
     for version in (2, 3):
         refused = watched_pod("a", node="n0", version=version, phase="Failed", reason="OutOfcpu")
         auditor.see_pod("MODIFIED", refused)

@@ -112,7 +112,7 @@ async def test_a_gang_larger_than_any_cluster_waits_for_its_pods(stage: Stage) -
     assert not await stage.placed("endless")
 
 
-async def test_fields_that_nobody_knows_are_ignored(stage: Stage) -> None:
+async def test_unknown_fields_are_ignored(stage: Stage) -> None:
     unknown: Object = {
         "banana": {"peel": [1, None, {}]},
         "subGroupPolicy": None,
@@ -157,11 +157,11 @@ async def test_of_one_name_in_three_dialects_one_counts_and_the_others_say_so(
     await stage.group("same", 3, version=VOLCANO)
     await stage.group("same", 2, version=INCUBATOR)
     await stage.group("same", 1, version=SIGS)
-    told = 0
+    members = 0
     for version in (VOLCANO, INCUBATOR, SIGS):
         found = await stage.api.get(stage.group_path("same", version))
-        told += found["spec"]["minMember"]
-    assert told == 6
+        members += found["spec"]["minMember"]
+    assert members == 6
     await stage.waits("same", "DuplicateGroup", "another dialect declares", version=INCUBATOR)
     await stage.waits("same", "DuplicateGroup", "another dialect declares", version=SIGS)
     await stage.members("same", 2)
@@ -216,7 +216,7 @@ async def test_a_group_name_that_no_group_can_have_is_a_group_that_does_not_exis
         assert "does not exist" in said[0]["message"]
 
 
-async def test_a_gang_that_asks_for_parts_of_devices_is_told_so_and_never_bound_by_count(
+async def test_a_gang_that_asks_for_parts_of_devices_gets_the_reason_and_is_never_bound_by_count(
     stage: Stage,
 ) -> None:
     shared = "volcano.sh/vgpu-number"
@@ -229,7 +229,7 @@ async def test_a_gang_that_asks_for_parts_of_devices_is_told_so_and_never_bound_
     assert not await stage.placed("parts")
 
 
-async def test_a_gang_whose_claim_nobody_made_waits_for_it(stage: Stage) -> None:
+async def test_a_gang_whose_claim_does_not_exist_waits_for_it(stage: Stage) -> None:
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     await stage.gang("claims", 2, spec={"volumes": [claim]})
     missing = 'persistentvolumeclaim "data" not found'

@@ -213,11 +213,11 @@ async def test_a_group_deleted_for_good_keeps_its_unbound_pods_waiting_and_says_
     for condition in await stage.pods_say("train", 2):
         assert condition["reason"] == "Unschedulable"
 
-    async def told() -> bool:
+    async def reported() -> bool:
         said = await stage.pods_say("train", 2)
         return all("does not exist" in one["message"] for one in said)
 
-    await eventually(told, because="the pods say that their group is missing")
+    await eventually(reported, because="the pods say that their group is missing")
     await stage.nodes(1)
     await stage.stays_unbound("train", for_s=1)
     await stage.group("train", 2)
@@ -303,7 +303,7 @@ async def test_everything_at_once_dies_and_comes_back(stage: Stage) -> None:
     partly(stage)
 
 
-async def test_a_zone_lost_with_all_in_it_costs_the_gangs_in_it_that_part_and_nobody_else(
+async def test_a_lost_zone_costs_the_gangs_in_it_that_part_and_no_other_gang(
     stage: Stage,
 ) -> None:
     """Nodes and pods of one zone of three vanish together. Gangs elsewhere are not touched; gangs

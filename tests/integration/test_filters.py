@@ -217,9 +217,9 @@ async def test_overhead_of_a_runtime_class_counts(stage: Stage) -> None:
 
 async def test_room_that_pods_outside_of_any_gang_take_is_not_given_away(stage: Stage) -> None:
     await stage.nodes(1)
-    stray = pod_manifest("stray", requests={"cpu": "3500m"}, scheduler_name="elsewhere")
-    await stage.bare_pods({**stray, "spec": {**stray["spec"], "nodeName": "node-0"}})
+    foreign = pod_manifest("foreign", requests={"cpu": "3500m"}, scheduler_name="elsewhere")
+    await stage.bare_pods({**foreign, "spec": {**foreign["spec"], "nodeName": "node-0"}})
     await stage.gang("train", 1)
     await stage.waits("train", "NotEnoughResources", "Insufficient cpu")
-    await stage.delete_pods(["stray"])
+    await stage.delete_pods(["foreign"])
     await stage.bound("train", 1)

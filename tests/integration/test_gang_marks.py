@@ -68,14 +68,14 @@ async def test_a_pod_with_any_known_mark_stays_unbound_and_says_which(stage: Sta
             pod = pods[f"marked-{index}"]
             if mark.place == "field" and "schedulingGroup" not in pod["spec"]:
                 pytest.fail("the API server has dropped the field: its gate is off")
-            told = [
+            messages = [
                 one["message"]
                 for one in pod["status"].get("conditions", ())
                 if one["type"] == "PodScheduled" and one["status"] == "False"
             ]
-            assert told, f"{mark.title}: no condition"
-            assert mark.title in told[0], told
-            assert annotations.GROUP_NAME in told[0], told
+            assert messages, f"{mark.title}: no condition"
+            assert mark.title in messages[0], messages
+            assert annotations.GROUP_NAME in messages[0], messages
         return True
 
     await eventually(all_say_it, timeout_s=SEEN_S, because="every mark is named")
@@ -86,8 +86,8 @@ async def test_a_pod_with_any_known_mark_stays_unbound_and_says_which(stage: Sta
 
     async def events_name_them() -> bool:
         events = await stage.api.get(stage.path("events"))
-        told = " ".join(one.get("message") or one.get("note", "") for one in events["items"])
-        assert all(mark.title in told for mark in STORED), told
+        messages = " ".join(one.get("message") or one.get("note", "") for one in events["items"])
+        assert all(mark.title in messages for mark in STORED), messages
         return True
 
     await eventually(events_name_them, timeout_s=SEEN_S, because="an Event names each mark")
@@ -111,12 +111,12 @@ async def test_a_pod_follows_the_remedy_and_is_bound(stage: Stage) -> None:
     await stage.bound("train", 2)
 
 
-async def test_who_creates_such_a_pod_is_warned(stage: Stage) -> None:
-    told = await stage.tried({"apiVersion": "v1", "kind": "Pod", **marked(0, STORED[0])})
-    assert "Warning: tutti: not bound: label scheduling.x-k8s.io/pod-group" in told
+async def test_the_creator_of_such_a_pod_is_warned(stage: Stage) -> None:
+    messages = await stage.tried({"apiVersion": "v1", "kind": "Pod", **marked(0, STORED[0])})
+    assert "Warning: tutti: not bound: label scheduling.x-k8s.io/pod-group" in messages
 
 
-async def test_who_misspells_the_scheduler_or_names_no_priority_class_is_warned(
+async def test_a_misspelt_scheduler_or_priority_class_is_warned_of(
     stage: Stage,
 ) -> None:
     """Also where others' pods are kept from the webhook by a condition in CEL."""
@@ -140,16 +140,17 @@ async def test_who_misspells_the_scheduler_or_names_no_priority_class_is_warned(
         "metadata": {"name": "slip"},
         "spec": {"minMember": 1, "priorityClassName": "system-node-critical-2"},
     }
-    told = await stage.tried(group)
+    messages = await stage.tried(group)
     assert (
-        'no PriorityClass "system-node-critical-2" (did you mean "system-node-critical"?)' in told
+        'no PriorityClass "system-node-critical-2" (did you mean "system-node-critical"?)'
+        in messages
     )
     other = {"apiVersion": "v1", "kind": "Pod", **pod_manifest("o", scheduler_name="other")}
     assert "tutti" not in await stage.tried(other)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "Job"])
-async def test_who_misspells_a_name_in_a_workloads_template_is_warned_not_only_its_controller(
+async def test_a_misspelt_name_in_a_workloads_template_is_warned_of_at_the_workload(
     stage: Stage, kind: str
 ) -> None:
     def workload(name: str, **spec: str) -> Object:
@@ -162,12 +163,12 @@ async def test_who_misspells_a_name_in_a_workloads_template_is_warned_not_only_i
         fields["template"] = {"metadata": {"labels": {"app": name}}, "spec": pod}
         return {"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": fields}
 
-    told = await stage.created(workload("slip", schedulerName="tuti"))
-    assert 'schedulerName "tuti" is not served by Tutti (did you mean "tutti"?)' in told
-    told = await stage.created(
+    messages = await stage.created(workload("slip", schedulerName="tuti"))
+    assert 'schedulerName "tuti" is not served by Tutti (did you mean "tutti"?)' in messages
+    messages = await stage.created(
         workload("first", schedulerName="tutti", priorityClassName="system-node-critical-2")
     )
-    assert 'no PriorityClass "system-node-critical-2"' in told
+    assert 'no PriorityClass "system-node-critical-2"' in messages
     assert "tutti" not in await stage.created(workload("fine", schedulerName="tutti"))
     assert "tutti" not in await stage.created(
         workload("other", schedulerName="other", priorityClassName="none")

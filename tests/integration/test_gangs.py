@@ -86,7 +86,7 @@ async def test_the_second_of_two_gangs_waits_whole_says_why_and_runs_when_the_fi
         assert condition["reason"] == "Unschedulable"
         assert "4 more cpu needed" in condition["message"]
     assert not await stage.placed("second")
-    assert not stage.audit.told_unscheduled & {pod["metadata"]["uid"] for pod in first}
+    assert not stage.audit.marked_unscheduled & {pod["metadata"]["uid"] for pod in first}
     await stage.delete_pods([pod["metadata"]["name"] for pod in first])
     await stage.bound("second", 4)
 
@@ -162,7 +162,7 @@ async def test_a_budget_with_a_controller_makes_a_gang_of_that_controllers_pods(
     }
     await stage.api.create(stage.path("poddisruptionbudgets", version=BUDGETS), budget)
     await stage.api.patch(f"{sets}/train", {"spec": {"replicas": 6}})
-    await eventually(lambda: len(stage.audit.told_unscheduled) == 6, because="all six wait")
+    await eventually(lambda: len(stage.audit.marked_unscheduled) == 6, because="all six wait")
     assert not await stage.placed()
     assert "0/1 nodes are available" in await stage.why("poddisruptionbudget/train", "waits")
     await stage.nodes(1, prefix="more-", cpu_milli=2000)
@@ -233,7 +233,7 @@ async def test_bare_pods_of_kube_batch_are_bound_alone_and_get_no_group(stage: S
         return len(await stage.placed()) == 2
 
     await eventually(two, because="two fit")
-    await eventually(lambda: len(stage.audit.told_unscheduled) == 1, because="the third waits")
+    await eventually(lambda: len(stage.audit.marked_unscheduled) == 1, because="the third waits")
     assert not (await stage.api.get(stage.group_path("")))["items"]
 
 

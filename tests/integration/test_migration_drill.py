@@ -11,7 +11,7 @@ from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import NodeShape, create_nodes
-from tests.integration.rival import Rival
+from tests.integration.other_scheduler import OtherScheduler
 from tests.support.waiting import eventually
 from tests.tutti.up.running import suite, tutti
 
@@ -24,58 +24,64 @@ PHASES = {"runs": "Running", "half": "Running", "waits": "Running", "stuck": "Pe
 
 
 @pytest.fixture
-async def rival(api: RawClient, namespace: str, empty_cluster: None) -> AsyncIterator[Rival]:
+async def other(
+    api: RawClient, namespace: str, empty_cluster: None
+) -> AsyncIterator[OtherScheduler]:
     await create_nodes(api, 1, NodeShape(cpu_milli=CPU_MILLI))
-    found = Rival(api, namespace)
+    found = OtherScheduler(api, namespace)
     await found.serves()
     yield found
     await found.leaves_nothing()
 
 
-async def runs(rival: Rival, **expected: int) -> None:
+async def runs(other: OtherScheduler, **expected: int) -> None:
     async def seen() -> bool:
-        found = await rival.running()
+        found = await other.running()
         assert {job: found.get(job, 0) for job in expected} == expected
         return True
 
     await eventually(seen, timeout_s=SEEN_S, because=f"{expected} run")
 
 
-async def are_told(rival: Rival) -> None:
+async def wait_reported(other: OtherScheduler) -> None:
     """Wait until Tutti's controllers have published the Jobs' states."""
 
     async def seen() -> bool:
-        return await rival.phases() == PHASES
+        return await other.phases() == PHASES
 
     await eventually(seen, timeout_s=SEEN_S, because=f"phases are {PHASES}")
 
 
-async def is_released(api: RawClient, rival: Rival, job: str) -> None:
+async def is_released(api: RawClient, other: OtherScheduler, job: str) -> None:
     """The running pods of a gang that cannot be whole are released once a user allows it."""
     notes = {"tutti.dev/degraded-grace-seconds": "1"}
-    await api.patch(await rival.group_of(job), {"metadata": {"annotations": notes}})
+    await api.patch(await other.group_of(job), {"metadata": {"annotations": notes}})
     pods = {f"{job}-worker-0", f"{job}-worker-1"}
 
     async def none_runs_and_all_are_there() -> bool:
-        running, there = await rival.running(), await rival.uids()
+        running, there = await other.running(), await other.uids()
         return not running.get(job) and pods <= there.keys()
 
     await eventually(none_runs_and_all_are_there, timeout_s=SEEN_S, because=f"{job} is released")
 
 
 async def test_a_cluster_goes_to_tutti_and_back_and_nothing_that_runs_notices(
-    api: RawClient, rival: Rival, kubelet: FakeKubelet, control_plane: ControlPlane, tmp_path: Path
+    api: RawClient,
+    other: OtherScheduler,
+    kubelet: FakeKubelet,
+    control_plane: ControlPlane,
+    tmp_path: Path,
 ) -> None:
-    await rival.submits("runs", 2)
-    await rival.binds("runs", 0, 1)
-    await rival.submits("half", 3)
-    await rival.binds("half", 0)
-    await rival.submits("stuck", 2, cpu="5")
-    await rival.binds("stuck", 0)
-    await rival.submits("waits", 2)
-    await runs(rival, runs=2, half=1, stuck=1, waits=0)
-    await rival.reads_and_writes_back()
-    before = await rival.uids()
+    await other.submits("runs", 2)
+    await other.binds("runs", 0, 1)
+    await other.submits("half", 3)
+    await other.binds("half", 0)
+    await other.submits("stuck", 2, cpu="5")
+    await other.binds("stuck", 0)
+    await other.submits("waits", 2)
+    await runs(other, runs=2, half=1, stuck=1, waits=0)
+    await other.reads_and_writes_back()
+    before = await other.uids()
 
     flag = f"--kubeconfig={control_plane.admin_kubeconfig}"
     status, text, errors = await tutti("migrate", "check", flag)
@@ -84,17 +90,17 @@ async def test_a_cluster_goes_to_tutti_and_back_and_nothing_that_runs_notices(
 
     async with suite(control_plane.admin_kubeconfig, tmp_path, "--no-webhook") as running:
         await running.wait_ready()
-        await runs(rival, runs=2, half=3, stuck=1, waits=2)
-        await are_told(rival)
-        assert await rival.uids() == before, "nothing was made again, and nothing beside it"
-        await is_released(api, rival, "stuck")
+        await runs(other, runs=2, half=3, stuck=1, waits=2)
+        await wait_reported(other)
+        assert await other.uids() == before, "nothing was made again, and nothing beside it"
+        await is_released(api, other, "stuck")
         assert await running.stop() == 0
-    after = await rival.uids()
+    after = await other.uids()
     assert {name for name in before if after[name] != before[name]} == {"stuck-worker-0"}
 
-    assert await rival.reads_and_writes_back() == PHASES
-    await rival.submits("later", 1)
-    await rival.binds("later", 0)
-    await runs(rival, runs=2, half=3, stuck=0, waits=2, later=1)
-    assert (await rival.uids()).items() >= after.items()
-    assert await rival.restarts() == 0
+    assert await other.reads_and_writes_back() == PHASES
+    await other.submits("later", 1)
+    await other.binds("later", 0)
+    await runs(other, runs=2, half=3, stuck=0, waits=2, later=1)
+    assert (await other.uids()).items() >= after.items()
+    assert await other.restarts() == 0

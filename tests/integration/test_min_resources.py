@@ -39,7 +39,7 @@ async def test_of_two_applications_that_need_all_gpus_one_runs_whole_and_then_th
     await stage.bound("two", 5)
 
 
-async def test_minresources_beyond_the_cluster_keep_nobody_out_and_the_group_says_so(
+async def test_minresources_beyond_the_cluster_block_no_gang_and_the_group_says_so(
     stage: Stage,
 ) -> None:
     await stage.nodes(1, cpu_milli=16_000, extended={GPU: 2})

@@ -158,7 +158,7 @@ async def test_a_preferred_term_is_followed_where_that_costs_nothing(stage: Stag
     for zone in ("a", "b", "c"):
         await stage.nodes(1, prefix=f"{zone}-", labels={ZONE: zone})
     await _run(stage, 0, Runs("b-0", {"app": "db"}, {}))
-    wish = {"weight": 100, "podAffinityTerm": term(ZONE, {"matchLabels": {"app": "db"}})}
-    spec = {"affinity": {"podAffinity": {PREFERRED: [wish]}}}
+    preference = {"weight": 100, "podAffinityTerm": term(ZONE, {"matchLabels": {"app": "db"}})}
+    spec = {"affinity": {"podAffinity": {PREFERRED: [preference]}}}
     await stage.gang("web", 2, labels={"app": "web"}, spec=spec)
     assert (await _placed(stage, "web", 2))[0] == Counter({"b": 2})

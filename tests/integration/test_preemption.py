@@ -71,17 +71,19 @@ async def test_the_smallest_set_of_an_elastic_job_is_evicted_and_the_gang_runs_w
     await stage.bound("urgent", 2)
     assert len(await stage.placed("elastic")) == 2, "two, and no more"
 
-    async def told() -> bool:
+    async def reported() -> bool:
         found = (await stage.seen_group("elastic")).get("status", {}).get("conditions", ())
         evicted = [one for one in found if one["type"] == "Evicted"]
         assert evicted, found
         assert "2 of its pods were preempted for gang" in evicted[0]["message"]
         return True
 
-    await eventually(told, timeout_s=SEEN_S, because="the job says what happened to it")
+    await eventually(reported, timeout_s=SEEN_S, because="the job says what happened to it")
 
 
-async def test_who_only_tries_is_told_whom_it_would_preempt_and_nobody_is(stage: Stage) -> None:
+async def test_a_dry_run_names_the_pods_that_it_would_preempt_and_preempts_none(
+    stage: Stage,
+) -> None:
     await crowded(stage)
     container = {"name": "c", "image": "none", "resources": {"requests": WHOLE}}
     pod = {
@@ -97,12 +99,12 @@ async def test_who_only_tries_is_told_whom_it_would_preempt_and_nobody_is(stage:
         "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}},
     }
 
-    async def told() -> bool:
+    async def reported() -> bool:
         words = await stage.tried(job)
         return "would preempt: 2 pods of 1 gang (elastic) would be evicted for it" in words
 
     # The standby that answers may see the jobs run a moment later.
-    await eventually(told, timeout_s=SEEN_S, because="the standby knows the cluster")
+    await eventually(reported, timeout_s=SEEN_S, because="the standby knows the cluster")
     assert "this gang would have to wait: 0 of 2 pods fit; 8 more cpu needed" in await stage.tried(
         job
     )

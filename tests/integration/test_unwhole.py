@@ -166,7 +166,7 @@ async def event(stage: Stage, gang: str, reason: str) -> Object:
     """Wait for the one event of this reason on a group."""
     uid = (await stage.seen_group(gang))["metadata"]["uid"]
 
-    async def told() -> Object:
+    async def reported() -> Object:
         found = await stage.api.get(stage.path("events"))
         fitting = [
             one
@@ -176,7 +176,7 @@ async def event(stage: Stage, gang: str, reason: str) -> Object:
         assert len(fitting) == 1, [(one["reason"], one["message"]) for one in found["items"]]
         return dict(fitting[0])
 
-    return await eventually(told, timeout_s=SEEN_S, because=f"{reason} is reported once")
+    return await eventually(reported, timeout_s=SEEN_S, because=f"{reason} is reported once")
 
 
 async def others_come_in(stage: Stage, names: tuple[str, ...]) -> None:
@@ -199,8 +199,8 @@ async def test_a_poisoned_gang_is_bound_in_part_at_most_once_and_released_at_onc
         await stage.api.create(sets, stateful_set("poison", SIZE))
         message = await stage.waits("poison", "BindingRefused", WORDS)
         assert POISONED in message
-        told = await event(stage, "poison", "GangReleased")
-        assert (told["type"], WORDS in told["message"]) == ("Warning", True)
+        released = await event(stage, "poison", "GangReleased")
+        assert (released["type"], WORDS in released["message"]) == ("Warning", True)
         assert WORDS in (await event(stage, "poison", "BindingRefused"))["message"]
         over = await condition(stage, "poison", "Releasing", "False")
         assert over["reason"] == "Released"
@@ -260,7 +260,9 @@ async def worker_again(stage: Stage, **more: Any) -> None:
     await stage.bare_pods(pod)
 
 
-async def test_room_of_a_lost_member_is_held_told_and_given_to_its_successor(stage: Stage) -> None:
+async def test_capacity_of_a_lost_member_is_held_reported_and_given_to_its_successor(
+    stage: Stage,
+) -> None:
     await stage.nodes(1)
     await stage.gang("train", 4)
     where = await stage.bound("train", 4)
@@ -281,7 +283,7 @@ async def test_room_of_a_lost_member_is_held_told_and_given_to_its_successor(sta
     assert not await stage.placed("next")
 
 
-async def test_room_that_nobody_claims_is_free_again_and_the_gang_is_degraded(
+async def test_capacity_that_no_successor_claims_is_free_again_and_the_gang_is_degraded(
     stage: Stage,
 ) -> None:
     await stage.nodes(1)

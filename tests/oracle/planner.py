@@ -68,12 +68,12 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
     }
     scene.settle()
     decided = [one for _, one in scene.decisions if isinstance(one, GangDecision)]
-    told = [one.why for one in scene.told if one.name == "asked" and one.why is not None]
+    reasons = [one.why for one in scene.told if one.name == "asked" and one.why is not None]
     return Judged(
         holds={} if entry.shape.unsupported else holds,
         unsupported=entry.shape.unsupported,
         decided=decided[0].bindings[0].node if decided else "",
-        sentence=told[-1].sentence if told and not decided else "",
+        sentence=reasons[-1].sentence if reasons and not decided else "",
     )
 
 

@@ -99,11 +99,13 @@ class RunningScheduler:
         asked = await self._pod(pod)
         if asked is None:
             return None
-        told = await eventually(
-            lambda: self._told(asked), timeout_s=_JUDGED_WITHIN_S, because="kube-scheduler's word"
+        judged = await eventually(
+            lambda: self._judged_pod(asked),
+            timeout_s=_JUDGED_WITHIN_S,
+            because="kube-scheduler's word",
         )
-        node = told["spec"].get("nodeName", "")
-        return Said(cluster=stored, pod=asked, node=node, message=_condition(told))
+        node = judged["spec"].get("nodeName", "")
+        return Said(cluster=stored, pod=asked, node=node, message=_condition(judged))
 
     async def _clear(self) -> None:
         for namespace in NAMESPACES:
@@ -133,7 +135,7 @@ class RunningScheduler:
     async def _bound(self, pod: Json) -> bool:
         return bool((await self._read(pod))["spec"].get("nodeName"))
 
-    async def _told(self, pod: Json) -> Json:
+    async def _judged_pod(self, pod: Json) -> Json:
         """The pod when something became of it; empty before."""
         now = await self._read(pod)
         return now if now["spec"].get("nodeName") or _condition(now) else {}

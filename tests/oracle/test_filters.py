@@ -57,9 +57,7 @@ def test_thousands_of_clusters_agree(
 
 @given(st.data())
 @settings(QUICK, max_examples=20)
-def test_refusals_are_told_in_kube_schedulers_words(
-    oracle: SchedulerOracle, data: st.DataObject
-) -> None:
+def test_refusals_have_kube_schedulers_words(oracle: SchedulerOracle, data: st.DataObject) -> None:
     """Where one node exists and is refused, our sentence has the reason of the oracle."""
     cluster = data.draw(clusters.clusters())
     cluster = {**cluster, "nodes": cluster["nodes"][:1]}

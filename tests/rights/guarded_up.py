@@ -35,8 +35,8 @@ def main(arguments: Sequence[str]) -> None:
     """Make accounts and keys, then be `tutti`."""
     given = {name: value for name, _, value in (one.partition("=") for one in arguments)}
     folder = Path(given["--data-dir"]) / "guarded"
-    everybody = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX), _TESTS)
-    provision(folder, everybody, ["127.0.0.1"])
+    all_accounts = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX), _TESTS)
+    provision(folder, all_accounts, ["127.0.0.1"])
     kubeconfigs = asyncio.run(_accounts(Path(given["--kubeconfig"]), folder))
     planning = functools.partial(_guarded, folder, kubeconfigs)
     with (

@@ -26,14 +26,14 @@ WRITER = Account(
 )
 
 
-def line(verb: str, resource: str, *, who: str = "home:binder", **about: Any) -> str:
+def line(verb: str, resource: str, *, account: str = "home:binder", **about: Any) -> str:
     resource, _, subresource = resource.partition("/")
     more = {"subresource": subresource} if subresource else {}
     decision = about.pop("decision", "allow")
     return json.dumps(
         {
             "verb": verb,
-            "user": {"username": f"system:serviceaccount:{who}"},
+            "user": {"username": f"system:serviceaccount:{account}"},
             "objectRef": {"resource": resource, **more, **about},
             "annotations": {"authorization.k8s.io/decision": decision},
         }
@@ -57,7 +57,7 @@ def test_what_is_allowed_and_used_is_well(tmp_path: Path) -> None:
     assert judged(tmp_path, *ALL, '{"cut by a kil') == ((), ())
 
 
-def test_a_denied_request_is_told_whatever_else_was_used(tmp_path: Path) -> None:
+def test_a_denied_request_is_reported_whatever_else_was_used(tmp_path: Path) -> None:
     denied, unused = judged(
         tmp_path, *ALL, line("create", "pods", namespace="a", decision="forbid")
     )
@@ -82,8 +82,8 @@ def test_what_the_table_allows_is_not_used_by_being_denied(tmp_path: Path) -> No
         (line("list", "pods"), "binder: get pods. "),
         (line("get", "pods/status"), "binder: get pods. "),
         (line("get", "pods", apiGroup="metrics.k8s.io"), "binder: get pods. "),
-        (line("get", "pods", who="home:watcher"), "binder: get pods. "),
-        (line("get", "pods", who="somebody"), "binder: get pods. "),
+        (line("get", "pods", account="home:watcher"), "binder: get pods. "),
+        (line("get", "pods", account="somebody"), "binder: get pods. "),
     ],
 )
 def test_a_right_counts_as_used_by_its_own_account_verb_and_resource_only(

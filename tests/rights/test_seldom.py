@@ -97,7 +97,7 @@ async def test_hypernodes_are_made_counted_changed_and_deleted(
         await api.delete(f"{configmaps}/{CONFIGMAP}")
 
 
-async def test_what_two_replicas_tell_is_one_event_that_counts(
+async def test_events_of_two_replicas_are_one_event_that_counts(
     jobs: KubeClient, api: RawClient, namespace: str
 ) -> None:
     about = About(resource=JOBS_VOLCANO, namespace=namespace, name="job", uid="u")
@@ -145,8 +145,8 @@ async def test_a_gang_of_a_disruption_budget_is_compared_by_a_controller_that_st
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     budget = await api.create(path, {"metadata": {"name": "job"}, "spec": {"minAvailable": 3}})
     # Seen before this controller began: what is stored on the group is looked at first.
-    told = make_running(placed=(), dialect="disruption_budget")
-    verdict = placed_in(told, budget, first_seen_ms=1)
+    running = make_running(placed=(), dialect="disruption_budget")
+    verdict = placed_in(running, budget, first_seen_ms=1)
     async with (
         a_desk(nats_server.url) as desk,
         controllers(desk.url, control_plane.admin_kubeconfig, "status"),

@@ -181,8 +181,8 @@ def _compare(scene: Scene, expect: Expected, records: list[Any]) -> None:
     for name, words in expect.says.items():
         assert words in _why(scene, name).sentence
     for name, wanted in expect.conditions.items():
-        told = [one for one in scene.told if one.name == name]
-        conditions = {one.type: one for one in told[-1].conditions} if told else {}
+        verdicts = [one for one in scene.told if one.name == name]
+        conditions = {one.type: one for one in verdicts[-1].conditions} if verdicts else {}
         for kind, reason_or_false in wanted.items():
             found = conditions.get(kind)
             true = found.reason if found is not None and found.status == "True" else False
@@ -190,9 +190,9 @@ def _compare(scene: Scene, expect: Expected, records: list[Any]) -> None:
 
 
 def _why(scene: Scene, name: str) -> Why:
-    told = [one.why for one in scene.told if one.name == name]
-    assert told, f"there is no verdict about {name}"
-    why = told[-1]
+    reasons = [one.why for one in scene.told if one.name == name]
+    assert reasons, f"there is no verdict about {name}"
+    why = reasons[-1]
     assert why is not None, f"{name} waits for nothing"
     return why
 

@@ -223,7 +223,9 @@ CANARIES: Final[dict[str, Canary]] = {
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",)),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
     "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",)),
-    "repair_never_opened": Canary(_repair_never_opened, 160, ("without a repair", "undisturbed")),
+    "repair_never_opened": Canary(
+        _repair_never_opened, 160, ("without a repair", "undisturbed"), first=142
+    ),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),

@@ -63,7 +63,7 @@ class Watched:
         #: Sequence of the decision whose outcome said that a member is refused, and that outcome's
         #: own in OUTCOMES; 0: none.
         self.refused_seq = 0
-        self.refused_told = 0
+        self.refused_at = 0
         #: When that decision was stored.
         self.refused_ms = 0
         #: In which DECISIONS: a memory that is lost cannot know of it.
@@ -165,7 +165,7 @@ class Checkers:
         if life is not None and any(one.result == "refused" for one in outcome.members):
             watched = self.watch(life)
             watched.refused_in, watched.refused_seq = stored.generation, stored.seq
-            watched.refused_told = seq
+            watched.refused_at = seq
             watched.refused_ms = stored.at_ms
 
     def _may_land(self, act: GangDecision) -> bool:
@@ -253,23 +253,23 @@ class Checkers:
         kubelet = self.world.nodes.kubelets.get(node)
         if kubelet is None or self._lately_restored():
             return
-        ours, told = self._taken(node, cluster_seq)
-        if ours + told + needed > kubelet.cpu_milli:
+        ours, foreign = self._taken(node, cluster_seq)
+        if ours + foreign + needed > kubelet.cpu_milli:
             self.broken(
                 name,
-                f"{node} is over-committed by {uid}: {ours} ours and {told} foreign of "
+                f"{node} is over-committed by {uid}: {ours} ours and {foreign} foreign of "
                 f"{kubelet.cpu_milli}, {needed} more",
             )
 
     def _taken(self, node: str, cluster_seq: int) -> tuple[int, int]:
         """Capacity taken by Tutti, and by foreign pods that the deciding cycle had read of."""
         seen = self.truth.seen_on_node
-        told = sum(
+        foreign = sum(
             amount
             for other, amount in self._foreign.get(node, {}).items()
             if seen.get(other, cluster_seq + 1) <= cluster_seq
         )
-        return sum(self._ours.get(node, {}).values()), told
+        return sum(self._ours.get(node, {}).values()), foreign
 
     def _leaves_room(self, act: GangDecision) -> None:
         """Check that capacity that a request in flight may still take is reserved, and capacity of
@@ -303,9 +303,9 @@ class Checkers:
             if since_ms <= ends_ms or of != generation:
                 del self._left_open[pair]
 
-    def _not_refused(self, life: Life, stored: Stored, told: int) -> None:
+    def _not_refused(self, life: Life, stored: Stored, outcome_seq: int) -> None:
         """Of a gang that cannot be whole without a refused member nothing is bound again, by a
-        cycle that had been `told` of the refusal: outcomes up to there.
+        cycle that had read the refusal: outcomes up to `outcome_seq`.
         """
         watched = self.watch(life)
         seq, generation = stored.seq, stored.generation
@@ -313,7 +313,7 @@ class Checkers:
         if (
             watched.refused_seq
             and seq > watched.refused_seq
-            and told >= watched.refused_told
+            and outcome_seq >= watched.refused_at
             and watched.refused_ms >= life.restarted_ms
             and needed
             and not life.resized
@@ -373,7 +373,7 @@ class Checkers:
             watched.partly_s += _LOOK_S
             self.partial_s += _LOOK_S
             self.worst_partly_s = max(self.worst_partly_s, watched.partly_s)
-        if not life.plan.owner and self._told_partly_bound(watched):
+        if not life.plan.owner and self._is_reported_partly_bound(watched):
             # No controller would recreate its pods: it is left, and its verdict says so.
             watched.unowned_s = 0.0
             return
@@ -412,7 +412,7 @@ class Checkers:
             and self.etcd.get(NODES, "", pod["spec"]["nodeName"]) is not None
         )
 
-    def _told_partly_bound(self, watched: Watched) -> bool:
+    def _is_reported_partly_bound(self, watched: Watched) -> bool:
         return any(
             condition.type == "PartlyBound" and condition.status == "True"
             for gang_id in watched.gang_ids

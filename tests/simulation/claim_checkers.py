@@ -57,7 +57,7 @@ class ClaimCheckers:
         #: UID of the claim that has each device.
         self._owners: dict[tuple[str, str], str] = {}
         #: By zone: its published capacity, with the sequence of CLUSTER.
-        self._told: dict[str, list[tuple[int, int]]] = {}
+        self._published_gib: dict[str, list[tuple[int, int]]] = {}
         #: (claim's UID, node) of volumes that were to be made.
         self._asked: set[tuple[str, str]] = set()
         #: Undisturbed seconds that a claim has been reserved for a pod that is gone.
@@ -95,7 +95,7 @@ class ClaimCheckers:
             # A volume that was asked for there before may still be on its way: no second one is.
             asked = choice.claim_uid, choice.node
             if asked not in self._asked:
-                self._room_was_told(stored, act, choice)
+                self._capacity_was_published(stored, act, choice)
                 self._asked.add(asked)
 
     def _landing(self, act: GangDecision) -> GangDecision:
@@ -108,25 +108,29 @@ class ClaimCheckers:
             devices=tuple(one for one in act.devices if one.pod_uid in there),
         )
 
-    def _room_was_told(self, stored: Stored, act: GangDecision, choice: VolumeChoice) -> None:
+    def _capacity_was_published(
+        self, stored: Stored, act: GangDecision, choice: VolumeChoice
+    ) -> None:
         claim = self._etcd.get(VOLUME_CLAIMS, choice.namespace, choice.claim)
         zone = zone_of(choice.node)
-        told = [gib for seq, gib in self._told.get(zone, ()) if seq <= act.cycle.cluster_seq]
-        if claim is not None and told and told[-1] < gib_of(claim):
+        published = [
+            gib for seq, gib in self._published_gib.get(zone, ()) if seq <= act.cycle.cluster_seq
+        ]
+        if claim is not None and published and published[-1] < gib_of(claim):
             self._broken(
                 self._gang(act),
                 f"decision {stored.seq} has a volume made in zone {zone}, of which CLUSTER had "
-                f"that {told[-1]} GiB are left",
+                f"that {published[-1]} GiB are left",
             )
 
     def _appended(self, stream: str, seq: int, record: object) -> None:
         del stream
         if isinstance(record, Synced) and record.epoch == seq:
-            self._told.clear()  # the new watcher's snapshot has what there is now
+            self._published_gib.clear()  # the new watcher's snapshot has what there is now
         if isinstance(record, StorageCapacityChanges):
             for one in record.changed:
                 zone = one.name.removeprefix("room-")
-                self._told.setdefault(zone, []).append((seq, one.capacity_bytes // _GIB))
+                self._published_gib.setdefault(zone, []).append((seq, one.capacity_bytes // _GIB))
 
     def _gang(self, act: GangDecision) -> str:
         for binding in act.bindings:

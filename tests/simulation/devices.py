@@ -116,9 +116,9 @@ class DeviceControllers:
         pod = self.etcd.get(PODS, *key)
         if pod is None or pod["status"].get("phase") in ENDED:
             return
-        told = {one["name"] for one in pod["status"].get("resourceClaimStatuses") or ()}
+        named = {one["name"] for one in pod["status"].get("resourceClaimStatuses") or ()}
         for wanted in pod["spec"].get("resourceClaims") or ():
-            if "resourceClaimTemplateName" in wanted and wanted["name"] not in told:
+            if "resourceClaimTemplateName" in wanted and wanted["name"] not in named:
                 self._make(pod, wanted)
 
     def _make(self, pod: Obj, wanted: Obj) -> None:

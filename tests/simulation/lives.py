@@ -2,7 +2,7 @@
 
 A `Life` is one gang from its arrival to its end. It ends when every place has succeeded, or when
 its user has deleted it. A gang that cannot become whole through no fault of a scheduler (poison
-that never heals, members that no controller recreates) is *hopeless*, and its user deletes it in
+that never heals, members that no controller recreates) cannot finish, and its user deletes it in
 the end.
 """
 
@@ -54,7 +54,7 @@ class Life:
         self.ended_ms = 0
 
     @property
-    def hopeless(self) -> bool:
+    def cannot_finish(self) -> bool:
         """Whether no scheduler could make it whole, or end it."""
         if self.short or self.never_runs >= 0:
             return True
@@ -132,10 +132,10 @@ class Lives:
         """Those that have not ended."""
         return [life for life in self.lives.values() if not life.ended]
 
-    def lay_hopeless_to_rest(self) -> None:
+    def delete_unfinishable(self) -> None:
         """Users delete what can never become whole."""
         for life in self.unfinished():
-            if life.hopeless:
+            if life.cannot_finish:
                 self._end(life, "its user gives it up")
 
     # ---- arrivals and ends

@@ -301,10 +301,10 @@ class SimNats:
         for stored in range(before + 1, stream.last_seq + 1):
             record = stream.records.get(stored)
             if record is not None:
-                self._tell(stream, record)
+                self._notify(stream, record)
         return seq, stream.last_seq - before, duplicate
 
-    def _tell(self, stream: SimStream, record: Stored) -> None:
+    def _notify(self, stream: SimStream, record: Stored) -> None:
         for observer in self.observers:
             observer.appended(
                 stream.name, stream.generation, record.seq, record.subject, record.payload

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shared.contracts.decisions import Act, Binding
 
 #: Notes of gangs that are made whole, whatever is in flight.
-_OWED: Final = ("repair", "hold")
+_RESERVING: Final = ("repair", "hold")
 
 
 class Pacing:
@@ -59,7 +59,7 @@ class Pacing:
     def _fresh(self, act: GangDecision) -> bool:
         if act.again or act.fills or act.preemption or act.gang_id in self._truth.started:
             return False
-        if any(self._truth.open_notes({act.gang_id}, kind) for kind in _OWED):
+        if any(self._truth.open_notes({act.gang_id}, kind) for kind in _RESERVING):
             return False
         return not self._begun(act)
 

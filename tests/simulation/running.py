@@ -36,7 +36,7 @@ CALM_S: Final = 240.0
 _CPU_S_MAX: Final = 60.0
 #: Users wait so long before they delete a gang that can never become whole; how often they check.
 _PATIENCE_S: Final = 40.0
-_HOPELESS_EVERY_S: Final = 15.0
+_UNFINISHABLE_EVERY_S: Final = 15.0
 
 
 #: Runs in which the status controller takes part: it makes a run half as dear again.
@@ -201,8 +201,8 @@ class Run:
         return self.world.settled() and not busy
 
     def _bury(self) -> None:
-        self.world.lives.lay_hopeless_to_rest()
-        self.loop.at(_HOPELESS_EVERY_S, self._bury)
+        self.world.lives.delete_unfinishable()
+        self.loop.at(_UNFINISHABLE_EVERY_S, self._bury)
 
     # ---- what is reported
 

@@ -263,13 +263,13 @@ class Storm:
                 self.nats.wipe()
                 # A planner starts cold only after the longest request has timed out.
                 self.disturb(60.0)
-                self.loop.at(away_s, self._nats_anew)
+                self.loop.at(away_s, self._nats_recreated)
 
         away_s = rng.choice((0.3, 2.0))
         self._aim(rng, wipe)
         return ""
 
-    def _nats_anew(self) -> None:
+    def _nats_recreated(self) -> None:
         self._nats_start()
         self.on_wiped()
 

@@ -142,7 +142,7 @@ class SimConsumer:
         """A client asks for messages."""
         pull = _Pull(reply, body, self._host.now_ns())
         if len(self._waiting) >= _WAITING_MAX:
-            self._tell(pull, {"Status": "409", "Description": "Exceeded MaxWaiting"})
+            self._answer(pull, {"Status": "409", "Description": "Exceeded MaxWaiting"})
             return
         self._waiting.append(pull)
         self.pump()
@@ -333,7 +333,7 @@ class SimConsumer:
         else:
             _cancel(pull)
             if pull.limited:
-                self._tell(pull, self._unserved("409", "Batch Completed", pull))
+                self._answer(pull, self._unserved("409", "Batch Completed", pull))
 
     def _unserved(self, status: str, text: str, pull: _Pull) -> dict[str, str]:
         return {
@@ -343,13 +343,13 @@ class SimConsumer:
             "Nats-Pending-Bytes": str(pull.bytes_left),
         }
 
-    def _tell(self, pull: _Pull, headers: Mapping[str, str]) -> None:
+    def _answer(self, pull: _Pull, headers: Mapping[str, str]) -> None:
         self._host.deliver(pull.reply, pull.reply, "", b"", headers)
 
     def _end(self, pull: _Pull, headers: Mapping[str, str]) -> None:
         self._waiting.remove(pull)
         _cancel(pull)
-        self._tell(pull, headers)
+        self._answer(pull, headers)
 
     def _expire(self, pull: _Pull) -> None:
         if pull in self._waiting:
@@ -374,7 +374,7 @@ class SimConsumer:
             "Nats-Last-Consumer": str(self._number),
             "Nats-Last-Stream": str(self._last_sent_seq),
         }
-        self._tell(pull, headers)
+        self._answer(pull, headers)
         self._arm_heartbeat(pull, pull.heartbeat_ns)
 
     # ---- giving again

@@ -284,12 +284,12 @@ class _Listener(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         suite = self._suite
         generation = generation_or_none()
-        who = repr(generation) if generation is not None else "world"
+        process = repr(generation) if generation is not None else "world"
         text = f"{record.levelname} {record.name}: {record.getMessage()}"
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             text += "".join(f" [{leaf!r}]" for leaf in _leaves(error))
-        suite.log.append((suite.loop.now_ms, who, text))
+        suite.log.append((suite.loop.now_ms, process, text))
         if error is None or generation is None:
             return
         bugs = [leaf for leaf in _leaves(error) if _is_bug(leaf)]

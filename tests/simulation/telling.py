@@ -29,7 +29,7 @@ def _one(options: Options, gang: str, *, shrink_it: bool) -> int:
     try:
         with bounded():
             result = simulation.run()
-        sys.stdout.write(_told(simulation, result, gang))
+        sys.stdout.write(_report(simulation, result, gang))
     finally:
         simulation.close()
     return 1 if result.violations else 0
@@ -71,7 +71,7 @@ def _left(options: Options) -> str:
     return f"shrunk to gangs: {gangs}; faults: {faults}, {small} those of single requests\n"
 
 
-def _told(simulation: Run, result: Result, gang: str) -> str:
+def _report(simulation: Run, result: Result, gang: str) -> str:
     lines: list[str] = []
     for violation in result.violations[:3]:
         at_s = (violation.at_ms - EPOCH_MS) / 1000

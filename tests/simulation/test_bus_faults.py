@@ -121,17 +121,17 @@ def test_a_partition_delays_and_loses_nothing(stage: Stage) -> None:
 
 
 def test_a_long_partition_ends_the_connection_and_the_client_finds_a_new_one(stage: Stage) -> None:
-    told: list[bool] = []
+    reconnects: list[bool] = []
 
     async def listen(bus: Bus) -> None:
-        bus.on_reconnect(lambda: told.append(True))
+        bus.on_reconnect(lambda: reconnects.append(True))
         await asyncio.sleep(60)
 
     listener = stage.process("listener", listen, for_s=1.0)
     (link,) = [one for one in stage.nats.links if one.client.label == repr(listener)]
     stage.nats.partition(link, 40.0)
     stage.loop.run_for(20.0)
-    assert told == [True]
+    assert reconnects == [True]
     assert not link.alive
 
 
@@ -196,7 +196,7 @@ def test_a_full_stream_refuses_in_its_own_words(stage: Stage) -> None:
     assert ends == [f"{outcome('g', 1)}: no space left on device"]
 
 
-def test_a_wiped_server_has_streams_of_another_incarnation(stage: Stage) -> None:
+def test_a_wiped_server_has_streams_of_another_creation_time(stage: Stage) -> None:
     before = stage.nats.streams[CLUSTER].generation
     stage.nats.kill()
     stage.nats.wipe()

@@ -101,7 +101,7 @@ def test_a_provisioner_without_room_takes_the_chosen_node_off() -> None:
 
 
 @pytest.mark.parametrize("stopped_s", [0.0, 3.0], ids=["at once", "after a restart"])
-def test_a_local_volume_that_names_its_claim_is_bound_and_offered_anew(stopped_s: float) -> None:
+def test_a_local_volume_that_names_its_claim_is_bound_and_offered_again(stopped_s: float) -> None:
     scene = Scene()
     claim = scene.claim("gang-1-0", "local")
     uid = claim["metadata"]["uid"]
@@ -116,22 +116,22 @@ def test_a_local_volume_that_names_its_claim_is_bound_and_offered_anew(stopped_s
     assert scene.now(claim)["spec"]["volumeName"] == name
     scene.etcd.remove(VOLUME_CLAIMS, claim, by="test")
     scene.loop.run_for(5.0)
-    anew = scene.etcd.get(VOLUMES, "", name)
-    assert anew is not None
-    assert (anew["metadata"]["uid"] != volume["metadata"]["uid"], "claimRef" in anew["spec"]) == (
+    again = scene.etcd.get(VOLUMES, "", name)
+    assert again is not None
+    assert (again["metadata"]["uid"] != volume["metadata"]["uid"], "claimRef" in again["spec"]) == (
         True,
         False,
     )
 
 
-def test_a_claim_from_a_template_is_told_to_its_pod_and_goes_with_it() -> None:
+def test_a_claim_from_a_template_is_named_in_its_pod_and_deleted_with_it() -> None:
     scene = Scene()
     wanted = {"name": "gpus", "resourceClaimTemplateName": "gpus-2"}
     pod = scene.pod("gang-1-0", resourceClaims=[wanted])
     scene.loop.run_for(2.0)
     (claim,) = scene.etcd.all(RESOURCE_CLAIMS)
-    told = scene.etcd.all(PODS)[0]["status"]["resourceClaimStatuses"]
-    assert [one["resourceClaimName"] for one in told] == [claim["metadata"]["name"]]
+    statuses = scene.etcd.all(PODS)[0]["status"]["resourceClaimStatuses"]
+    assert [one["resourceClaimName"] for one in statuses] == [claim["metadata"]["name"]]
     give_out(scene, claim, pod, "gpu-0", "gpu-1")
     scene.etcd.remove(PODS, pod, by="test")
     scene.loop.run_for(3.0)

@@ -55,7 +55,7 @@ def test_a_pod_is_bound_once_and_only_under_its_uid() -> None:
     assert scene.etcd.all(PODS)[0]["metadata"]["annotations"] == {"k": "v"}
 
 
-def test_a_policy_refuses_dry_runs_alike() -> None:
+def test_a_policy_refuses_dry_runs_too() -> None:
     scene = Scene()
     uid = scene.pod("a")["metadata"]["uid"]
     scene.server.policies.append(lambda _, node: Refusal(403, "Forbidden", f"not {node}"))
@@ -141,13 +141,13 @@ def churn(scene: Scene) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_list_watch_ends_with_the_truth_whatever_goes_wrong(seed: int) -> None:
     scene = Scene(seed)
-    loop, etcd, picture = scene.loop, scene.etcd, ClusterState()
+    loop, etcd, state = scene.loop, scene.etcd, ClusterState()
     scene.server.rates = KubeRates(
         lost_request=0.04, lost_reply=0.04, throttled=0.04, broken=0.04, slow=0.04,
         watch_late=0.2, watch_cut=0.05,
     )  # fmt: skip
     watch = ListWatch(scene.client, PODS, Pod, page_limit=30, random=loop.dice.rng("jitter"))
-    watching = loop.spawn(scene.generation, watch.run(picture.take))
+    watching = loop.spawn(scene.generation, watch.run(state.take))
     backup = etcd.backup()
     for step in range(1200):
         loop.at(step * 0.1, churn, scene)
@@ -155,7 +155,7 @@ def test_a_list_watch_ends_with_the_truth_whatever_goes_wrong(seed: int) -> None
     loop.run_for(121.0)
     scene.server.rates = KubeRates()
     loop.run_for(120.0)
-    assert picture.seen == {
+    assert state.seen == {
         pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in etcd.all(PODS)
     }
     assert len(set(scene.faults)) >= 4

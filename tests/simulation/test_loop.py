@@ -32,21 +32,21 @@ def test_a_simulated_hour_of_sleep_takes_no_time(loop: SimLoop) -> None:
 
 
 def test_a_killed_process_runs_no_finally_and_no_timer_of_its_own(loop: SimLoop) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     async def work() -> None:
-        asyncio.get_running_loop().call_later(2.0, told.append, "timer")
+        asyncio.get_running_loop().call_later(2.0, events.append, "timer")
         try:
             await asyncio.sleep(5)
-            told.append("went on")
+            events.append("went on")
         finally:
-            told.append("finally")
+            events.append("finally")
 
     victim = loop.incarnate("a")
     _ = loop.spawn(victim, work())
     loop.at(1.0, loop.kill, victim)
     loop.run_for(10)
-    assert told == []
+    assert events == []
     assert not victim.alive
 
 
@@ -66,7 +66,7 @@ def test_a_process_can_be_killed_at_each_await(loop: SimLoop, step: int) -> None
     assert reached == list(range(1, step))
 
 
-def test_what_happens_after_the_effect_that_was_the_last_reaches_nobody(loop: SimLoop) -> None:
+def test_effects_after_the_last_one_reach_no_server(loop: SimLoop) -> None:
     handed: list[int] = []
 
     async def work() -> None:
@@ -158,11 +158,11 @@ def test_a_process_that_never_waits_is_stuck(loop: SimLoop) -> None:
         loop.run_for(1)
 
 
-def test_a_signal_reaches_its_handler_and_kills_who_has_none(loop: SimLoop) -> None:
-    told: list[str] = []
+def test_a_signal_reaches_its_handler_and_kills_a_process_without_one(loop: SimLoop) -> None:
+    events: list[str] = []
 
     async def serve() -> None:
-        loop.add_signal_handler(signal.SIGTERM, told.append, "asked to stop")
+        loop.add_signal_handler(signal.SIGTERM, events.append, "asked to stop")
         await asyncio.sleep(60)
 
     polite, deaf = loop.incarnate("polite"), loop.incarnate("deaf")
@@ -171,29 +171,29 @@ def test_a_signal_reaches_its_handler_and_kills_who_has_none(loop: SimLoop) -> N
     loop.send_signal(polite)
     loop.send_signal(deaf)
     loop.run_for(0.1)
-    assert told == ["asked to stop"]
+    assert events == ["asked to stop"]
     assert (polite.alive, deaf.alive) == (True, False)
 
 
 def test_timeouts_and_task_groups_work_on_virtual_time(loop: SimLoop) -> None:
-    told: list[object] = []
+    events: list[object] = []
 
     async def late() -> None:
         try:
             async with asyncio.timeout(2):
                 await asyncio.sleep(5)
         except TimeoutError:
-            told.append(loop.time())
+            events.append(loop.time())
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(late())
             group.create_task(late())
-        told.append(await asyncio.gather(asyncio.sleep(1, "a"), asyncio.sleep(1, "b")))
+        events.append(await asyncio.gather(asyncio.sleep(1, "a"), asyncio.sleep(1, "b")))
 
     _ = loop.spawn(loop.incarnate("a"), work())
     loop.run_for(10)
-    assert told == [2.0, 2.0, ["a", "b"]]
+    assert events == [2.0, 2.0, ["a", "b"]]
     assert loop.unhandled == []
 
 
@@ -208,8 +208,8 @@ def test_a_run_is_forgotten_without_a_word(capfd: pytest.CaptureFixture[str]) ->
             await asyncio.sleep(1)
 
     killed = loop.incarnate("killed")
-    for who in (killed, loop.incarnate("alive")):
-        _ = loop.spawn(who, stubborn())
+    for process_name in (killed, loop.incarnate("alive")):
+        _ = loop.spawn(process_name, stubborn())
     loop.run_for(1)
     loop.kill(killed)
     loop.discard()

@@ -5,7 +5,7 @@ from shared.telemetry.metrics import Metrics
 from tests.simulation.patches import _NoMetrics
 
 
-def test_metrics_that_nobody_reads_have_every_method_of_those_that_are_read() -> None:
+def test_discarded_metrics_have_every_method_of_real_ones() -> None:
     read, unread = Metrics("binder"), _NoMetrics("binder")
     # The server that shows them is replaced as well.
     shown = {"exposition"}

@@ -59,10 +59,10 @@ class OtlpSink:
                 self._spans.extend((service, span) for span in scope.spans)
 
 
-def attributes_of(told: Span | Span.Event) -> dict[str, Any]:
+def attributes_of(described: Span | Span.Event) -> dict[str, Any]:
     """Attributes of a span or of its event as plain values."""
     values: dict[str, Any] = {}
-    for attribute in told.attributes:
+    for attribute in described.attributes:
         kind = attribute.value.WhichOneof("value")
         assert kind is not None, attribute
         values[attribute.key] = getattr(attribute.value, kind)

@@ -32,7 +32,7 @@ async def grant(
         subject: The account that gets them, if not the user of that name.
     """
     rights = tuple(rights)
-    whom = subject or {"apiGroup": RBAC, "kind": "User", "name": user}
+    subject_name = subject or {"apiGroup": RBAC, "kind": "User", "name": user}
     root = f"/apis/{RBAC}/v1"
     for kind, folder, granted in (
         ("ClusterRole", root, [one for one in rights if not one.namespaced]),
@@ -42,7 +42,7 @@ async def grant(
         binding: Object = {
             "metadata": {"name": user},
             "roleRef": {"apiGroup": RBAC, "kind": kind, "name": user},
-            "subjects": [whom],
+            "subjects": [subject_name],
         }
         plural = f"{kind.lower()}s"
         await _put(api, f"{folder}/{plural}", user, role)
@@ -93,9 +93,9 @@ async def account_token(
     """An hour's token of a ServiceAccount with the rights; roles are called as the chart's."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     await _put(api, path, name, {"metadata": {"name": name}})
-    whom = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    subject_name = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     await grant(
-        api, f"{release}-{name}", rights, namespace=namespace, release=release, subject=whom
+        api, f"{release}-{name}", rights, namespace=namespace, release=release, subject=subject_name
     )
     request: Object = {"spec": {"expirationSeconds": 3600}}
     return str((await api.create(f"{path}/{name}/token", request))["status"]["token"])

@@ -36,7 +36,7 @@ async def uid_of(client: RawClient, gang: str) -> str:
     return str(group["metadata"]["uid"])
 
 
-async def told(
+async def complete_trace(
     sink: OtlpSink, trace_id: str, *, reports: str = "Running", services: frozenset[str] = ALL
 ) -> Trace:
     """The trace, once its root, the report of this phase and a span of each service are there."""
@@ -109,7 +109,7 @@ async def test_each_gang_has_one_trace_with_every_service_below_its_root(
         for gang in gangs:
             await bound(client, "default", gang)
         ids = {gang: gang_trace_id(await uid_of(client, gang), 1) for gang in gangs}
-        traces = {gang: await told(sink, trace_id) for gang, trace_id in ids.items()}
+        traces = {gang: await complete_trace(sink, trace_id) for gang, trace_id in ids.items()}
         assert set(traces_of(sink)) == set(ids.values())
         pod = await client.get(f"{PODS}/one-0")
         logs = logged(running)
@@ -170,7 +170,7 @@ async def test_a_refused_attempt_is_an_error_and_the_next_one_begins_where_it_en
         await bound(client, "default", "hapless")
         uid = await uid_of(client, "hapless")
         # The watcher's span is the group's appearance, with which only the first attempt begins.
-        second = await told(sink, gang_trace_id(uid, 2), services=ALL - {"tutti-watcher"})
+        second = await complete_trace(sink, gang_trace_id(uid, 2), services=ALL - {"tutti-watcher"})
         first = traces_of(sink)[gang_trace_id(uid, 1)]
     first.check()
     second.check()
@@ -200,13 +200,15 @@ async def test_a_gang_that_goes_before_it_was_decided_leaves_no_orphans(
         for index in range(3):
             await client.delete(f"{PODS}/huge-{index}")
         await client.delete(f"{GROUPS}/huge")
-        trace = await told(sink, trace_id, reports="Gone", services=ALL - {"tutti-binder"})
+        trace = await complete_trace(
+            sink, trace_id, reports="Gone", services=ALL - {"tutti-binder"}
+        )
     trace.check()
     assert trace.root.values["result"] == "Gone"
     assert {each.values["reason"] for each in trace.named("report")} >= {"NotEnoughPods"}
 
 
-async def test_the_standby_tells_what_the_planner_before_it_could_not(
+async def test_the_standby_reports_spans_that_its_predecessor_could_not(
     client: RawClient, kubeconfig: Path, sink: OtlpSink, tmp_path: Path
 ) -> None:
     """The planner dies between the decision and its outcome; the bindings take two seconds."""
@@ -219,7 +221,7 @@ async def test_the_standby_tells_what_the_planner_before_it_could_not(
         active = 0 if "decided" in (log / "gang-planner-0.log").read_text() else 1
         os.kill(running.pid("gang-planner", active), signal.SIGKILL)
         await bound(client, "default", "train")
-        trace = await told(sink, gang_trace_id(await uid_of(client, "train"), 1))
+        trace = await complete_trace(sink, gang_trace_id(await uid_of(client, "train"), 1))
     trace.check()
     assert trace.root.values["result"] == "Started"
 

@@ -54,21 +54,23 @@ async def test_jaeger_shows_each_jobs_gang_as_one_trace(
         for name, trace_id in ids.items():
 
             async def whole(trace_id: str = trace_id) -> Trace | None:
-                told = await jaeger.trace(trace_id)
-                trace = trace_of_jaeger(told) if told is not None else None
+                found_traces = await jaeger.trace(trace_id)
+                trace = trace_of_jaeger(found_traces) if found_traces is not None else None
                 return trace if trace is not None and trace.is_whole else None
 
             found = await eventually(whole, timeout_s=30.0, because=f"{name} is complete")
             assert found is not None
             traces[name] = found
         assert await jaeger.services() >= SERVICES
-        told = await jaeger.traces("tutti-gang-planner")
+        found_traces = await jaeger.traces("tutti-gang-planner")
         address = f"--jaeger={jaeger.api}"
         shown = await tutti("trace", "train-0", f"--data-dir={tmp_path / 'up' / 'data'}", address)
     for name, trace in traces.items():
         trace.check_jobs_gang(f"default/{name}", PODS)
         assert trace.services == SERVICES
-    assert {one["traceID"] for one in told} == set(ids.values()), "one trace each, and no other"
+    assert {one["traceID"] for one in found_traces} == set(ids.values()), (
+        "one trace each, and no other"
+    )
     status, out, errors = shown
     assert (status, errors) == (0, "")
     words = iter(out.split())
@@ -90,12 +92,12 @@ async def test_jaeger_shows_a_refused_binding_its_release_and_the_next_attempt(
         await bound(client, "default", "hapless", PODS)
         second = await second_trace(client, "hapless")
 
-        async def told() -> tuple[Trace, Trace] | None:
+        async def both_traces() -> tuple[Trace, Trace] | None:
             found = [await jaeger.trace(trace_id) for trace_id in (first, second)]
             traces = [trace_of_jaeger(one) for one in found if one is not None]
             whole = len(traces) == 2 and "release" in traces[0].names and traces[1].says_it_runs
             return (traces[0], traces[1]) if whole else None
 
-        traces = await eventually(told, timeout_s=30.0)
+        traces = await eventually(both_traces, timeout_s=30.0)
     assert traces is not None
     check_retry(*traces)

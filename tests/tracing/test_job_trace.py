@@ -33,14 +33,14 @@ async def test_jobs_gangs_are_traces_from_admission_to_the_last_pod_bound_refusa
         again = await second_trace(client, "hapless")
         assert await second_trace(client, "train") == train, "it needed only one"
 
-        def told() -> bool:
+        def is_reported() -> bool:
             traces = traces_of(sink)
             if not {train, hapless, again} <= set(traces):
                 return False
             ends = "release" in traces[hapless].names and traces[again].says_it_runs
             return traces[train].is_whole and ends and bool(refusals(sink))
 
-        await eventually(told, timeout_s=20.0)
+        await eventually(is_reported, timeout_s=20.0)
         data = f"--data-dir={running.folder / 'data'}"
         shown = await tutti("trace", "hapless", data)
         unknown = await tutti("trace", "team/unknown", data)

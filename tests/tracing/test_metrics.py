@@ -121,18 +121,18 @@ def names_hold(service: str, series: dict[str, float]) -> None:
     assert {prefix + name for name in IMPORTANT[service]} | {
         f"tutti_{one}" for one in EVERYWHERE
     } <= have
-    told = [key for key in series if f'component="{service}"' in key]
-    assert any(key.startswith("tutti_build_info{") for key in told), service
+    own_series = [key for key in series if f'component="{service}"' in key]
+    assert any(key.startswith("tutti_build_info{") for key in own_series), service
     others = [
         name
         for name in series
-        if not name.startswith(("process_", "volcano_", prefix)) and name not in told
+        if not name.startswith(("process_", "volcano_", prefix)) and name not in own_series
     ]
     assert not others, "every series carries its service, in its name or as a label"
     assert len(series) < 400, "the number of series is bounded"
 
 
-async def test_the_important_metrics_exist_and_tell_what_was_done(
+async def test_the_important_metrics_exist_and_count_what_was_done(
     client: RawClient, kubeconfig: Path, tmp_path: Path
 ) -> None:
     async with suite(kubeconfig, tmp_path / "up") as running:

@@ -107,7 +107,7 @@ def test_each_explanation_says_what_it_means_where_it_comes_from_and_what_cures_
         )
 
 
-def test_two_installations_in_one_prometheus_are_told_apart() -> None:
+def test_two_installations_in_one_prometheus_are_distinguished() -> None:
     for rule in alerts():
         assert unscoped(rule["expr"]) == [], rule["alert"]
     asked = [

@@ -60,7 +60,7 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
         for index in range(3):
             await client.delete(f"/api/v1/namespaces/default/pods/train-{index}")
 
-        async def told() -> History:
+        async def read_history() -> History:
             status, out, errors = await tutti("timeline", "-o", "json", f"--data-dir={data}")
             assert status == 0, errors
             found = msgspec.json.decode(out, type=History)
@@ -69,13 +69,13 @@ async def test_what_operators_type_shows_a_suite_and_its_bundle_replays(
             assert now == {"default/huge", "default/train"}
             return found
 
-        found = await eventually(told, timeout_s=40.0)
+        found = await eventually(read_history, timeout_s=40.0)
         assert sum(one.pods for one in found.stays) == 3
         assert all(one.began_ms <= one.ended_ms for one in found.stays)
-        picture = tmp_path / "timeline.svg"
-        status, _, errors = await tutti("timeline", f"--svg={picture}", f"--data-dir={data}")
+        snapshot = tmp_path / "timeline.svg"
+        status, _, errors = await tutti("timeline", f"--svg={snapshot}", f"--data-dir={data}")
         assert status == 0, errors
-        assert ET.parse(picture).getroot().tag.endswith("svg")
+        assert ET.parse(snapshot).getroot().tag.endswith("svg")
 
         first, second = await two_reports(data)
         assert first.ready

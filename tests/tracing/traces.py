@@ -34,7 +34,7 @@ class Moment(NamedTuple):
     values: dict[str, Any]
 
 
-class Told(NamedTuple):
+class ReadSpan(NamedTuple):
     """One span. Ids are hexadecimal, links are (trace, span)."""
 
     service: str
@@ -57,27 +57,27 @@ class Told(NamedTuple):
 class Trace:
     """All spans of one trace, in order of arrival."""
 
-    def __init__(self, trace_id: str, spans: list[Told]) -> None:
+    def __init__(self, trace_id: str, spans: list[ReadSpan]) -> None:
         self.trace_id = trace_id
         self.spans = spans
 
     @property
     def services(self) -> set[str]:
-        return {told.service for told in self.spans}
+        return {span.service for span in self.spans}
 
     @property
     def names(self) -> list[str]:
         """Every name once, in order."""
-        return sorted({told.name for told in self.spans})
+        return sorted({span.name for span in self.spans})
 
-    def named(self, name: str) -> list[Told]:
-        return [told for told in self.spans if told.name == name]
+    def named(self, name: str) -> list[ReadSpan]:
+        return [span for span in self.spans if span.name == name]
 
     @property
-    def root(self) -> Told:
+    def root(self) -> ReadSpan:
         """The one root; an AssertionError while there is none, or more than one."""
         roots = self.named("gang")
-        assert len(roots) == 1, [told.name for told in self.spans]
+        assert len(roots) == 1, [span.name for span in self.spans]
         return roots[0]
 
     def check(self) -> None:
@@ -85,17 +85,17 @@ class Trace:
         root = self.root
         assert root.parent == _NO_PARENT
         assert root.span_id == gang_span(self.trace_id)
-        for told in self.spans:
-            assert told.start_ms <= told.end_ms, told
-            if told is not root:
-                assert told.parent == root.span_id, told
-        ids = [told.span_id for told in self.spans]
+        for span in self.spans:
+            assert span.start_ms <= span.end_ms, span
+            if span is not root:
+                assert span.parent == root.span_id, span
+        ids = [span.span_id for span in self.spans]
         assert len(ids) == len(set(ids)), "a span was reported twice"
 
     @property
     def says_it_runs(self) -> bool:
         """Whether both the planner and the status controller reported the gang as running."""
-        phases = [told.values["phase"] for told in self.named("report")]
+        phases = [span.values["phase"] for span in self.named("report")]
         return "gang" in self.names and "Running" in phases
 
     @property
@@ -110,11 +110,11 @@ class Trace:
         self.check()
         one = {name: self.named(name) for name in self.names}
         assert set(self.names) == JOBS_SPANS
-        assert not any(told.failed for told in self.spans), self.spans
-        kinds = {told.values["kind"]: told for told in one["admit"]}
+        assert not any(span.failed for span in self.spans), self.spans
+        kinds = {span.values["kind"]: span for span in one["admit"]}
         assert sorted(kinds) == ["Job", "PodGroup"]
         assert kinds["Job"].values["object"] == job
-        assert sum(told.values["pods"] for told in one["make pods"]) == pods
+        assert sum(span.values["pods"] for span in one["make pods"]) == pods
         (group,), (queue,), (decide,), (bind,) = (
             one[name] for name in ("make group", "queue", "decide", "bind")
         )
@@ -153,7 +153,7 @@ def check_retry(first: Trace, second: Trace) -> None:
     assert release.values["victims"] == 2
     (remove,) = first.named("remove")
     assert not remove.failed
-    assert not any(told.failed for told in second.spans)
+    assert not any(span.failed for span in second.spans)
     assert second.root.links == ((first.trace_id, gang_span(first.trace_id)),)
     assert second.root.start_ms == first.root.end_ms
     assert [event.name for event in second.root.events] == ["backoff begun", "backoff ended"]
@@ -168,25 +168,25 @@ def traces_of(sink: OtlpSink) -> dict[str, Trace]:
     return _by_id(_of_otlp(service, span) for service, span in sink.spans)
 
 
-def trace_of_jaeger(told: dict[str, Any]) -> Trace:
+def trace_of_jaeger(found: dict[str, Any]) -> Trace:
     """Return a trace of Jaeger's `/api/traces/{id}`."""
-    services = {key: one["serviceName"] for key, one in told["processes"].items()}
+    services = {key: one["serviceName"] for key, one in found["processes"].items()}
     (trace,) = _by_id(
-        _of_jaeger(services[span["processID"]], span) for span in told["spans"]
+        _of_jaeger(services[span["processID"]], span) for span in found["spans"]
     ).values()
     return trace
 
 
-def _by_id(spans: Iterable[Told]) -> dict[str, Trace]:
+def _by_id(spans: Iterable[ReadSpan]) -> dict[str, Trace]:
     traces: dict[str, Trace] = {}
-    for told in spans:
-        traces.setdefault(told.trace_id, Trace(told.trace_id, [])).spans.append(told)
+    for span in spans:
+        traces.setdefault(span.trace_id, Trace(span.trace_id, [])).spans.append(span)
     return traces
 
 
-def _of_otlp(service: str, span: Span) -> Told:
+def _of_otlp(service: str, span: Span) -> ReadSpan:
     failed = span.status.code == _ERROR
-    return Told(
+    return ReadSpan(
         service=service,
         name=span.name,
         trace_id=span.trace_id.hex(),
@@ -204,7 +204,7 @@ def _of_otlp(service: str, span: Span) -> Told:
     )
 
 
-def _of_jaeger(service: str, span: dict[str, Any]) -> Told:
+def _of_jaeger(service: str, span: dict[str, Any]) -> ReadSpan:
     values = _plain(span["tags"])
     refers: dict[str, list[tuple[str, str]]] = {"CHILD_OF": [], "FOLLOWS_FROM": []}
     for one in span["references"]:
@@ -213,7 +213,7 @@ def _of_jaeger(service: str, span: dict[str, Any]) -> Told:
     for log in span["logs"] or ():
         fields = _plain(log["fields"])
         events.append(Moment(fields.pop("event"), log["timestamp"] // 1000, fields))
-    return Told(
+    return ReadSpan(
         service=service,
         name=span["operationName"],
         trace_id=span["traceID"],

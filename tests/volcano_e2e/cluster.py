@@ -274,7 +274,7 @@ class Cluster:
         repeated event counts if it is newer than the given instant.
         """
 
-        async def told() -> Object:
+        async def emitted() -> Object:
             found = [
                 event
                 for event in await self.all_of("Event")
@@ -286,7 +286,7 @@ class Cluster:
             assert found, f"no event {reasons} about {about}"
             return found[0]
 
-        return await eventually(told, timeout_s=SEEN_S, because=f"{about}: {reasons}")
+        return await eventually(emitted, timeout_s=SEEN_S, because=f"{about}: {reasons}")
 
     async def job_is_gone(self, job: Object) -> None:
         """Wait until nothing is left of a Job: neither itself, its group, nor a pod."""

@@ -208,7 +208,7 @@ async def test_members_that_want_each_other_near_or_far_are_so(
     assert on_one_node(found) is together
 
 
-async def test_taints_keep_those_off_who_do_not_tolerate_them(bare: Cluster) -> None:
+async def test_taints_keep_pods_off_that_do_not_tolerate_them(bare: Cluster) -> None:
     await bare.nodes(2)
     await bare.taint(TAINT)
     toleration = {**TAINT, "operator": "Equal"}

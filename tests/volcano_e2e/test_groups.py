@@ -138,12 +138,12 @@ async def test_a_jobs_group_asks_for_what_its_pods_ask_for(e2e: Cluster) -> None
     made = await e2e.create(job("asks", *tasks))
     await e2e.job_is(made, "Pending")
 
-    async def told() -> Object:
+    async def has_group() -> Object:
         group = await e2e.get("PodGroup", e2e.group_of(made))
         found: Object = group["spec"]["minResources"]
         return found
 
-    found = await eventually(told, timeout_s=SEEN_S, because="it has a group")
+    found = await eventually(has_group, timeout_s=SEEN_S, because="it has a group")
     twice = {"cpu": "2", "memory": "2000Mi", "nvidia.com/gpu": "2"}
     sums = {
         **twice,

@@ -56,14 +56,14 @@ async def test_a_job_can_be_deleted_in_every_state(e2e: Cluster) -> None:
     )
 
 
-async def tells_of_its_action(e2e: Cluster) -> None:
+async def reports_its_action(e2e: Cluster) -> None:
     since = datetime.now(UTC)
     fails = task("complete", 1, line="sleep 20s && xyz", restart="Never")
-    await e2e.create(job("told", fails, policies=[policy("TerminateJob", "PodFailed")]))
-    await e2e.event("told", "ExecuteAction", words="TerminateJob", since=since)
+    await e2e.create(job("acted", fails, policies=[policy("TerminateJob", "PodFailed")]))
+    await e2e.event("acted", "ExecuteAction", words="TerminateJob", since=since)
 
 
-async def tells_that_it_cannot_be_placed(e2e: Cluster) -> None:
+async def reports_that_it_cannot_be_placed(e2e: Cluster) -> None:
     """One pod more than the node has room for that all have to be on."""
     node = "worker-0"
     terms = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]
@@ -114,11 +114,11 @@ async def keeps_the_pod_that_succeeded(e2e: Cluster) -> None:
     assert "deletionTimestamp" not in left["metadata"]
 
 
-async def test_jobs_tell_of_themselves_and_keep_what_ended_last(e2e: Cluster) -> None:
+async def test_jobs_report_their_state_and_keep_their_last_pods(e2e: Cluster) -> None:
     await all_hold(
         {
-            "event of an action": tells_of_its_action(e2e),
-            "event unschedulable": tells_that_it_cannot_be_placed(e2e),
+            "event of an action": reports_its_action(e2e),
+            "event unschedulable": reports_that_it_cannot_be_placed(e2e),
             "minimum of successes": ends_by_its_minimum_of_successes(e2e),
             "failed pod": keeps_the_pod_that_failed_last(e2e),
             "succeeded pod": keeps_the_pod_that_succeeded(e2e),
@@ -147,12 +147,12 @@ async def scales(e2e: Cluster, name: str, *sizes: int) -> None:
         made = await e2e.replace("Job", name, "/spec", spec)
         await e2e.job_runs(made)
 
-        async def told(size: int = size) -> bool:
+        async def hosts_listed(size: int = size) -> bool:
             found = (await e2e.get("ConfigMap", f"{name}-svc"))["data"]
             assert found == hosts(name, size), found
             return True
 
-        await eventually(told, because=f"hosts of {size} pods")
+        await eventually(hosts_listed, because=f"hosts of {size} pods")
     await e2e.delete("Job", name)
     await e2e.job_is_gone(made)
 

@@ -36,7 +36,7 @@ async def small(bare: Cluster) -> Cluster:
 
 
 @pytest.mark.certify
-async def test_nobody_is_evicted_where_there_is_room(small: Cluster) -> None:
+async def test_no_pod_is_evicted_where_there_is_free_capacity(small: Cluster) -> None:
     low = await small.create(alike("preemptee", 1, priority=LOW))
     await small.pods_run(low, 1)
     high = await small.create(alike("preemptor", 1, priority=HIGH))
@@ -54,7 +54,7 @@ async def test_half_of_a_full_cluster_is_had_by_preemption(small: Cluster) -> No
 
 
 @pytest.mark.certify
-async def test_a_group_that_is_not_admitted_evicts_nobody(small: Cluster) -> None:
+async def test_a_group_that_is_not_admitted_evicts_no_pod(small: Cluster) -> None:
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -123,7 +123,7 @@ async def test_preemptors_of_several_priorities_have_their_turns(small: Cluster)
     await small.pods_run(high, ALL)
 
 
-async def test_gated_pods_evict_nobody_before_their_gates_are_gone(small: Cluster) -> None:
+async def test_gated_pods_evict_no_pod_before_their_gates_are_gone(small: Cluster) -> None:
     await small.configure(conf("allocate, backfill, reclaim, preempt"))
     low = await small.create(alike("preemptee-1", ALL, least=1, priority=LOW))
     await small.pods_run(low, ALL)

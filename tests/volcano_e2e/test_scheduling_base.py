@@ -91,7 +91,7 @@ async def test_a_gang_waits_whole_and_starts_when_there_is_room(small: Cluster) 
 
 
 @pytest.mark.certify
-async def test_a_second_gang_waits_for_a_full_cluster_and_evicts_nobody(small: Cluster) -> None:
+async def test_a_second_gang_waits_for_a_full_cluster_and_evicts_no_pod(small: Cluster) -> None:
     first = await small.create(alike("st-qj-1", ALL))
     await small.job_runs(first)
     since = datetime.now(UTC)
@@ -99,8 +99,8 @@ async def test_a_second_gang_waits_for_a_full_cluster_and_evicts_nobody(small: C
     await small.job_is(second, "Pending")
     await small.unschedulable(second)
     assert await running(small, first) == ALL
-    told = [one for one in await small.all_of("Event") if one["reason"] == "Evict"]
-    assert not told, since
+    evictions = [one for one in await small.all_of("Event") if one["reason"] == "Evict"]
+    assert not evictions, since
 
 
 @pytest.mark.certify

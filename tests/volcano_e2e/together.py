@@ -16,5 +16,5 @@ async def all_hold(cases: Mapping[str, Coroutine[object, object, None]]) -> None
         for name, error in zip(cases, found, strict=True)
         if isinstance(error, BaseException)
     }
-    told = "\n".join(f"{name}: {error!r}" for name, error in failed.items())
-    assert not failed, f"{len(failed)} of {len(cases)} do not hold:\n{told}"
+    lines = "\n".join(f"{name}: {error!r}" for name, error in failed.items())
+    assert not failed, f"{len(failed)} of {len(cases)} do not hold:\n{lines}"

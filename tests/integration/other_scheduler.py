@@ -113,7 +113,7 @@ class _Group(_Typed, kw_only=True):
     status: _GroupStatus = msgspec.field(default_factory=_GroupStatus)
 
 
-class Rival:
+class OtherScheduler:
     """Acts in one namespace, on request."""
 
     def __init__(self, api: RawClient, namespace: str) -> None:
