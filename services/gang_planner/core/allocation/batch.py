@@ -1,17 +1,16 @@
-"""Places gangs whose places depend on each other by nothing but room in one pass over the nodes.
+"""Places many gangs in one pass over the nodes, where they compete for nothing but free capacity.
 
-What an attempt costs does not depend on a gang's size, so thousands of small gangs would cost
-thousands of passes. Those that come one behind the other in line, of one queue or of several that
-take turns, are gathered first: taken out of the backlog and charged to their queues, as if they
-were placed. Then the members of all are spread at once, role by role and shape by shape, and every
-gang gets its part of the places in the order in which they would have been given out.
+The cost of an attempt does not depend on the size of a gang, so thousands of small gangs would cost
+thousands of passes. Gangs that follow each other in line, of one queue or of several that take
+turns, are gathered first: taken out of the backlog and charged to their queues, as if they were
+placed. Then all their members are distributed at once, role by role and shape by shape, and each
+gang gets its nodes in the order in which a loop over the gangs would have chosen them.
 
-Which gangs are placed is the same as one by one: only so many are gathered as surely find room
-whatever goes where (`BatchPlacement.room_for`). Which nodes they get may differ a little, and no
-rule depends on it: scores are straight lines for a whole pass, where one by one they are worked out
-again, and rounded, for each gang; and members of several shapes are spread shape by shape. What
-does depend on places one by one is left to `gang_placement`: pods that look at other pods, claims,
-sub-gangs, nodes to avoid, holds of a gang.
+The same gangs are placed as by that loop: a batch gathers only gangs that fit however the nodes are
+shared out (`BatchPlacement.most`). They may get other nodes, and no rule depends on it: scores are
+linear for the whole pass, where the loop computes and rounds them again for each gang, and members
+of several shapes are distributed shape by shape. Gangs whose members do depend on single nodes
+(terms about other pods, claims, sub-gangs, nodes to avoid, holds) are left to `gang_placement`.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,8 +21,7 @@ import numpy as np
 from services.gang_planner.core.allocation.decision import decide_charged
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Statement
-from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, spaces
-from services.gang_planner.core.placement.gang_placement import slots_of
+from services.gang_planner.core.placement.domains import Space
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
@@ -52,7 +50,7 @@ class Batch(NamedTuple):
 
 
 class BatchRequest(NamedTuple):
-    """What each gang of a bucket wants."""
+    """What each gang of a bucket needs."""
 
     need: Need
     queue: QueueEntry
@@ -60,15 +58,14 @@ class BatchRequest(NamedTuple):
     groups: tuple[Batch, ...]
     #: Of all its members, by resource row.
     amounts: dict[int, int]
-    #: It goes anywhere, beside whomever.
+    #: It may go to any node, beside any other gang.
     plain: bool
-    #: How many places for pods of a shape one gang takes at most, by shape id; filled as asked.
+    #: Cached results of `taken`, by shape id.
     takes: dict[int, int]
 
     def taken(self, shape: ShapeEntry) -> int:
-        """How many places for pods of this shape each gang takes, wherever it goes: every pod at
-        most so many as its request is larger, rounded up, in the resource in which it is the
-        largest.
+        """How many pods of this shape each gang displaces at most, whichever nodes it uses: each of
+        its pods at most the greatest ratio of their requests, rounded up.
         """
         found = self.takes.get(shape.id)
         if found is None:
@@ -87,7 +84,7 @@ class _Series(NamedTuple):
 class BatchPlacement:
     """Gangs that are placed together, in the order of their turns.
 
-    While any are gathered the nodes do not show what these take: no code reads nodes before
+    While gangs are gathered, nodes do not show what these take: no code may read nodes before
     `place`.
     """
 
@@ -96,7 +93,7 @@ class BatchPlacement:
         self._series: list[_Series] = []
         #: Where all of them go; None: no gang has been gathered.
         self._space: Space | None = None
-        #: How many more members of each shape surely find room, by shape id.
+        #: How many more members of each shape certainly fit, by shape id.
         self._capacity: dict[int, int] = {}
         self._shapes: list[ShapeEntry] = []
         #: By bucket; None: its gangs are placed one by one.
@@ -136,8 +133,8 @@ class BatchPlacement:
         return most > 0 and self._take(bucket, request, line.alike(bucket, most))
 
     def most(self, bucket: Bucket, request: BatchRequest) -> int:
-        """How many of the bucket's first gangs could be gathered now, as far as quotas, nodes and
-        the cycle's budget show; 0: those gathered must be placed first, or it is placed alone.
+        """How many of the bucket's first gangs can be gathered now, according to quotas, nodes and
+        the cycle's budget; 0: the gangs gathered before go first, or this one is placed alone.
         """
         session, quorum = self._work.session, request.need.quorum
         # A gang larger than the in-flight limit is placed alone.
@@ -210,9 +207,7 @@ class BatchPlacement:
         )
 
     def _capacity_for(self, bucket: Bucket, request: BatchRequest) -> int:
-        """How many gangs surely find room beside those gathered, in whatever order and wherever
-        they go.
-        """
+        """How many gangs certainly fit beside those gathered, in any order and on any nodes."""
         if not self._series:
             self._forget()
             self._space = _space(self._work.session, bucket, request)
@@ -229,15 +224,15 @@ class BatchPlacement:
         )
 
     def _count(self, shape: ShapeEntry, space: Space) -> bool:
-        """Find out how much room there is for one more shape beside those gathered; False: these
-        have too many shapes already.
+        """Count how many members of one more shape fit beside the gangs gathered; False: these have
+        too many shapes already.
         """
         if len(self._shapes) >= _SHAPES_MAX:
             return False
         counts = self._work.session.fits.counts(shape)
-        room = int(counts.sum() if space.mask is None else counts[space.mask].sum())
-        room -= sum(request.taken(shape) * len(gangs) for request, gangs in self._series)
-        self._capacity[shape.id] = room
+        fitting = int(counts.sum() if space.mask is None else counts[space.mask].sum())
+        fitting -= sum(request.taken(shape) * len(gangs) for request, gangs in self._series)
+        self._capacity[shape.id] = fitting
         self._shapes.append(shape)
         return True
 
@@ -303,38 +298,30 @@ def _quota(request: BatchRequest) -> int:
 
 
 def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | None:
-    """Where the first of the gangs would be placed; the rest follow it while there is room, as
-    its domain has become the fullest that holds them.
+    """Where the first of the gangs would be placed. The other gangs follow it as long as they fit,
+    because its domain has become the fullest that can hold them.
     """
     base = session.policies.within(request.queue, None)
     need = request.need
     structure = need.structure
     if structure is None or structure.topology is None:
         return Space(base)
-    found = session.node_capacity.topology.levels(structure.topology)
-    session.work_left -= len(found.levels) * session.node_capacity.nodes.size
-    demand = DomainDemand(
-        roles=[group.role for group in request.groups],
-        wanted=[group.members for group in request.groups],
-        counts=lambda: [session.fits.counts(group.shape) for group in request.groups],
-        quorum=need.quorum,
-        minima=need.minima,
-        reservations=lambda: [
-            session.node_capacity.room_in_parts(group.shape, UNIT) for group in request.groups
-        ],
+    skipped = bucket.spaces_to_skip(session.node_capacity)
+    found = session.spaces(
+        structure.topology,
+        [(group.role, group.shape, group.members) for group in request.groups],
+        need.quorum,
+        need.minima,
+        base=base,
     )
-    failed = bucket.spaces_to_skip(session.node_capacity)
-    for space in spaces(found, demand, slots_of(session, ()), "", base):
-        if (space.level, space.domain) not in failed:
-            return space
-    return None
+    return next((one for one in found if (one.level, one.domain) not in skipped), None)
 
 
 def _spread(
     work: CycleContext, series: Sequence[_Series], space: Space
 ) -> dict[_Place, Iterator[list[int]]]:
-    """Take the room of all members; returns each gang's slots by role and shape, in the order of
-    the gangs.
+    """Take the capacity for all members; returns each gang's slots by role and shape, in the order
+    of the gangs.
     """
     state, session = work.state, work.session
     members: dict[_Place, list[int]] = {}
@@ -370,7 +357,7 @@ def _shared_out(slots: Ints, counts: Sequence[int], order: Ints) -> Iterator[lis
 
 
 def _displaced(shape: ShapeEntry, other: ShapeEntry) -> int:
-    """How many pods of a shape find no room on a node because of one of another shape, at most."""
+    """How many pods of a shape one pod of another shape displaces from a node, at most."""
     if shape is other:
         return 1
     amounts = dict(other.pairs)

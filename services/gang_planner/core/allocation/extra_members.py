@@ -1,8 +1,8 @@
-"""Extras placed fairly: while others wait, a gang gets its quorum first, and what is left goes to
-members above quorums in equal parts, one by one in effect and in batches in fact.
+"""Shares free capacity fairly among extra members: while other gangs wait, a gang gets its quorum
+first, and the rest goes to members above quorums in equal parts.
 
-Gangs of one queue that want more of one shape share the room for it so that, as far as it goes, all
-have equally many members in the end.
+Gangs of one queue that wait with extras of one shape share the nodes that fit it, so that all of
+them come to have the same number of members as far as possible.
 """
 
 from services.gang_planner.core.cycle_context import CycleContext
@@ -22,8 +22,10 @@ class Extras:
         self._parts: dict[tuple[str, int], dict[GangKey, int]] = {}
 
     def most(self, bucket: Bucket, gang: Gang) -> int | None:
-        """How many members the gang may place now; None: any number. Its bucket is no longer in
-        line. What a started gang lacks of its minima is no extra.
+        """How many members the gang may place now; None: any number.
+
+        Its bucket is no longer in line. Members that a started gang lacks of its minima are not
+        extras.
         """
         need = bucket.need
         if need.structure is not None:
@@ -45,7 +47,7 @@ class Extras:
         return None if part is None else max(part, need.lacking)
 
     def _share(self, shape_id: int, in_line: list[Bucket]) -> dict[GangKey, int]:
-        #: Gang, members that wait, those of them that are no extras.
+        #: Gang, members that wait, and how many of them are not extras.
         gangs: list[tuple[Gang, int, int]] = []
         for one in in_line:
             need = one.need
@@ -57,15 +59,15 @@ class Extras:
                 gangs += [(gang, wanted, lacking) for _, _, gang in one.entries]
         if len(gangs) < 2:
             return {}
-        room = self._work.session.total(self._work.state.shapes.entries[shape_id])
-        if room >= sum(wanted for _, wanted, _ in gangs):
+        fitting = self._work.session.total(self._work.state.shapes.entries[shape_id])
+        if fitting >= sum(wanted for _, wanted, _ in gangs):
             return {}
         have = [gang.have() for gang, _, _ in gangs]
         parties = [
             Party(1, count + lacking, count + wanted)
             for count, (_, wanted, lacking) in zip(have, gangs, strict=True)
         ]
-        shares = water_fill(room + sum(have), parties)
+        shares = water_fill(fitting + sum(have), parties)
         return {
             gang.key: share - count
             for (gang, _, _), share, count in zip(gangs, shares, have, strict=True)

@@ -1,12 +1,12 @@
 """The reservation of a gang's `minResources`: capacity on nodes for pods that do not exist yet.
 
-It is opened with the decision that places the gang's first pods, as one row of the reservation
-table per unit (`min_resources`), and it is a hold like others: charged to the queue, kept in
-checkpoints, moved when its node goes. Its gang has it at its disposal whenever members of it wait.
-A unit ends when pods of the gang hold what it stands for, at the deadline, or with the gang.
+The decision that places the gang's first pods opens it, as one row of the reservation table per
+unit (`queueing.min_resources`). Each unit is a hold: charged to the queue, kept in checkpoints,
+moved when its node goes. The gang may use the reservation whenever members of it wait. A unit ends
+when pods of the gang hold the same amounts, at the deadline, or with the gang.
 
 The decision itself carries the rows (`GangDecision.reserves`) and names those that it consumes
-(`fills`), so there is no instant at which a restart would know one without the other.
+(`fills`), so a restart never finds one without the other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def open_units(
     work: CycleContext, gang: Gang, allocations: Iterable[Allocation]
 ) -> tuple[ReservedRoom, ...]:
-    """Reserve the units among these allocations, whose room has been taken from the nodes already.
+    """Reserve the units among these allocations, whose capacity is taken from the nodes already.
 
     Returns:
         The rows, for the decision that is about to be made of the gang.
@@ -72,7 +72,7 @@ def open_units(
 
 
 def recall(state: "State", decision: GangDecision) -> None:
-    """A decision in the log reserves capacity: take it over. One that repeats another does not."""
+    """Restore the units that a decision in the log reserves; a repeated decision reserves none."""
     if decision.again:
         return
     for one in decision.reserves:
@@ -112,7 +112,8 @@ def consumed(
         gang: Their owner.
         units: All units of the gang.
         placed: Allocations that are not decided yet. Units on their nodes end first.
-        released: Its own reservations are released for the attempt: it is not charged for them.
+        released: Its reservations are released for the attempt, and the gang is not charged for
+            them.
     """
     if not units or gang.group is None:
         return list(units)
@@ -131,7 +132,7 @@ def consumed(
 
 
 def review(state: "State") -> None:
-    """End units of which the gangs' pods hold as much by now."""
+    """End units whose amounts the pods of their gangs hold by now."""
     owners: dict[GangKey, Gang] = {}
     for hold in state.holds.by_uid.values():
         if hold.reserving and hold.gang is not None:
@@ -143,7 +144,7 @@ def review(state: "State") -> None:
 
 
 def end_of(state: "State", gang: Gang) -> str:
-    """Why all units of a gang end now, beside what ends every hold; "" while they last."""
+    """Why all units of a gang end now, apart from the ends of every hold; "" while they last."""
     if not gang.have():
         # Its first pods were not bound, or are gone: it is admitted again with its next ones.
         return "NotPlaced"
@@ -153,7 +154,7 @@ def end_of(state: "State", gang: Gang) -> str:
 def _left(
     state: "State", gang: Gang, placed: Iterable[Allocation], *, released: bool
 ) -> dict[int, int]:
-    """What `minResources` ask for beyond what the gang's pods hold, by resource row."""
+    """What `minResources` need beyond the amounts of the gang's pods, by resource row."""
     shapes = state.shapes.entries
     held: dict[int, int] = {}
     for shape_id, count in gang.held.items():
@@ -163,10 +164,10 @@ def _left(
             _add(held, hold.shape, -1)
     for one in placed:
         _add(held, one.shape, one.total)
-    asked = gang.group.min_resources if gang.group is not None else None
+    minimum = gang.group.min_resources if gang.group is not None else None
     return {
         row: amount - held.get(row, 0)
-        for row, amount in declared(state.shapes, asked or ()).items()
+        for row, amount in declared(state.shapes, minimum or ()).items()
         if amount > held.get(row, 0)
     }
 
@@ -177,7 +178,7 @@ def _add(amounts: dict[int, int], shape: "ShapeEntry", count: int) -> None:
 
 
 def _first_to_end(hold: Hold, used: set[int]) -> tuple[bool, bool, str]:
-    """Units without room first, then those on nodes that members take now."""
+    """Units without a reservation first, then those on nodes that members take now."""
     if hold.reservation is None:
         return False, False, hold.uid
     return True, hold.reservation.slot not in used, hold.uid

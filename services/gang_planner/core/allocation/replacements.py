@@ -1,9 +1,9 @@
-"""Places the members that come in for lost ones, then reserves capacity for those still to come.
+"""Places replacements of lost members, then reserves capacity for those that do not exist yet.
 
-A waiting member of the same gang and role takes the place of a lost one: of the same shape on the
-very node that is reserved, of another shape wherever it fits once that reservation is given up. If
-it fits nowhere, the reservation becomes one for the new shape and stays first in line. A gang of
-which no member is left is placed whole, with all its reserved capacity at its disposal.
+A waiting member of the same gang and role replaces a lost one: with the same shape on the reserved
+node itself, with another shape wherever it fits once that reservation is given up. If it fits
+nowhere, the hold is for the new shape from then on and stays first in line. A gang that has lost
+all its members is placed whole, and may use all its reservations.
 """
 
 from collections.abc import Iterable
@@ -14,66 +14,62 @@ from services.gang_planner.core.allocation.decision import FoundPlacement, decid
 from services.gang_planner.core.allocation.gang_allocation import find_placement, is_plain
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
-from services.gang_planner.core.placement.domains import where_it_stays
-from services.gang_planner.core.placement.gang_placement import slots_of
+from services.gang_planner.core.placement.domains import domain_around
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.state.columns import Bools
-from services.gang_planner.core.state.gangs import Gang, OrderKey
+from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 from services.gang_planner.core.state.holds import RESTARTED, Hold
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.sub_gangs import nodes_of
+from shared.model.invariants import required
 
 
 def run(work: CycleContext) -> None:
-    """Serve every gang that is holds something, in the order of gangs, until the cycle's budget is
-    spent.
-    """
+    """Serve every gang that has holds, in the order of gangs, until the cycle's budget is spent."""
     state = work.state
     full: set[tuple[object, ...]] = set()
     gangs = [state.gangs.gangs[key] for key in state.holds.owners()]
     for gang in sorted(gangs, key=lambda one: _order(work, one)):
         if work.session.exhausted:
             return
-        if gang.bucket is not None and _worth_trying(work, gang):
+        bucket = gang.bucket
+        if bucket is not None and _worth_trying(work, gang, bucket.need):
             if is_plain(state, gang):
-                _fill(work, gang)
+                _fill(work, gang, bucket.need)
             elif (found := find_placement(work, gang)) is not None:
                 decide(work, gang, found)
             else:
-                _release_other_shapes(state, gang)
+                _release_other_shapes(state, gang, bucket)
         for hold in state.holds.of(gang):
             if hold.reservation is None and not work.session.exhausted:
-                _find_room(work, hold, gang, full)
+                _reserve(work, hold, gang, full)
 
 
 def _order(work: CycleContext, gang: Gang) -> OrderKey:
     return work.session.policies.order(gang)
 
 
-def _worth_trying(work: CycleContext, gang: Gang) -> bool:
-    """Whether anything changed since the same was tried in vain.
+def _worth_trying(work: CycleContext, gang: Gang, need: Need) -> bool:
+    """Whether anything has changed since the same attempt failed.
 
-    All that an attempt looks at is in the mark: a replay, which leaves out cycles that wrote
-    nothing, must not try what was not tried, nor leave out what was.
+    The mark contains everything that an attempt depends on: a replay leaves out cycles that wrote
+    nothing, and must make the same attempts.
     """
-    assert gang.bucket is not None
     table = work.state.holds
     holds = tuple((hold.uid, hold.node, hold.shape.id) for hold in table.of(gang))
-    mark = (work.state.node_capacity.freed, gang.bucket.need.signature, holds)
+    mark = (work.state.node_capacity.freed, need.signature, holds)
     if table.tried.get(gang.key) == mark:
         return False
     table.tried[gang.key] = mark
     return True
 
 
-def _fill(work: CycleContext, gang: Gang) -> None:
-    """Bind waiting members of a started gang in the place of its lost ones."""
+def _fill(work: CycleContext, gang: Gang, need: Need) -> None:
+    """Bind waiting members of a started gang as replacements of its lost ones."""
     state, session = work.state, work.session
-    assert gang.bucket is not None
-    need = gang.bucket.need
-    avoid = set(slots_of(session, need.avoid).tolist())
+    avoid = set(session.slots(need.avoid).tolist())
     exact, loose = _match(state.holds.of(gang), need, avoid)
     if not exact and not loose:
         return
@@ -84,7 +80,7 @@ def _fill(work: CycleContext, gang: Gang) -> None:
     for allocation in _exactly(exact, state.shapes.entries):
         statement.allocate(allocation)
     filled = [hold for hold, _ in exact]
-    slots = slots_of(session, need.avoid)
+    slots = session.slots(need.avoid)
     full: set[int] = set()
     for hold, (role, shape_id) in loose:
         shape = state.shapes.entries[shape_id]
@@ -94,7 +90,7 @@ def _fill(work: CycleContext, gang: Gang) -> None:
         full.add(shape_id)
         if shape is not hold.shape:
             released.give_up(hold)
-            # What it held is free for other holds.
+            # Its capacity is free for other holds.
             full.clear()
             hold.shape, hold.dirty = shape, True
             hold.labels = next(iter(gang.waiting[role, shape_id].values())).pod.labels
@@ -109,14 +105,14 @@ def _fill(work: CycleContext, gang: Gang) -> None:
 def _match(
     holds: Iterable[Hold], need: Need, avoid: set[int]
 ) -> tuple[list[tuple[Hold, tuple[str, int]]], list[tuple[Hold, tuple[str, int]]]]:
-    """Which holds waiting members can fill: in the held place, and otherwise."""
+    """Which holds waiting members can fill: on the reserved node, and elsewhere."""
     left = {(role, shape_id): count for role, shape_id, count in need.wanted}
     exact: list[tuple[Hold, tuple[str, int]]] = []
     others: list[Hold] = []
     for hold in holds:
         key = (hold.role, hold.shape.id)
-        # A place that was held says nothing of claims that the successor has: it is looked for.
-        # Nor of what has come near it meanwhile, where terms between pods look.
+        # A reservation says nothing of the claims of a successor, nor of pods that have come near
+        # since, where it has terms about other pods: such a successor is placed again.
         plain = not hold.shape.attached and not hold.shape.pairwise
         held = hold.reservation is not None and plain and hold.reservation.slot not in avoid
         if held and left.get(key):
@@ -137,12 +133,12 @@ def _match(
 def _exactly(
     exact: Iterable[tuple[Hold, tuple[str, int]]], shapes: list[ShapeEntry]
 ) -> list[Allocation]:
-    """Allocations of the held places themselves."""
+    """Allocations on the reserved nodes themselves."""
     counts: dict[tuple[str, int], dict[int, int]] = {}
     for hold, key in exact:
-        assert hold.reservation is not None
+        slot = required(hold.reservation, f"hold for {hold.uid}", "has no reservation").slot
         per_slot = counts.setdefault(key, {})
-        per_slot[hold.reservation.slot] = per_slot.get(hold.reservation.slot, 0) + 1
+        per_slot[slot] = per_slot.get(slot, 0) + 1
     return [
         Allocation(
             role,
@@ -154,28 +150,27 @@ def _exactly(
     ]
 
 
-def _release_other_shapes(state: State, gang: Gang) -> None:
-    """A gang that was made again does not fit even with what is held for it: what none of its
-    members could use is free for others.
+def _release_other_shapes(state: State, gang: Gang, bucket: Bucket) -> None:
+    """Release reservations that no member can use, of a gang that was created again and does not
+    fit even with all its reservations.
     """
-    assert gang.bucket is not None
-    if gang.bucket.budget_exceeded:
+    if bucket.budget_exceeded:
         return
-    shapes = {shape_id for _, shape_id, _ in gang.bucket.need.wanted}
+    shapes = {shape_id for _, shape_id, _ in bucket.need.wanted}
     for hold in state.holds.of(gang):
         if hold.reason == RESTARTED and hold.shape.id not in shapes:
             state.holds.close(state, hold, "OtherShape")
             state.gangs.touch(gang)
 
 
-def _find_room(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object, ...]]) -> None:
-    """Keep room wherever the shape fits; without any the hold stays first in line.
+def _reserve(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object, ...]]) -> None:
+    """Reserve capacity wherever the shape fits; otherwise the hold stays first in line.
 
     Args:
         work: This cycle.
-        hold: It has no room.
+        hold: It has no reservation.
         gang: Its owner.
-        full: What has found no room in this cycle: a rack that dies leaves hundreds of equal holds.
+        full: Searches that failed in this cycle: a rack that fails leaves hundreds of equal holds.
     """
     state, session = work.state, work.session
     bad = tuple(sorted({node for _, node in gang.history.bad} | set(gang.history.failed_on)))
@@ -188,7 +183,7 @@ def _find_room(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[objec
     if equal in full:
         return
     statement = Statement(state.node_capacity, gang.queue)
-    avoid = slots_of(session, bad)
+    avoid = session.slots(bad)
     within = _domain(work, gang)
     if not session.spread(statement, gang.queue, hold.role, hold.shape, 1, avoid, within=within):
         statement.discard()
@@ -201,10 +196,10 @@ def _find_room(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[objec
 
 
 def _domain(work: CycleContext, gang: Gang) -> Bools | None:
-    """Where the gang's topology wants its next member; None: anywhere."""
+    """Where the gang's topology allows its next member; None: anywhere."""
     group = gang.group
     if group is None or group.topology is None:
         return None
     names = nodes_of(gang.members.values(), work.state.nodes.names)
     found = work.state.node_capacity.topology.levels(group.topology)
-    return where_it_stays(found, slots_of(work.session, names))
+    return domain_around(found, work.session.slots(names))

@@ -13,6 +13,7 @@ from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
+from shared.model.invariants import InvariantViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,20 @@ class Statement:
         self._open = True
 
     def allocate(self, allocation: Allocation) -> None:
-        """Take room for members on nodes. The caller knows that they fit: a node over-filled is
-        a bug.
+        """Take capacity for members on nodes. The caller knows that they fit.
+
+        Raises:
+            InvariantViolation: The statement has ended, or a node is overcommitted.
         """
-        assert self._open, "a statement that was committed or discarded takes nothing more"
+        if not self._open:
+            raise InvariantViolation("a statement", "was committed or discarded and takes nothing")
         shape = allocation.shape
         self._node_capacity.take_many(allocation.slots, allocation.counts, shape)
         self._charge(shape, allocation.total)
         self._allocations.append(allocation)
         left = self._node_capacity.free.cells[np.ix_(shape.rows, allocation.slots)]
-        assert not left.size or int(left.min()) >= 0, "a statement over-committed a node"
+        if left.size and int(left.min()) < 0:
+            raise InvariantViolation("a statement", "has overcommitted a node", shape=shape.id)
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:

@@ -1,9 +1,9 @@
-"""Places several equal pods of which each counts for the next.
+"""Places several equal pods whose terms about other pods may concern each other.
 
-Where what one pod changes for the other pods is simple, all are placed at once by arrays: not at
-all (they are not among the pods that their terms are about), or by taking a domain for itself.
-Otherwise they are placed one by one, still by arrays over the candidates; nothing outside is
-touched meanwhile, so one step costs some comparisons of as many numbers as there are candidates.
+All are placed at once where the effect of one pod on the next is simple: none (their terms select
+other pods), or that it takes a domain for itself. Otherwise they are placed one by one, still by
+arrays over the candidates; shared state is not changed before the end, so one step costs a few
+comparisons per candidate.
 """
 
 from typing import Final, NamedTuple
@@ -64,7 +64,7 @@ class Placement(NamedTuple):
 
 
 def place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> Placement:
-    """Place up to `wanted` pods of the view's shape; what is free and allowed now is in `rules`."""
+    """Place up to `wanted` pods of the view's shape, within the current state of `rules`."""
     if rules.first_of_series(view):
         return _place_series(rules, view, nodes, wanted)
     return _place(rules, view, nodes, wanted)
@@ -73,17 +73,19 @@ def place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) 
 def _place_series(
     rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int
 ) -> Placement:
-    """The first pod decides for all where they are near each other: where all fit, or most do."""
+    """Place pods that have to be near each other: the first one's domain is that of all, so the
+    domains that hold most of them are tried.
+    """
     together: Ints = np.zeros(len(nodes.slots), dtype=np.int64)
     for key in view.affinity_keys:
         domains = rules.of_slot(key)[nodes.slots]
         _, together = np.unique(
             together * (int(domains.max(initial=0)) + 1) + domains, return_inverse=True
         )
-    room = np.bincount(together, weights=np.minimum(nodes.capacity, wanted)).astype(np.int64)
-    best: Ints = np.full(len(room), _NONE, dtype=np.int64)
+    fitting = np.bincount(together, weights=np.minimum(nodes.capacity, wanted)).astype(np.int64)
+    best: Ints = np.full(len(fitting), _NONE, dtype=np.int64)
     np.maximum.at(best, together, _keys(nodes))
-    order = np.lexsort((-best, -np.minimum(room, wanted)))
+    order = np.lexsort((-best, -np.minimum(fitting, wanted)))
     found = Placement(nodes.slots[:0], nodes.capacity[:0], 0)
     work = 0
     for domain in order[:_SERIES_TRIES_MAX].tolist():

@@ -1,9 +1,9 @@
 """Where a part of a gang is tried: domains from the closest tier to the widest, in order of fit.
 
 Within a tier the domain that is left fullest comes first (best fit), in the fullest domain of the
-tiers above: large holes stay open for gangs that need them. Of domains that hold as many members
-the one with less room beside them comes first. Domains that hold the quorum and not all that is
-wanted come last, the roomiest first.
+tiers above: large free domains are left to gangs that need them. Of domains that hold equally many
+members, the one with less other free capacity comes first. Domains that hold the quorum but not all
+members come last, those with the most free capacity first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.topology.levels import NOWHERE, Level, Levels
 
-#: What one member of a role weighs when rooms of domains are compared.
+#: Weight of one member when the free capacities of domains are compared.
 UNIT: Final = 1000
 
 
@@ -25,38 +25,37 @@ class Space(NamedTuple):
     mask: Bools | None
     #: Name of the domain; "": the whole cluster.
     name: str = ""
-    #: Place of its level among the levels; as many as there are: wider than all of them.
+    #: Index of its level; the number of levels for the whole cluster.
     level: int = 0
     domain: int = NOWHERE
 
 
 class DomainDemand(NamedTuple):
-    """What is to be placed, as the ranking of domains needs it: parallel lists, one item per role
-    and shape.
+    """Members to place, as the ranking of domains needs them: parallel lists, one item per role and
+    shape.
     """
 
     roles: Sequence[str]
     wanted: Sequence[int]
-    #: How many each node holds, one array each.
+    #: How many each node can hold, one array each.
     counts: Callable[[], Sequence[Ints]]
     quorum: int
     minima: tuple[tuple[str, int], ...]
-    #: How much room each node has, in thousandths of a member; asked where domains hold alike.
-    reservations: Callable[[], Sequence[Ints]]
+    #: The free capacity of each node in thousandths of a member; decides between equal domains.
+    fractions: Callable[[], Sequence[Ints]]
 
 
-def spaces(
+def ranked_spaces(
     found: Levels, demand: DomainDemand, near: Ints, home: str, base: Bools | None
 ) -> Iterator[Space]:
-    """Spaces in the order in which they are to be tried; those that cannot hold the quorum are left
-    out.
+    """Spaces in the order in which to try them; those that cannot hold the quorum are left out.
 
     Args:
-        found: the levels allowed.
-        demand: what is to be placed.
-        near: slots that hold members already: only domains with all of them count.
-        home: name of the domain to try before all others, if it is allowed; "": none.
-        base: only these nodes may be used; None: all.
+        found: The levels allowed.
+        demand: The members to place.
+        near: Slots with members already: only domains that contain all of them count.
+        home: Name of the domain to try before all others, if it is allowed; "": none.
+        base: Only these nodes may be used; None: all.
     """
     if home:
         for index, level in enumerate(found.levels):
@@ -75,7 +74,7 @@ def spaces(
 
 
 def wider(found: Levels, space: Space, base: Bools | None) -> Iterator[Bools | None]:
-    """Ever wider reference objects of a space, itself excluded, as far as the levels allow."""
+    """Ever wider domains around a space, without itself, as far as the levels allow."""
     if space.level >= len(found.levels):
         return
     slots = np.flatnonzero(found.levels[space.level].mask(space.domain))
@@ -87,9 +86,9 @@ def wider(found: Levels, space: Space, base: Bools | None) -> Iterator[Bools | N
         yield base
 
 
-def where_it_stays(found: Levels, near: Ints) -> Bools | None:
-    """The widest domain allowed around these slots: where a gang with members there has to stay;
-    None: anywhere.
+def domain_around(found: Levels, near: Ints) -> Bools | None:
+    """The widest domain allowed around these slots, in which a gang with members there has to stay;
+    None: it may be anywhere.
     """
     if not found.open and len(near):
         for level in reversed(found.levels):
@@ -99,21 +98,21 @@ def where_it_stays(found: Levels, near: Ints) -> Bools | None:
     return None
 
 
-def room(level: Level, counts: Ints, base: Bools | None) -> Ints:
-    """How many members each domain of a level holds."""
+def counts_by_domain(level: Level, counts: Ints, base: Bools | None) -> Ints:
+    """How many members each domain of a level can hold, given the counts of nodes."""
     return level.sums(counts if base is None else counts * base)
 
 
 def _ranked(
     levels: Sequence[Level], index: int, demand: DomainDemand, near: Ints, base: Bools | None
 ) -> Ints:
-    """Domains of one level that can hold the quorum, as far as single shapes show, in order."""
+    """Domains of one level that can hold the quorum, as far as single shapes show, best first."""
     level = levels[index]
     if not level.names:
         return np.zeros(0, dtype=np.int64)
-    reservations = [room(level, counts, base) for counts in demand.counts()]
+    capacities = [counts_by_domain(level, counts, base) for counts in demand.counts()]
     wanted = np.array(demand.wanted, dtype=np.int64)
-    fits = np.minimum(np.stack(reservations), wanted[:, None])
+    fits = np.minimum(np.stack(capacities), wanted[:, None])
     holds = _holds(demand, fits)
     if len(near):
         only = level.around(near)
@@ -121,16 +120,17 @@ def _ranked(
     found = np.flatnonzero(holds)
     if len(found) < 2:
         return found
-    ratios = _ratios(reservations, wanted)[found]
+    ratios = _ratios(capacities, wanted)[found]
     short = fits.sum(axis=0)[found] < int(wanted.sum())
     keys = [found]
     if len(set(ratios.tolist())) < len(ratios):
-        left = [room(level, one, base) for one in demand.reservations()]
+        left = [counts_by_domain(level, one, base) for one in demand.fractions()]
         keys.append(_ratios(left, wanted)[found])
     # The least significant key comes first: the widest tier above, …, the tier itself.
     for above in reversed(levels[index + 1 :]):
         parents = _parents(level, above)[found]
-        above_all = _ratios([room(above, counts, base) for counts in demand.counts()], wanted)
+        wider_capacities = [counts_by_domain(above, one, base) for one in demand.counts()]
+        above_all = _ratios(wider_capacities, wanted)
         keys.append(np.where(parents >= 0, above_all[parents], np.iinfo(np.int64).max))
     keys += [np.where(short, -ratios, ratios), short]
     ordered: Ints = found[np.lexsort(keys)]
@@ -145,9 +145,9 @@ def _holds(demand: DomainDemand, fits: Ints) -> Bools:
     return holds
 
 
-def _ratios(reservations: Sequence[Ints], wanted: Ints) -> Ints:
-    """How many times over domains hold what is wanted, summed over shapes."""
-    ratios: Ints = (np.stack(reservations) * UNIT // np.maximum(wanted, 1)[:, None]).sum(axis=0)
+def _ratios(capacities: Sequence[Ints], wanted: Ints) -> Ints:
+    """How many times over each domain can hold all members, summed over shapes."""
+    ratios: Ints = (np.stack(capacities) * UNIT // np.maximum(wanted, 1)[:, None]).sum(axis=0)
     return ratios
 
 

@@ -1,10 +1,10 @@
-"""The exact search behind the greedy one: several shapes that compete for the same nodes.
+"""An exact search for several shapes that compete for the same nodes, after the greedy one failed.
 
-Node after node it keeps, for every count of the first shapes, how many of the last shape can be
-placed beside them: `best[a, b] = c`. A node adds its *patterns*, the combinations of members that
-it holds; one step is a maximum over patterns of shifted arrays. What comes out is exact, because
-fewer members always fit where more do. The work is patterns times cells, and it is bounded: beyond
-`WORK_MAX` the answer is that it is not known (`budget_exceeded`).
+Node after node it computes, for every count of the first shapes, how many members of the last shape
+can be placed beside them: `best[a, b] = c`. A node adds its *patterns*, the combinations of members
+that it can hold; one step is a maximum over patterns of shifted arrays. The result is exact,
+because fewer members always fit where more do. The work is patterns times cells; beyond `WORK_MAX`
+the search ends without an answer (`budget_exceeded`).
 
 Only amounts are searched. Shapes with host ports, claims or terms about other pods are left to the
 greedy search.
@@ -31,15 +31,15 @@ _IMPOSSIBLE: Final = -(2**30)
 
 
 class GroupRequest(NamedTuple):
-    """What is to be placed: one item per role and shape in each list."""
+    """The members to place: one item per role and shape in each list."""
 
     roles: Sequence[str]
     shapes: Sequence[ShapeEntry]
-    #: At most so many.
+    #: Members at most.
     wanted: Sequence[int]
-    #: At least so many in all.
+    #: Members at least, in all.
     quorum: int
-    #: At least so many of a role.
+    #: Members at least, by role.
     minima: tuple[tuple[str, int], ...]
 
 
@@ -50,7 +50,7 @@ Table: TypeAlias = npt.NDArray[np.int32]
 class FoundCounts:
     """How a search ended."""
 
-    #: Per role and shape: (slots, counts); empty: it does not fit, or that is not known.
+    #: Per role and shape: (slots, counts); empty: nothing was found.
     places: list[tuple[Ints, Ints]]
     #: The search ended by its budget.
     budget_exceeded: bool = False
@@ -59,7 +59,7 @@ class FoundCounts:
 
 
 def searchable(shapes: Sequence[ShapeEntry]) -> bool:
-    """Whether amounts are all that these shapes compete for."""
+    """Whether these shapes compete for nothing but amounts of resources."""
     return len(shapes) > 1 and all(
         not (one.shape.host_ports or one.attached)
         and one.shape.pod_affinity is None
@@ -74,10 +74,10 @@ def search(
     """Find counts per node that hold the quorum and all minima.
 
     Args:
-        node_capacity: what is free; it is not changed.
-        request: what is to be placed.
-        counts: how many of each shape the nodes in `slots` hold alone.
-        slots: the nodes that may be used.
+        node_capacity: The free amounts; not changed.
+        request: The members to place.
+        counts: How many of each shape the nodes in `slots` can hold alone.
+        slots: The nodes that may be used.
     """
     caps = [min(most, request.quorum) for most in request.wanted]
     size = tuple(cap + 1 for cap in caps[:-1])
@@ -112,7 +112,7 @@ def search(
 
 
 class _Enough:
-    """Where a table of what can be placed has all that is needed."""
+    """The cells of a table that hold the quorum and all minima."""
 
     def __init__(self, request: GroupRequest, size: tuple[int, ...]) -> None:
         axes = np.indices(size).astype(np.int32)

@@ -1,16 +1,15 @@
 """Places one gang: its quorum whole or nothing, then as many of the rest as fit.
 
-A gang is placed in *parts*: its sub-gangs, each whole or not at all, and all members that are in
-none. A part has a few *groups*, each a role and a shape. Its quorum is found greedily: every group
-gets a target (its role's minimum first, the rest where most room is), targets are placed scarcest
-group first, shortfalls are made up by other groups. If that fails, again with nodes filled up
-instead of levelled, which leaves more room for the next shape, and then by an exact search with a
-budget (`exact_search`). One group is placed exactly whenever it fits.
+A gang is placed in *parts*: its sub-gangs, each whole or not at all, and all other members. A part
+has a few *groups*, each a role and a shape. Its quorum is placed greedily: every group gets a
+target (its role's minimum first, the rest for the groups that fit most easily), targets are placed
+scarcest group first, and shortfalls are made up by other groups. If that fails, nodes are filled up
+one after the other, which leaves more nodes to the next shape; then an exact search with a budget
+is made (`exact_search`). One group is placed exactly whenever it fits.
 
 With a topology all of this happens inside one domain, the closest that holds it
-(`topology.spaces`); sub-gangs have domains of their own inside the gang's. Domains that disappoint
-are bounded by `_FAILURES_MAX`: a gang that has not been placed by then is `budget_exceeded`, not
-impossible.
+(`placement.domains`); sub-gangs have domains of their own inside the gang's. An attempt ends after
+`_FAILURES_MAX` failed domains: whether the gang fits is then not known (`budget_exceeded`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from services.gang_planner.core.framework.statement import Allocation, Statement
-from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, spaces, wider
+from services.gang_planner.core.placement.domains import Space, wider
 from services.gang_planner.core.placement.exact_search import GroupRequest, search, searchable
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools, Ints
@@ -29,9 +28,9 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import NetworkTopology
 
-#: Domains tried in vain before an attempt gives up: each costs as much as a gang that does not fit.
+#: Failed domains after which an attempt ends: each costs as much as a gang that does not fit.
 _FAILURES_MAX: Final = 64
-#: What a domain counts for in which the exact search ended by its budget: there are four at most.
+#: A domain in which the exact search ended by its budget counts as this many: four at most.
 _EXCEEDED_COST: Final = 16
 #: Cells of the exact search that cost as much as a node column.
 _CELLS_PER_COLUMN: Final = 10
@@ -89,7 +88,7 @@ class Part:
 
 
 class GangPlacement:
-    """One try to place a need."""
+    """One attempt to place what a gang needs."""
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class GangPlacement:
         self._queue = queue
         self._need = need
         self._members_max = members_max
-        self._avoid = slots_of(session, need.avoid)
+        self._avoid = session.slots(need.avoid)
         if withheld is not None:
             self._avoid = np.concatenate([self._avoid, withheld])
         #: Nodes that its queue may use; None: all.
@@ -118,9 +117,9 @@ class GangPlacement:
         self._failures_left = _FAILURES_MAX
         self._failed_spaces = failed_spaces
         self.statement = Statement(session.node_capacity, queue)
-        #: The search ended by its budget: whether the need fits is not known.
+        #: A search ended by its budget: if nothing was placed, whether it fits is not known.
         self.budget_exceeded = False
-        #: Members that its quorum is short of even if every shape had all room for itself.
+        #: How many members of the quorum do not fit even if each shape had all nodes for itself.
         self.missing = 0
         #: The domain that all of it was placed in; "": none.
         self.domain = ""
@@ -146,8 +145,8 @@ class GangPlacement:
         return False
 
     def run_partly(self) -> None:
-        """Place as much of the quorum as fits anywhere, to say what is missing; the caller discards
-        the statement.
+        """Place as much of the quorum as fits anywhere, to find out what is missing. The caller
+        discards the statement.
         """
         need = self._need.quorum or 1
         for part in _largest_first(self.sub_gangs):
@@ -232,7 +231,7 @@ class GangPlacement:
         return False
 
     def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
-        """Place all of these sub-gangs, each in the first space that leaves room for the rest."""
+        """Place all of these sub-gangs, each in the first space that leaves enough to the rest."""
         if not parts:
             return True
         part, *others = parts
@@ -249,29 +248,22 @@ class GangPlacement:
         return False
 
     def _spaces(self, part: Part, home: str, base: Bools | None) -> Iterable[Space]:
-        """Where a part may be tried; at most one domain without a topology: everything."""
+        """Where a part may be placed; without a topology one space, all nodes."""
         if part.topology is None:
             return (Space(base),)
-        topology = self._session.node_capacity.topology
-        demand = DomainDemand(
-            roles=[group.role for group in part.groups],
-            wanted=[group.wanted for group in part.groups],
-            counts=lambda: [self._session.fits.counts(group.shape) for group in part.groups],
-            quorum=part.quorum,
-            minima=part.minima,
-            reservations=lambda: [
-                self._session.node_capacity.room_in_parts(group.shape, UNIT)
-                for group in part.groups
-            ],
+        return self._session.spaces(
+            part.topology,
+            [(group.role, group.shape, group.wanted) for group in part.groups],
+            part.quorum,
+            part.minima,
+            near=part.near,
+            home=home,
+            base=base,
         )
-        near = slots_of(self._session, part.near)
-        found = topology.levels(part.topology)
-        self._session.work_left -= len(found.levels) * self._session.node_capacity.nodes.size
-        return spaces(found, demand, near, home, base)
 
     def _grow(self, whole: Part, space: Space) -> None:
-        """Place extras: of each part in its own domain and what surrounds it inside the gang's, of
-        the gang in ever wider domains.
+        """Place extras: those of a sub-gang in its own domain and the wider ones inside the gang's,
+        those of the gang in ever wider domains.
         """
         topology = self._session.node_capacity.topology
         *sub_gangs, rest = self._parts
@@ -304,7 +296,7 @@ class GangPlacement:
         if part.quorum <= 0:
             return True
         self._measure(part, within)
-        if _hopeless(part) or self._asks_too_much(part, within):
+        if _cannot_fit(part) or self._exceeds_free(part, within):
             return False
         mark = self.statement.checkpoint()
         for part.packed in (False, True):
@@ -355,9 +347,9 @@ class GangPlacement:
                 group.placed = total
         return bool(found.places)
 
-    def _asks_too_much(self, part: Part, within: Bools | None) -> bool:
-        """Whether all of a part's members together ask for more than there is: cheaper to see than
-        to search. One shape's counts say so by themselves.
+    def _exceeds_free(self, part: Part, within: Bools | None) -> bool:
+        """Whether all of a part's members together request more than is free: cheaper to compute
+        than a search. For one shape its counts show it.
         """
         if len(part.groups) < 2 or part.wanted != part.quorum:
             return False
@@ -368,11 +360,13 @@ class GangPlacement:
         if within is not None:
             usable &= within
         free = session.node_capacity.free.cells[:, : len(usable)][:, usable]
-        asked: dict[int, int] = {}
+        requested: dict[int, int] = {}
         for group in part.groups:
             for row, amount in group.shape.pairs:
-                asked[row] = asked.get(row, 0) + amount * group.wanted
-        return any(amount > int(np.maximum(free[row], 0).sum()) for row, amount in asked.items())
+                requested[row] = requested.get(row, 0) + amount * group.wanted
+        return any(
+            amount > int(np.maximum(free[row], 0).sum()) for row, amount in requested.items()
+        )
 
     def _measure(self, part: Part, within: Bools | None) -> None:
         if within is None:
@@ -431,7 +425,7 @@ class GangPlacement:
 
 
 def _parts(session: Session, need: Need) -> list[Part]:
-    """The sub-gangs of a need, and last what is in none of them."""
+    """The sub-gangs of a need, and last the part with all other members."""
     structure = need.structure or NOTHING_SAID
     left = {(role, shape_id): count for role, shape_id, count in need.wanted}
     parts: list[Part] = []
@@ -468,19 +462,19 @@ def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
 
 
 def _all_needed(parts: Sequence[Part], need: Need) -> bool:
-    """Whether the gang needs every one of its sub-gangs, and they are not all alike: then another
-    order of domains may hold them. Equal ones need none.
+    """Whether the gang needs every one of its sub-gangs, and these differ: then they may fit in
+    another order of domains.
     """
-    alike = {
+    kinds = {
         (part.quorum, *((group.role, group.shape.id) for group in part.groups)) for part in parts
     }
     others = sum(count for _, _, count in need.wanted) - min(part.quorum for part in parts)
-    return len(alike) > 1 and others < need.quorum
+    return len(kinds) > 1 and others < need.quorum
 
 
-def _hopeless(part: Part) -> bool:
-    """Whether even each shape alone leaves the quorum short: the usual case in a full cluster, so
-    it is cheap.
+def _cannot_fit(part: Part) -> bool:
+    """Whether the quorum does not fit even if each shape had all nodes for itself: the usual case
+    in a full cluster, so the check is cheap.
     """
     groups = part.groups
     if sum(group.fit for group in groups) < part.quorum:
@@ -496,7 +490,7 @@ def _of_role(groups: Iterable[Group], role: str) -> int:
 
 
 def _largest_first(parts: Iterable[Part]) -> list[Part]:
-    """Large sub-gangs first: small ones find room between them."""
+    """Large sub-gangs first: small ones fit between them."""
     return sorted(parts, key=lambda part: (-part.quorum, part.name))
 
 
@@ -505,7 +499,7 @@ def _scarcest_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _aim(groups: list[Group], amount: int) -> None:
-    """Raise targets by `amount` in all, where most room is."""
+    """Raise targets by `amount` in all, for the groups that fit most easily first."""
     for group in sorted(groups, key=lambda one: (one.rank, *_plenty(one)), reverse=True):
         if amount <= 0:
             return
@@ -515,13 +509,5 @@ def _aim(groups: list[Group], amount: int) -> None:
 
 
 def _plenty(group: Group) -> tuple[int, str, bytes]:
-    """How easily the group is placed; role and shape decide between equals, not the order of
-    arrival.
-    """
+    """How easily the group fits; role and shape decide between equals, not the order of arrival."""
     return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
-
-
-def slots_of(session: Session, names: tuple[str, ...]) -> Ints:
-    """Slots of the nodes with these names, as far as they are known."""
-    slots = [session.node_capacity.nodes.find(name) for name in names]
-    return np.array([slot for slot in slots if slot is not None], dtype=np.int64)

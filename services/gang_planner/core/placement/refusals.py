@@ -1,13 +1,13 @@
-"""Which refused buckets still do not fit, judged without trying them: by what has changed.
+"""Which refused buckets still do not fit, judged without an attempt, by the nodes that changed.
 
-When a bucket is refused because even each of its shapes alone finds too little room, it is known by
-how many members. Since then room can only have come from nodes that changed. All buckets are
-compared with these nodes at once, as a matrix of shapes and nodes; a bucket that misses more than
-they could take is refused as before. So one freed node among thousands costs no look at thousands
-of shapes that are too large for it.
+When a bucket is refused because even each of its shapes alone does not fit often enough, the number
+of members that do not fit is known. Since then capacity can only have become free on nodes that
+changed. All buckets are compared with these nodes at once, as a matrix of shapes and nodes; a
+bucket that lacks more members than they could take is refused again. So one freed node among
+thousands does not cost an attempt for thousands of shapes that are too large for it.
 
-What is added up is an upper bound, and it stays one: gains of later cycles are added, what was
-taken meanwhile is not subtracted, until a real look says how much is missing now.
+The sum of gains is an upper bound and stays one: gains of later cycles are added, capacity that was
+taken since is not subtracted, until an attempt counts the missing members again.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _CHANGED_MAX: Final = 512
 
 
 class Shortfalls:
-    """What the changes until now could mean for refused buckets, within one pass over them."""
+    """What the changes until now can mean for refused buckets, within one pass over them."""
 
     def __init__(self, state: State, session: Session, buckets: Iterable[Bucket]) -> None:
         self._state = state
@@ -42,7 +42,7 @@ class Shortfalls:
             for hold in state.holds.by_uid.values()
             if hold.reservation is not None and hold.gang is not None
         ]
-        #: Gangs of higher priority may take room that is held for others.
+        #: Gangs of higher priority may take capacity that is reserved for other gangs.
         self._lowest_held = min(held, default=None)
 
     def remains(self, bucket: Bucket) -> bool:
@@ -59,7 +59,8 @@ class Shortfalls:
             return False
         gains = self._gained(shortfall.capacity_at)
         if gains is None or any(one not in gains for _, one, _ in bucket.need.wanted):
-            # The latter: noted in this very pass, by a gang that then took room held for others.
+            # Shapes may be unknown: the bucket was refused in this pass, by a gang that then took
+            # capacity that is reserved for others.
             return False
         gained = sum(gains[shape_id] for _, shape_id, _ in bucket.need.wanted)
         shortfall.members = max(shortfall.members - gained, 0)
@@ -67,7 +68,7 @@ class Shortfalls:
         return shortfall.members > 0
 
     def _gained(self, position: int) -> dict[int, int] | None:
-        """How many more members of each shape changes since a position may have made room for."""
+        """How many more members of each shape may fit because of changes since a position."""
         if position not in self._gains:
             self._gains[position] = self._work_out(position)
         return self._gains[position]

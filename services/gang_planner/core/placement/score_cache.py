@@ -1,7 +1,7 @@
-"""What the scores say of every node for a shape, cached and repaired where room was taken.
+"""The scores of all nodes for a shape, cached, and computed again for the nodes that changed.
 
-A score looks at one node at a time, so only the nodes that changed since the last look are rated
-again: a gang of twenty on five thousand nodes costs the rating of twenty.
+A score depends on one node at a time, so only nodes that changed since the last use are scored
+again: after a gang of twenty on five thousand nodes these are twenty nodes at most.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
-#: Shapes whose ratings are kept; all are dropped when there are more.
+#: Shapes whose scores are kept; all are dropped when there are more.
 _CACHED_MAX = 1024
 
 

@@ -4,7 +4,7 @@ Budgets are counted in work, never in time, so that a cycle cut short is cut at 
 replay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement import dependent_pods
 from services.gang_planner.core.placement.distribution import distribute, in_turn
+from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, ranked_spaces
 from services.gang_planner.core.placement.score_cache import ScoreCache
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.needs import NOTHING_SAID, Structure
@@ -25,6 +26,8 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.usable_capacity import FreeOnUsable
+from shared.model.invariants import required
+from shared.model.objects import NetworkTopology
 
 #: Node columns examined in one cycle: about 200 ms of numpy on a small core.
 WORK_MAX: Final = 8_000_000
@@ -37,7 +40,7 @@ _LOOK: Final = 2_000
 _LOOK_AT_CLAIMS: Final = 40_000
 #: No bound on the pods in flight.
 _UNBOUNDED: Final = 1 << 40
-#: Into so many parts is divided what may be in flight: less than one is not worth a look.
+#: The next gang is tried when at least this part of the in-flight limit is free.
 _LOOKS: Final = 8
 _NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
@@ -77,8 +80,11 @@ class Session:
         self._totals_at = -1
 
     def begin(self, pods_in_flight: int = 0, in_flight_max: int = 0) -> None:
-        """A new cycle: full budgets. So many pods are in flight, and so many may be; 0: any number
-        of them.
+        """Begin a cycle with full budgets.
+
+        Args:
+            pods_in_flight: Pods that are decided and not bound yet.
+            in_flight_max: How many may be; 0: any number.
         """
         self.work_left = WORK_MAX
         self.bindings_left = BINDINGS_MAX
@@ -96,12 +102,12 @@ class Session:
         return self.work_left <= 0 or self.bindings_left <= 0
 
     def spend(self, bindings: int) -> None:
-        """So many bindings are decided."""
+        """Charge decided bindings to the cycle's budget and to the in-flight limit."""
         self.bindings_left -= bindings
         self._in_flight += bindings
 
     def admits(self, pods: int) -> bool:
-        """Whether as many more pods may be in flight; what is larger than the bound goes alone."""
+        """Whether this many more pods may be in flight; a gang above the limit goes alone."""
         return self._in_flight + pods <= self._in_flight_max or not self._in_flight
 
     @property
@@ -111,8 +117,8 @@ class Session:
 
     @property
     def worth_a_look(self) -> bool:
-        """Whether so many more pods may be in flight that it is worth trying the next gang: each
-        answer of a binder makes room for some, and a look costs the same for few as for many.
+        """Whether enough more pods may be in flight to try the next gang: each answer of a binder
+        admits a few more, and a pass costs the same for few as for many.
         """
         return not self._in_flight or self.admitted * _LOOKS >= self._in_flight_max
 
@@ -120,6 +126,48 @@ class Session:
     def totals(self) -> Sequence[int]:
         """What the whole cluster has, by resource row, as of the beginning of the cycle."""
         return self._totals
+
+    def slots(self, names: Iterable[str]) -> Ints:
+        """Slots of the nodes with these names, as far as they are known."""
+        found = [self.node_capacity.nodes.find(name) for name in names]
+        return np.array([slot for slot in found if slot is not None], dtype=np.int64)
+
+    def spaces(
+        self,
+        topology: NetworkTopology,
+        groups: Sequence[tuple[str, ShapeEntry, int]],
+        quorum: int,
+        minima: tuple[tuple[str, int], ...],
+        *,
+        near: Iterable[str] = (),
+        home: str = "",
+        base: Bools | None = None,
+    ) -> Iterator[Space]:
+        """Spaces in which these members may be placed together, in the order in which to try them.
+
+        Args:
+            topology: How close together they have to be.
+            groups: (role, shape, members) each.
+            quorum: Spaces that certainly cannot hold as many are left out.
+            minima: The same by role.
+            near: Nodes with members already: only domains that contain all of these count.
+            home: Name of the domain to try first; "": none.
+            base: One flag per slot, only these nodes may be used; None: all.
+        """
+        node_capacity = self.node_capacity
+        found = node_capacity.topology.levels(topology)
+        self.work_left -= len(found.levels) * node_capacity.nodes.size
+        demand = DomainDemand(
+            roles=[role for role, _, _ in groups],
+            wanted=[wanted for _, _, wanted in groups],
+            counts=lambda: [self.fits.counts(shape) for _, shape, _ in groups],
+            quorum=quorum,
+            minima=minima,
+            fractions=lambda: [
+                node_capacity.capacity_in_parts(shape, UNIT) for _, shape, _ in groups
+            ],
+        )
+        return ranked_spaces(found, demand, self.slots(near), home, base)
 
     def total(self, shape: ShapeEntry) -> int:
         """How many pods of the shape fit now, alone."""
@@ -140,10 +188,22 @@ class Session:
         part: str = "",
         structure: Structure | None = None,
     ) -> int:
-        """Allocate up to `wanted` members where the scores say; returns how many were.
+        """Allocate members on the nodes with the best scores, as far as they fit.
 
-        `within`: one flag per slot, only these may be used (a topology domain); None: all.
-        `part`: the sub-gang that they are for. `structure`: what their gang says of places.
+        Args:
+            statement: Records the allocations.
+            queue: Its quota and its nodes bound the number.
+            role: Role of the members.
+            shape: Their shape.
+            wanted: How many at most.
+            avoid: Slots that are not used.
+            packed: Fill nodes one after the other, whatever the scores say of further pods.
+            within: One flag per slot, only these are used (a topology domain); None: all.
+            part: Name of their sub-gang; "": none.
+            structure: What their gang demands of nodes beyond numbers; None: nothing.
+
+        Returns:
+            How many were allocated.
         """
         if wanted > 1 and shape.attached and self.node_capacity.one_by_one(shape):
             one = partial(self.spread, statement, queue, role, shape, 1, avoid)
@@ -188,14 +248,19 @@ class Session:
         wanted: int,
         within: Bools | None,
     ) -> Ints:
-        """Allocate members of many gangs at once; returns the slot of each, in the order in which
-        they would have been placed one after the other.
+        """Allocate members of many gangs at once.
 
         The caller knows that their queues may have them and use all of `within` (None: all
-        nodes), that they fit there, and that nothing but scores of nodes decides where.
+        nodes), that they fit there, and that only the scores of nodes decide where.
+
+        Returns:
+            The slot of each, in the order in which they would have been placed one by one.
         """
-        found = self._candidates(shape, _NONE, within, packed=False)
-        assert found is not None, f"no node holds any of {wanted} members that fit"
+        found = required(
+            self._candidates(shape, _NONE, within, packed=False),
+            "a batch",
+            "was gathered for nodes that hold none of its members",
+        )
         slots, capacity, score, slope, rank = found
         taken = distribute(wanted, capacity, score, slope, rank)
         used = np.flatnonzero(taken)
@@ -211,7 +276,7 @@ class Session:
         *,
         packed: bool,
     ) -> _Candidates | None:
-        """Nodes that hold a member, and what the scores say of them; None: there are none."""
+        """Nodes that can hold a member, with their scores; None: there are none."""
         counts = self.fits.counts(shape)
         slots = np.flatnonzero(counts)
         self.work_left -= _look(shape) + len(counts)
@@ -222,7 +287,7 @@ class Session:
         if not len(slots):
             return None
         score, slope = self.score_cache.of(shape)
-        # Without a slope nodes are filled up, which leaves the most room for other shapes.
+        # Without a slope nodes are filled up, which leaves the most nodes to other shapes.
         slope = None if packed or slope is None else slope[slots]
         rank = self.node_capacity.nodes.rank()[slots]
         return _Candidates(slots, counts[slots], score[slots], slope, rank)

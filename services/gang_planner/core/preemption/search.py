@@ -24,7 +24,7 @@ import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Asks, VictimRules
-from services.gang_planner.core.placement.gang_placement import GangPlacement, Group, slots_of
+from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
 from services.gang_planner.core.preemption.constraints import Allowances, BudgetLedger
 from services.gang_planner.core.preemption.disruption_budgets import Budgets
 from services.gang_planner.core.preemption.dominant_shares import Shares
@@ -82,7 +82,7 @@ class Search:
         self._trial = Trial(work.state)
         self._budgets = Budgets(work.state)
         self._proofs_left = _PROOFS_MAX
-        self._avoid = slots_of(work.session, need.avoid)
+        self._avoid = work.session.slots(need.avoid)
         self._wanted = need.quorum
         #: Evictions anywhere help, because its queue is full.
         self._anywhere = asks.kind == "preempt" and bool(

@@ -21,7 +21,6 @@ from services.gang_planner.core.allocation.decision import FoundPlacement, decid
 from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
-from services.gang_planner.core.placement.gang_placement import slots_of
 from services.gang_planner.core.preemption import backoff
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.preemptions import (
@@ -180,7 +179,7 @@ def _exactly(
     """The placement that was proven, if it still is one and is enough; None: nothing is taken."""
     session = work.session
     statement = Statement(work.state.node_capacity, gang.queue)
-    avoid = set(slots_of(session, need.avoid).tolist())
+    avoid = set(session.slots(need.avoid).tolist())
     wanted = {(role, shape_id): count for role, shape_id, count in need.wanted}
     placed: dict[str, int] = {}
     for (role, shape_id), counts in sorted(places.items()):

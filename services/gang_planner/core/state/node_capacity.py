@@ -137,7 +137,7 @@ class NodeCapacity:
         node_capacity.disks = self.disks.copy()
         return node_capacity
 
-    def room_in_parts(self, shape: ShapeEntry, parts: int) -> Ints:
+    def capacity_in_parts(self, shape: ShapeEntry, parts: int) -> Ints:
         """How many pods of this shape each node has room for, in that part of a pod: finer than
         whole pods, and blind to everything but amounts.
         """

@@ -7,7 +7,7 @@ from typing import assert_never
 
 import numpy as np
 
-from services.gang_planner.core.placement.domains import room
+from services.gang_planner.core.placement.domains import counts_by_domain
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need
@@ -63,7 +63,8 @@ def _best(session: Session, need: Need, level: Level) -> str:
     shapes = session.shapes.entries
     fits = np.zeros(len(level.names), dtype=np.int64)
     for _, shape_id, wanted in need.wanted:
-        fits += np.minimum(room(level, session.fits.counts(shapes[shape_id]), None), wanted)
+        counts = session.fits.counts(shapes[shape_id])
+        fits += np.minimum(counts_by_domain(level, counts, None), wanted)
     best = int(np.argmax(fits))
     wanted = max(need.quorum, 1)
     members = "1 member" if wanted == 1 else f"{wanted} members"

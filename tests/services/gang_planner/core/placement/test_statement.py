@@ -14,6 +14,7 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import HostPort
 from tests.services.gang_planner.core.scene import GPU, make_node, make_shape
 
@@ -131,7 +132,7 @@ TestStatement.settings = settings(max_examples=40, stateful_step_count=25, deadl
 def test_a_statement_refuses_to_over_commit_a_node() -> None:
     machine = StatementMachine()
     statement = Statement(machine.node_capacity, machine.queue)
-    with pytest.raises(AssertionError, match="over-committed"):
+    with pytest.raises(InvariantViolation, match="overcommitted"):
         statement.allocate(Allocation("r", machine.shapes[0], np.array([0]), np.array([9])))
 
 

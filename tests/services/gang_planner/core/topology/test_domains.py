@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from services.gang_planner.core.placement.domains import DomainDemand, spaces, where_it_stays, wider
+from services.gang_planner.core.placement.domains import (
+    DomainDemand,
+    domain_around,
+    ranked_spaces,
+    wider,
+)
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.topology.levels import Level, Levels
 
@@ -21,15 +26,15 @@ def tried(
     home: str = "",
     open_beyond: bool = False,
     base: list[bool] | None = None,
-    reservations: list[int] | None = None,
+    fractions: list[int] | None = None,
 ) -> list[str]:
-    left = np.array(reservations or [0] * len(counts))
+    left = np.array(fractions or [0] * len(counts))
     demand = DomainDemand(
         [""], [wanted or quorum], lambda: [np.array(counts)], quorum, (), lambda: [left]
     )
     found = Levels((RACKS, ROWS), open_beyond)
     mask = None if base is None else np.array(base)
-    return [space.name for space in spaces(found, demand, near, home, mask)]
+    return [space.name for space in ranked_spaces(found, demand, near, home, mask)]
 
 
 @pytest.mark.parametrize(
@@ -51,12 +56,12 @@ def test_a_domain_that_holds_all_that_is_wanted_is_better_than_one_for_the_quoru
     assert tried([4, 4, 2, 2, 3, 3, 9], 4, wanted=6)[:3] == ["c", "a", "b"]
 
 
-def test_of_domains_that_hold_as_many_the_one_with_less_room_beside_them_is_first() -> None:
-    reservations = [2600, 2600, 2600, 2100, 2600, 2600, 0]
-    assert tried([2, 2, 2, 2, 0, 0, 0], 4, reservations=reservations) == ["b", "a", "r"]
+def test_of_domains_that_hold_equally_many_the_one_with_less_free_capacity_is_first() -> None:
+    fractions = [2600, 2600, 2600, 2100, 2600, 2600, 0]
+    assert tried([2, 2, 2, 2, 0, 0, 0], 4, fractions=fractions) == ["b", "a", "r"]
 
 
-def test_a_gang_comes_back_to_its_home_if_that_still_holds_it() -> None:
+def test_a_gang_returns_to_its_former_domain_if_that_still_holds_it() -> None:
     assert tried([4, 4, 2, 2, 3, 3, 9], 4, home="s")[:2] == ["s", "b"]
     assert tried([4, 4, 1, 1, 3, 3, 9], 4, home="b")[0] == "c"
 
@@ -77,7 +82,7 @@ def test_what_surrounds_a_domain_is_its_row_and_then_everything() -> None:
     counts = [np.array([4, 4, 2, 2, 3, 3, 9])]
     demand = DomainDemand([""], [4], lambda: counts, 4, (), lambda: counts)
     found = Levels((RACKS, ROWS), open=True)
-    first = next(iter(spaces(found, demand, NO_SLOTS, "", None)))
+    first = next(iter(ranked_spaces(found, demand, NO_SLOTS, "", None)))
     row, everything = wider(found, first, None)
     assert (first.name, everything) == ("b", None)
     assert row is not None
@@ -86,8 +91,8 @@ def test_what_surrounds_a_domain_is_its_row_and_then_everything() -> None:
 
 def test_a_gang_with_members_stays_in_the_widest_domain_allowed() -> None:
     closed = Levels((RACKS, ROWS), open=False)
-    here = where_it_stays(closed, np.array([0]))
+    here = domain_around(closed, np.array([0]))
     assert here is not None
     assert np.flatnonzero(here).tolist() == [0, 1, 2, 3]
-    assert where_it_stays(Levels((RACKS, ROWS), open=True), np.array([0])) is None
-    assert where_it_stays(closed, NO_SLOTS) is None
+    assert domain_around(Levels((RACKS, ROWS), open=True), np.array([0])) is None
+    assert domain_around(closed, NO_SLOTS) is None
