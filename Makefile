@@ -5,7 +5,7 @@
 PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 2
-UNIT := $(wildcard tests/services/*/core) $(addprefix tests/shared/,model contracts dialects kinds) \
+UNIT := $(wildcard tests/services/*/core) $(addprefix tests/shared/,model contracts dialects job_plugins kinds) \
 	tests/scenarios tests/test_tidy.py tests/test_import_cycles.py
 BIN := .venv/bin
 STAMP := .venv/.stamp
