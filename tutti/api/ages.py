@@ -11,8 +11,8 @@ _YEAR_S = 365 * _DAY_S
 def span(seconds: int) -> str:
     """A span in at most two units, the second only while it matters.
 
-    A clock that is a second ahead of the API server's is no reason to say nonsense: `0s` then, and
-    `<invalid>` only beyond that.
+    The API server's clock may be a second ahead of ours: that is `0s`. Beyond it the span is
+    `<invalid>`.
     """
     if seconds < -1:
         return "<invalid>"
@@ -36,7 +36,7 @@ def span(seconds: int) -> str:
 
 
 def since(instant: object, now: datetime) -> str:
-    """How long ago an RFC 3339 instant was; `<unknown>` for what is none."""
+    """How long ago an RFC 3339 instant was; `<unknown>` if it is not one."""
     if not isinstance(instant, str) or not instant:
         return "<unknown>"
     try:

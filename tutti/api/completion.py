@@ -1,4 +1,4 @@
-"""Completes names of objects in the shell, by asking the API server; silent when it cannot."""
+"""Completes names of objects in the shell from the API server; without an answer it is silent."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from tutti.api.conventions import conventions
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import name_of
 
-#: A user who pressed a key waits no longer than this.
+#: How long a user who pressed Tab waits at most.
 _PATIENCE_S: Final = 2.0
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def completion(resource: Resource) -> Completion:
-    """A completion for names of one kind, in the namespace that was typed before."""
+    """Complete names of one kind, in the namespace of the flags before them."""
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
         try:
             names = asyncio.run(_names(resource, ctx))
-        except Exception:  # noqa: BLE001 - a shell that completes has no place for a message
+        except Exception:  # noqa: BLE001 - a completion has no place for a message
             return []
         return [CompletionItem(name) for name in names if name.startswith(begun)]
 
@@ -40,8 +40,8 @@ async def _names(resource: Resource, ctx: click.Context) -> list[str]:
         server=typed.get("master") or "",
     )
     async with asyncio.timeout(_PATIENCE_S), open_client(access) as client:
-        habits = conventions(ctx).namespace or client.credentials.namespace
-        place = (typed.get("namespace") or habits) if resource.namespaced else ""
+        default = conventions(ctx).namespace or client.credentials.namespace
+        place = (typed.get("namespace") or default) if resource.namespaced else ""
         return [
             name_of(each)
             for each in await fetch(client, Wanted(resource=resource, namespace=place))

@@ -1,6 +1,6 @@
-"""Where the programs differ that share these commands: `tutti`, `vcctl`, the Slurm-like ones.
+"""How the programs differ that share these commands: `tutti`, `vcctl`, the Slurm-like ones.
 
-A program's root command puts its `Conventions` into click's context; without any, it is `tutti`.
+A program's root command puts its `Conventions` into click's context; `tutti` puts none.
 """
 
 from collections.abc import Callable
@@ -10,18 +10,18 @@ import msgspec
 
 
 class Conventions(msgspec.Struct, frozen=True, kw_only=True):
-    """One program's habits.
+    """The conventions of one program.
 
     Attributes:
-        namespace: Namespace where none is given; "" for that of the context.
+        namespace: Default namespace; "" for the context's.
         names_by_part: Whether `--selector word` means a part of the name, as in Volcano's tools;
-            what reads as a selector (`a=b`, `!a`) is one all the same.
+            a selector (`a=b`, `!a`) is read as one in any case.
         volcano_failures: Whether a failure is reported as Volcano's tools report it: on standard
             output, with status 255.
         default_name: Name of an object that is created without one; "" where that is an error.
-        ignored: Flags that are taken, with their value, and mean nothing here: those that Go's
-            libraries give every program.
-        help_: Writes the help of a command; None where it is click's.
+        ignored: Flags that are accepted with their value and ignored: those that Go's libraries
+            give every program.
+        help_: Returns the help of a command; None: click's help.
     """
 
     namespace: str = ""
@@ -42,7 +42,7 @@ VOLCANO = Conventions(
 
 
 def conventions(context: click.Context | None = None) -> Conventions:
-    """Those of the program that runs, or whose context is given."""
+    """The conventions of the program that runs, or of a context's program."""
     context = context or click.get_current_context(silent=True)
     found = None if context is None else context.find_object(Conventions)
     return found or Conventions()

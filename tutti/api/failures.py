@@ -60,8 +60,8 @@ def run(work: Coroutine[Any, Any, T], *, status: int = 1, interrupted: int = _IN
 
 def fail(message: str, status: int = 1) -> NoReturn:
     """Print the message and end the program, in the way of the program that runs."""
-    habits = conventions()
-    if not habits.volcano_failures:
+    own = conventions()
+    if not own.volcano_failures:
         click.echo(f"tutti: {message}", err=True)
         sys.exit(status)
     context = click.get_current_context(silent=True)

@@ -1,4 +1,4 @@
-"""Lists objects, and follows them: everything that happens, for as long as it is wanted."""
+"""Lists objects, and follows their changes."""
 
 from collections.abc import AsyncIterator
 from random import Random
@@ -23,7 +23,7 @@ _WATCH_S: Final = 300
 _BACKOFF_S_BASE: Final = 0.1
 _BACKOFF_S_MAX: Final = 10.0
 
-Happening: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 T = TypeVar("T", bound=KubeStruct)
 
@@ -31,11 +31,11 @@ _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects.
+    """A selection of objects.
 
     Attributes:
         resource: Their kind.
-        namespace: Where; "" for everywhere, and for kinds without namespace.
+        namespace: Their namespace; "" for all, and for kinds without namespaces.
         label_selector: As the API server reads it.
         field_selector: As the API server reads it.
     """
@@ -52,14 +52,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:
-    """Read one object. Raises NotFound and whatever `request` does."""
+    """Read one object. Raises NotFound, and as `KubeClient.request` does."""
     reply = await client.request("GET", resource.path(namespace, name))
     found: Object = msgspec.json.decode(reply.body)
     return found
 
 
 async def fetch(client: KubeClient, wanted: Wanted) -> list[Object]:
-    """List with a consistent read. Raises whatever `request` does."""
+    """List with a consistent read. Raises as `KubeClient.request` does."""
     objects, _ = await _listed(client, wanted)
     return objects
 
@@ -74,7 +74,7 @@ async def list_typed(
 ) -> list[T]:
     """List all objects of a kind, page by page, decoded as `kind`; undecodable ones are left out.
 
-    Raises whatever `request` does.
+    Raises as `KubeClient.request` does.
     """
     found: list[T] = []
     token = ""
@@ -95,15 +95,15 @@ async def list_typed(
 
 async def follow(
     client: KubeClient, wanted: Wanted, *, random: Random | None = None
-) -> AsyncIterator[tuple[Happening, Object]]:
-    """Everything that is there as ADDED, then what happens, without gap, until closed.
+) -> AsyncIterator[tuple[EventType, Object]]:
+    """Every present object as ADDED, then each change, without gaps, until the caller stops.
 
-    A lost connection is resumed, with growing pauses; after a gap that a watch cannot bridge, what
-    changed meanwhile comes as MODIFIED, and what went as DELETED in its last known state.
+    A lost connection is resumed with growing pauses. After a gap that a watch cannot bridge,
+    changed objects follow as MODIFIED, and deleted ones as DELETED in their last known state.
 
     Raises:
         ApiError: The API server refuses to list or watch.
-        KubeError: The first list fails. Later, what may pass is waited for.
+        KubeError: The first list fails. Later transient failures are retried.
     """
     backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX, random=random)
     known: dict[str, Object] = {}
@@ -115,8 +115,8 @@ async def follow(
             if not version:
                 objects, version = await _listed(client, wanted)
                 first = False
-                for happening in _differences(known, objects):
-                    yield happening
+                for change in _differences(known, objects):
+                    yield change
             async for kind, obj in _watched(client, wanted, version):
                 version = text(obj, "metadata.resourceVersion") or version
                 backoff.reset()
@@ -124,12 +124,12 @@ async def follow(
                     continue
                 _remember(known, kind, obj)
                 yield kind, obj
-            # One that ends as soon as it began, again and again, must not become a hot loop.
+            # A watch that ends at once, again and again, must not become a hot loop.
             await clock.sleep(backoff.next_s())
         except Gone:
             version = ""
         except (TransportError, MalformedAnswer, ApiError) as error:
-            if first or not _passes(error):
+            if first or not _is_transient(error):
                 raise
             await clock.sleep(backoff.next_s())
 
@@ -145,10 +145,9 @@ async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str
         except msgspec.MsgspecError as error:
             raise MalformedAnswer(f"list of {wanted.resource.title}: {error}") from None
         for item in page.items:
-            assert not isinstance(item, Undecodable), "any JSON object fits"
-            # Items of a list bear no kind of their own when the kind is built in.
+            # Items of a list have no kind of their own when the kind is built in.
             known = {"apiVersion": wanted.resource.api_version, "kind": wanted.resource.kind}
-            objects.append({**known, **item})
+            objects.append({**known, **_decoded(item)})
         if not page.metadata.continue_:
             return objects, page.metadata.resource_version
         params["continue"] = page.metadata.continue_
@@ -156,7 +155,7 @@ async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str
 
 async def _watched(
     client: KubeClient, wanted: Wanted, version: str
-) -> AsyncIterator[tuple[Happening | Literal["BOOKMARK"], Object]]:
+) -> AsyncIterator[tuple[EventType | Literal["BOOKMARK"], Object]]:
     params = {
         **wanted.params(),
         "watch": "true",
@@ -177,20 +176,26 @@ async def _watched(
                     metadata = {"resourceVersion": change.resource_version}
                     yield "BOOKMARK", {"metadata": metadata}
                 else:
-                    assert not isinstance(change.object, Undecodable), "any JSON object fits"
-                    yield change.type, change.object
+                    yield change.type, _decoded(change.object)
 
 
-def _passes(error: KubeError) -> bool:
-    """Whether it may go well next time: an API server that starts, or sheds load."""
+def _decoded(found: Object | Undecodable) -> Object:
+    """Any JSON object decodes as a dict."""
+    if isinstance(found, Undecodable):
+        raise MalformedAnswer(f"{found.metadata.name}: {found.error}")
+    return found
+
+
+def _is_transient(error: KubeError) -> bool:
+    """Whether a retry may succeed: the API server starts, or sheds load."""
     return not isinstance(error, ApiError) or error.status >= 500 or error.status == 429
 
 
-def _differences(known: dict[str, Object], objects: list[Object]) -> list[tuple[Happening, Object]]:
-    """What a list says that was not known, in its order; `known` is brought up to date."""
+def _differences(known: dict[str, Object], objects: list[Object]) -> list[tuple[EventType, Object]]:
+    """The changes that a list shows, in its order; `known` is updated."""
     present = {text(each, "metadata.uid") for each in objects}
     gone = [uid for uid in known if uid not in present]
-    found: list[tuple[Happening, Object]] = [("DELETED", known.pop(uid)) for uid in gone]
+    found: list[tuple[EventType, Object]] = [("DELETED", known.pop(uid)) for uid in gone]
     for each in objects:
         before = known.get(text(each, "metadata.uid"))
         if before is None:
@@ -201,7 +206,7 @@ def _differences(known: dict[str, Object], objects: list[Object]) -> list[tuple[
     return found
 
 
-def _remember(known: dict[str, Object], kind: Happening, obj: Object) -> None:
+def _remember(known: dict[str, Object], kind: EventType, obj: Object) -> None:
     uid = text(obj, "metadata.uid")
     if kind == "DELETED":
         known.pop(uid, None)

@@ -1,7 +1,7 @@
-"""Flags that the commands share, and a command that reads them the way Go's pflag does.
+"""Flags that the commands share, and commands that parse them as Go's pflag does.
 
-`-N=train` and `--all-namespaces=true` are written in people's scripts: click would take the first
-for the name `=train` and refuse the second.
+Scripts contain `-N=train` and `--all-namespaces=true`; click would read the first as the name
+`=train` and refuse the second.
 """
 
 import functools
@@ -27,7 +27,7 @@ _FALSE = frozenset({"0", "f", "false"})
 
 
 class PflagCommand(click.Command):
-    """A command that also takes `-x=value` and `--switch=true`."""
+    """A command that also accepts `-x=value` and `--switch=true`."""
 
     @override
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -39,7 +39,7 @@ class PflagCommand(click.Command):
 
 
 class PflagGroup(click.Group):
-    """A group whose own flags and whose commands are read like that."""
+    """A group whose flags and commands are parsed in the same way."""
 
     command_class = PflagCommand
 
@@ -68,7 +68,7 @@ def as_click_reads(
     Args:
         command: Whose arguments they are.
         args: As they were typed.
-        ignored: Flags with a value that are left out.
+        ignored: Flags that are removed with their values.
     """
     options = {
         name: param
@@ -99,7 +99,7 @@ def _one_option(option: click.Option, name: str, value: str) -> list[str]:
 
 
 def combined(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Several decorators as one, in the order in which help lists them."""
+    """Several decorators as one, in the order in which the help lists them."""
 
     def decorate(function: F) -> F:
         for each in reversed(decorators):
@@ -128,11 +128,15 @@ def access_flags(function: F) -> F:
             "-k",
             default="",
             metavar="FILE",
-            help="Kubeconfig of the cluster; else as kubectl finds it.",
+            help="Kubeconfig of the cluster; default: as kubectl finds it.",
         ),
         click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
         click.option(
-            "--master", "-s", default="", metavar="URL", help="API server, if not the context's."
+            "--master",
+            "-s",
+            default="",
+            metavar="URL",
+            help="URL of the API server; default: the context's.",
         ),
         click.option(
             "--v",
@@ -150,20 +154,22 @@ def access_flags(function: F) -> F:
 
 
 def remember_verbosity(ctx: click.Context, _: click.Parameter, level: int) -> None:
-    """Remember the highest level that was given, before the command or behind it."""
+    """Keep the highest level that is given, before or after the command."""
     ctx.meta[_VERBOSITY] = max(level, ctx.meta.get(_VERBOSITY, 0))
 
 
 def namespace_flag(letter: str = "-n") -> Callable[[F], F]:
     """`--namespace`; read it with `namespace_or_default`."""
     return click.option(
-        "--namespace", letter, default="", metavar="NAME", help="Namespace; else the context's."
+        "--namespace", letter, default="", metavar="NAME", help="Namespace; default: the context's."
     )
 
 
 def everywhere_flag(function: F) -> F:
     """`--all-namespaces`."""
-    return click.option("--all-namespaces", "-A", is_flag=True, help="In all namespaces.")(function)
+    return click.option("--all-namespaces", "-A", is_flag=True, help="Use all namespaces.")(
+        function
+    )
 
 
 def output_flag(*formats: str, default: str = "table") -> Callable[[F], F]:
@@ -174,7 +180,7 @@ def output_flag(*formats: str, default: str = "table") -> Callable[[F], F]:
         type=click.Choice(formats or FORMATS),
         default=default,
         show_default=True,
-        help="What to print of each.",
+        help="Output format.",
     )
 
 
@@ -191,9 +197,9 @@ report_flag = click.option(
 
 def watch_flag(function: F) -> F:
     """`--watch`."""
-    return click.option("--watch", "-w", is_flag=True, help="Go on with what changes, until ^C.")(
-        function
-    )
+    return click.option(
+        "--watch", "-w", is_flag=True, help="After the list, print changes until Ctrl-C."
+    )(function)
 
 
 def selector_flag(function: F) -> F:
@@ -203,17 +209,17 @@ def selector_flag(function: F) -> F:
         "-l",
         default="",
         metavar="LABELS",
-        help="Only those with these labels, such as app=train,tier!=test.",
+        help="Only objects with these labels, such as app=train,tier!=test.",
     )(function)
 
 
 def namespace_or_default(given: str, of_context: str) -> str:
-    """The namespace that is meant."""
+    """The namespace given, or the default one."""
     return given or conventions().namespace or of_context
 
 
 def split_selector(given: str) -> tuple[str, str]:
-    """A `--selector` as (label selector, part of the name); one of them is "".
+    """A `--selector` as (label selector, part of the name); at most one is not "".
 
     `train` alone is a label's name for kubectl and a part of the job's name for Volcano's tools.
     """
@@ -224,12 +230,12 @@ def split_selector(given: str) -> tuple[str, str]:
 
 
 def name_flag(kind: str, letter: str = "-N") -> Callable[[F], F]:
-    """`--name`, which Volcano's tools want; read it with `required_name` or `required_names`."""
+    """`--name`, which Volcano's tools require; read it with `required_name` or `required_names`."""
     return click.option("--name", letter, default="", metavar="NAME", help=f"Name of the {kind}.")
 
 
 def names_argument(resource: Resource) -> Callable[[F], F]:
-    """Names as arguments, completed by what is there."""
+    """Names as arguments, completed from the existing objects."""
     return click.argument(
         "names", nargs=-1, metavar="[NAME]...", shell_complete=completion(resource)
     )
@@ -239,7 +245,7 @@ def required_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str,
     """The names that were given, by flag or as arguments.
 
     Raises:
-        Refusal: None was.
+        Refusal: There is none.
     """
     found = (*([flag] if flag else []), *arguments)
     if not found:
@@ -248,12 +254,12 @@ def required_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str,
 
 
 def required_name(kind: str, flag: str, arguments: Sequence[str]) -> str:
-    """The one name that was given.
+    """The single name that was given.
 
     Raises:
-        Refusal: None was, or several.
+        Refusal: There is none, or more than one.
     """
     name, *more = required_names(kind, flag, arguments)
     if more:
-        raise Refusal(f"one {kind} name is wanted, not {1 + len(more)}: {', '.join([name, *more])}")
+        raise Refusal(f"give one {kind} name, not {1 + len(more)}: {', '.join([name, *more])}")
     return name

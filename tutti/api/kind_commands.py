@@ -20,11 +20,11 @@ _RULE: Final = "---------------------------------"
 
 
 class ListedKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind, and how it is shown.
+    """A kind and its table.
 
     Attributes:
         resource: The kind.
-        layout: Its table; its argument is whether several namespaces may be in it.
+        layout: Its table; the argument is whether it may have several namespaces.
     """
 
     resource: Resource
@@ -37,7 +37,7 @@ class ListedKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_read_commands(group: click.Group, kind: ListedKind) -> None:
-    """Give the group `list`, `get` and `describe`."""
+    """Add `list`, `get` and `describe` to the group."""
     title = kind.resource.kind
 
     @group.command("list", help=f"List {title}s.")
@@ -64,7 +64,7 @@ def add_read_commands(group: click.Group, kind: ListedKind) -> None:
         asked = Listing(access=access, namespace=namespace, output=output, watch=watch)
         run(_get(kind, asked, name, names))
 
-    @group.command("describe", help=f"Show all of a {title}, or of all of them.")
+    @group.command("describe", help=f"Show whole {title}s: the ones named, or all of them.")
     @flags.namespace_flag()
     @flags.name_flag(title)
     @click.option(
@@ -90,7 +90,7 @@ def add_read_commands(group: click.Group, kind: ListedKind) -> None:
 
 
 def add_write_commands(group: click.Group, kind: ListedKind) -> None:
-    """Give the group `create` and `delete`."""
+    """Add `create` and `delete` to the group."""
     title = kind.resource.kind
 
     @group.command("create", help=f"Create {title}s from manifests.")
@@ -100,7 +100,7 @@ def add_write_commands(group: click.Group, kind: ListedKind) -> None:
     def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
         run(_create(kind, access, namespace, files))
 
-    @group.command("delete", help=f"Delete {title}s, by name or those of manifests.")
+    @group.command("delete", help=f"Delete {title}s by name, or those of manifests.")
     @flags.namespace_flag()
     @flags.name_flag(title)
     @_files_flag(required=False)
@@ -126,7 +126,7 @@ def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
         multiple=True,
         required=required,
         metavar="FILE",
-        help="Manifests; - is the standard input; repeatable.",
+        help="Manifest file; - for standard input; repeatable.",
     )
 
 
@@ -172,7 +172,7 @@ async def _delete(
     if not files:
         names = flags.required_names(kind.word, name, names)
     elif name or names:
-        raise Refusal("names or --file: give one of them")
+        raise Refusal("give either names or --file")
     async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
         keys = [(namespace_of(each) or place, name_of(each)) for each in found]

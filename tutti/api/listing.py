@@ -1,4 +1,4 @@
-"""`list` and `get` of any kind: what is there, and with `--watch` what becomes of it."""
+"""`list` and `get` of any kind, and the changes that `--watch` adds."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _GIVEN: Final = ("access", "namespace", "selector", "output", "watch")
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list was asked for.
+    """The flags of a `list`.
 
     Attributes:
         access: The user.
@@ -33,8 +33,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
         selector: As given.
         labels: A label selector of the command's own.
         output: The format.
-        watch: Whether to continue.
-        keep: Which of the objects found are meant; filters that the API server cannot apply.
+        watch: Whether to print changes after the list.
+        keep: A filter that the API server cannot apply.
     """
 
     access: Access
@@ -83,20 +83,20 @@ def listing_flags(
 async def list_kind(
     resource: Resource, layout: Callable[[bool], Layout], asked: Listing, name: str = ""
 ) -> None:
-    """Print the objects of a kind, or the one that is named.
+    """Print the objects of a kind, or a single one.
 
     Args:
         resource: The kind.
-        layout: Its table; its argument is whether several namespaces may be in it.
-        asked: What was asked for.
+        layout: Its table; the argument is whether it may have several namespaces.
+        asked: The flags.
         name: Name of one object; "" for all.
 
     Raises:
-        Refusal: A name and all namespaces.
+        Refusal: A name and all namespaces were given.
         KubeError: The API server refuses, or does not answer.
     """
     if name and asked.everywhere:
-        raise Refusal(f"{name!r} in all namespaces: give the one that it is in (-n)")
+        raise Refusal(f"{name!r} in all namespaces: give its namespace (-n)")
     printer = Printer(resource, layout(asked.everywhere), asked.output)
     async with open_client(asked.access) as client:
         place = _place(client, resource, asked)
@@ -110,7 +110,7 @@ async def list_kind(
 
 
 def kept(objects: Sequence[Object], asked: Listing) -> list[Object]:
-    """Those of the objects that are meant."""
+    """The objects that pass the filters."""
     _, part = split_selector(asked.selector)
     return [each for each in objects if part in name_of(each) and asked.keep(each)]
 
@@ -133,5 +133,5 @@ def _wanted(resource: Resource, place: str, asked: Listing, name: str = "") -> W
 
 async def _watch(client: KubeClient, wanted: Wanted, asked: Listing, printer: Printer) -> None:
     async for _, obj in follow(client, wanted):
-        if meant := kept([obj], asked):
-            printer.more(meant)
+        if passed := kept([obj], asked):
+            printer.more(passed)

@@ -1,4 +1,4 @@
-"""Reads manifests of one kind from files, creates what they say, deletes what they name."""
+"""Reads manifests of one kind from files; creates and deletes their objects."""
 
 import re
 import sys
@@ -25,22 +25,22 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def read(files: Sequence[str], resource: Resource) -> list[Object]:
-    """All documents of the files, in order; empty ones are left out.
+    """All documents of the files in order, without empty ones.
 
     Raises:
-        Refusal: A file cannot be read, is no YAML, or holds another kind.
+        Refusal: A file cannot be read, is not YAML, or contains another kind.
     """
     found = [document for file in files for document in _documents(file)]
     if not found:
-        raise Refusal(f"{', '.join(files)}: no manifest of a {resource.kind} in it")
+        raise Refusal(f"{', '.join(files)}: there is no {resource.kind} in it")
     for document in found:
         kind = document.get("kind") if isinstance(document, dict) else None
         version = document.get("apiVersion") if isinstance(document, dict) else None
         if (version, kind) != (resource.api_version, resource.kind):
-            said = f"{kind or 'no kind'} of {version or 'no apiVersion'}"
+            found_kind = f"{kind or 'no kind'} of {version or 'no apiVersion'}"
             raise Refusal(
-                f"{', '.join(files)}: {said} where {resource.kind} of {resource.api_version} is "
-                "wanted; kubectl takes any kind"
+                f"{', '.join(files)}: {found_kind}; expected {resource.kind} of "
+                f"{resource.api_version} (kubectl creates any kind)"
             )
     return found
 
@@ -55,7 +55,7 @@ def _documents(file: str) -> list[Object]:
     try:
         return [document for document in yaml.safe_load_all(content) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise Refusal(f"{file}: no YAML: {error}") from None
+        raise Refusal(f"{file}: not YAML: {error}") from None
 
 
 async def create(
@@ -68,8 +68,8 @@ async def create(
 ) -> Object:
     """Create one object, in its own namespace or else the one given; return it as stored.
 
-    The API server's warnings are printed on standard error, as kubectl prints them: whether the
-    gang would fit, and what it would wait for, is among them. In a dry run nothing is stored.
+    The API server's warnings are printed on standard error, as kubectl prints them; the webhook
+    warns there of a gang that would not fit now. In a dry run nothing is stored.
 
     Raises:
         ApiError: The API server refuses.
@@ -83,7 +83,7 @@ async def create(
 
 
 def warnings_of(headers: Mapping[str, str]) -> list[str]:
-    """The texts of `Warning: 299 - "text"` headers; what is written otherwise is left out."""
+    """The texts of `Warning: 299 - "text"` headers; other headers are left out."""
     given = headers.getall("Warning", []) if isinstance(headers, MultiMapping) else []
     found = (_WARNING.fullmatch(each) for each in given)
     return [_ESCAPED.sub(r"\1", each[1]) for each in found if each is not None]
@@ -92,10 +92,10 @@ def warnings_of(headers: Mapping[str, str]) -> list[str]:
 async def create_all(
     client: KubeClient, resource: Resource, manifests: Sequence[Object], namespace: str
 ) -> None:
-    """Create each, say so, and continue after a failure.
+    """Create each object and print its name; continue after a failure.
 
     Raises:
-        Refusal: Some could not be created; says which, and why.
+        Refusal: Some were not created; the message names them and the reasons.
     """
     failed: list[str] = []
     for manifest in manifests:
@@ -113,10 +113,10 @@ async def create_all(
 async def delete_all(
     client: KubeClient, resource: Resource, keys: Sequence[tuple[str, str]]
 ) -> None:
-    """Delete each (namespace, name), say so, and continue after a failure.
+    """Delete each (namespace, name) and print it; continue after a failure.
 
     Raises:
-        Refusal: Some could not be deleted; says which, and why.
+        Refusal: Some were not deleted; the message names them and the reasons.
     """
     failed: list[str] = []
     for namespace, name in keys:

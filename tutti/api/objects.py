@@ -1,4 +1,4 @@
-"""Objects as the API server sent them, and how to read a field that may not be there."""
+"""Objects as the API server sent them, and how to read a field that may be missing."""
 
 from typing import Any, TypeAlias
 
@@ -22,7 +22,7 @@ def text(obj: Object, path: str) -> str:
 
 
 def number(obj: Object, path: str) -> int:
-    """The field at a dotted path as a number; 0 where it is missing or none."""
+    """The field at a dotted path as a number; 0 where it is missing or not a number."""
     found = field(obj, path, 0)
     return found if isinstance(found, int) else 0
 
@@ -33,7 +33,7 @@ def name_of(obj: Object) -> str:
 
 
 def namespace_of(obj: Object) -> str:
-    """`metadata.namespace`; "" for what has none."""
+    """`metadata.namespace`; "" for cluster-scoped objects."""
     return text(obj, "metadata.namespace")
 
 
@@ -49,7 +49,7 @@ def labels_of(obj: Object) -> dict[str, str]:
 
 
 def without_managed_fields(obj: Object) -> Object:
-    """The object without the bookkeeping of server-side apply, which no user reads."""
+    """The object without the managed fields of server-side apply."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj
@@ -58,7 +58,7 @@ def without_managed_fields(obj: Object) -> Object:
 
 
 def why_unschedulable(group: Object) -> str:
-    """What a PodGroup waits for: the message of its condition Unschedulable, while that is True."""
+    """The message of a PodGroup's condition Unschedulable, while that is True; otherwise ""."""
     for condition in field(group, "status.conditions", []):
         if text(condition, "type") == "Unschedulable" and text(condition, "status") == "True":
             return text(condition, "message")

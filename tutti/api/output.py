@@ -1,4 +1,4 @@
-"""How objects are printed: as a table, by name, as JSON or as YAML."""
+"""Prints objects: as a table, by name, as JSON or as YAML."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -19,18 +19,18 @@ NOTHING = "No resources found"
 
 
 def echo(line: str = "") -> None:
-    """Print a line: in colour on a terminal only, and nowhere when NO_COLOR is set."""
+    """Print a line, in colour only on a terminal and unless NO_COLOR is set."""
     click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
 
 
 class Printer:
-    """Prints the objects of one kind, at once or as they come.
+    """Prints the objects of one kind, at once or one by one.
 
     Args:
         resource: Their kind.
         layout: Their table.
-        format_: How.
-        out: Takes each line.
+        format_: The format.
+        out: Receives each line.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Printer:
             self.more([obj])
 
     def more(self, objects: Sequence[Object]) -> None:
-        """Print objects that came, each for itself."""
+        """Print objects one by one."""
         if self._format == "name":
             for each in objects:
                 self._out(reference(self._resource, name_of(each)))
@@ -81,7 +81,7 @@ class Printer:
 
 
 def reference(resource: Resource, name: str) -> str:
-    """`job.batch.volcano.sh/train`, as `kubectl -o name` says it."""
+    """`job.batch.volcano.sh/train`, as `kubectl -o name` prints it."""
     kind = resource.kind.lower()
     return f"{kind}.{resource.group}/{name}" if resource.group else f"{kind}/{name}"
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tutti.api.objects import Object
 
-#: Of phases and states: what is going on at a glance.
+#: Colours of phases and states.
 _COLOURS = {
     "Running": "green",
     "Completed": "green",
@@ -65,7 +65,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table:
-    """Prints objects as they come: the head once, and later rows at least as wide as earlier."""
+    """Formats objects as rows: the head once, and later rows at least as wide as earlier ones."""
 
     def __init__(self, layout: Layout, *, wide: bool = False) -> None:
         self._layout = layout
@@ -86,7 +86,7 @@ class Table:
         for index, column in enumerate(self._columns):
             longest = max((len(row[index]) for row in rows), default=0)
             if column.width:
-                # Only the last column may be filled to its brim: no other one follows.
+                # The last column needs no space behind its cells.
                 if index + 1 < len(self._columns):
                     longest = max(longest, len(column.title))
                 needed = longest + 1 if longest >= column.width else 0

@@ -1,6 +1,6 @@
-"""Orders to controllers: Commands of bus.volcano.sh about a Job or a Queue.
+"""Commands of bus.volcano.sh: requests to the controllers about a Job or a Queue.
 
-A Command is owned by its target, so that it goes with it if no controller ever takes it.
+A Command is owned by its target, so that it is deleted with it if no controller handles it.
 """
 
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ from tutti.api.objects import Object, text
 
 Action: TypeAlias = Literal["AbortJob", "ResumeJob", "OpenQueue", "CloseQueue"]
 
-#: Commands are namespaced, queues are not: those about queues live here, as Volcano's do.
+#: Commands are namespaced and queues are not: Commands about queues are here, as Volcano's are.
 QUEUE_COMMANDS_NAMESPACE = "default"
 
 
@@ -41,10 +41,10 @@ def build_command(resource: Resource, target: Object, action: Action) -> Object:
 async def send_command(
     client: KubeClient, resource: Resource, name: str, action: Action, namespace: str = ""
 ) -> None:
-    """Order the controller of an object to do something with it.
+    """Create a Command for the controller of an object.
 
     Raises:
-        NotFound: There is no such object, or Commands are not served.
+        NotFound: There is no such object, or the API server does not serve Commands.
         ApiError: The API server refuses.
     """
     target = await get(client, resource, name, namespace)

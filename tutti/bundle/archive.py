@@ -1,4 +1,6 @@
-"""A .tar.gz with a manifest: every file with its size and digest, and what is missing, and why."""
+"""A .tar.gz with a manifest: every file with its size and digest, and every missing one with the
+reason.
+"""
 
 import hashlib
 import io
@@ -7,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from shared.model.invariants import InvariantViolation
 
 MANIFEST: Final = "manifest.json"
 
@@ -21,14 +25,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bundle would have had."""
+    """Data that could not be collected."""
 
     what: str
     why: str
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bundle holds; the first file in it."""
+    """The content of a bundle; its first file."""
 
     version: str
     created_at: str
@@ -37,29 +41,30 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Archive:
-    """Gathers files in memory, and writes them once."""
+    """Collects files in memory, and writes them once."""
 
     def __init__(self) -> None:
         self._files: list[tuple[Entry, bytes]] = []
         self._missing: list[Missing] = []
 
     def add(self, path: str, what: str, content: bytes) -> None:
-        """Put a file in. A path that is there already is an error."""
-        assert all(entry.path != path for entry, _ in self._files), path
+        """Add a file; no two have the same path."""
+        if any(entry.path == path for entry, _ in self._files):
+            raise InvariantViolation(path, "must be added once")
         digest = hashlib.sha256(content).hexdigest()
         entry = Entry(path=path, what=what, size_bytes=len(content), sha256=digest)
         self._files.append((entry, content))
 
     def add_json(self, path: str, what: str, found: object) -> None:
-        """Put in a file of JSON, laid out for people."""
+        """Add a file of indented JSON."""
         self.add(path, what, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
 
     def miss(self, what: str, why: str) -> None:
-        """Say of something why it is not there."""
+        """Record that data is missing, and why."""
         self._missing.append(Missing(what=what, why=why))
 
     def write(self, path: Path, *, version: str, created_at: str, created_s: int) -> Manifest:
-        """Write everything below a folder that is called as the file. Raises OSError."""
+        """Write all files, below a folder with the archive's name. Raises OSError."""
         manifest = Manifest(
             version=version,
             created_at=created_at,

@@ -1,8 +1,8 @@
-"""What admission would make of the manifests: defaults, or every error.
+"""Validates manifests as admission would: returns them with their defaults, or every error.
 
-`tutti fits` asks the API server by a dry run with strict field validation, so schemas, webhooks and
-quotas of the cluster are what judges. What needs no API server is checked always: fields that our
-kinds do not have, more members needed than there are, scheduler names that Tutti does not serve.
+The API server validates them in a dry run with strict field validation, so that the cluster's
+schemas, webhooks and quotas apply. Some errors are found without it: unknown fields of our kinds, a
+minimum above the number of members, scheduler names that Tutti does not serve.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,17 +19,19 @@ from tutti.why.kinds import Kind, discover
 
 Json = dict[str, Any]
 
-#: In an answer 403: RBAC refuses the user, and nothing was checked.
+#: In an answer 403: RBAC refuses the request, and nothing was validated.
 _NO_RIGHT: Final = "cannot create resource"
-#: Errors shown of one object.
+#: Errors of one object that are reported.
 _ERRORS_MAX: Final = 20
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
-    """Attributes:
-    documents: Where each stands, and the object with its defaults.
-    errors: What admission would refuse, with the place.
-    notes: What could not be checked, and why.
+    """Validated manifests.
+
+    Attributes:
+        documents: The place of each in its file, and the object with its defaults.
+        errors: The errors of admission, each with its place.
+        notes: Objects that could not be validated, and why.
     """
 
     documents: tuple[tuple[str, Json], ...]
@@ -44,17 +46,17 @@ async def admit(
     namespace: str,
     scheduler_names: Collection[str],
 ) -> Admitted:
-    """Check the objects and give them their defaults; nothing is stored.
+    """Validate the objects and set their defaults; nothing is stored.
 
     Args:
-        client: Of the API server; None: there is none, only what needs none is checked.
-        documents: Where each stands, for messages, and the object.
-        namespace: For objects that name none.
-        scheduler_names: Names that Tutti serves.
+        client: Of the API server; None: only checks without one are made.
+        documents: The place of each in its file, for messages, and the object.
+        namespace: For objects without one.
+        scheduler_names: Scheduler names that Tutti serves.
 
     Raises:
         TransportError: The API server does not answer.
-        ApiError: It cannot say which kinds it serves.
+        ApiError: It refuses to list the kinds that it serves.
     """
     errors = [
         f"{where}: {error}"
@@ -62,7 +64,7 @@ async def admit(
         for error in local_errors(one, scheduler_names)
     ]
     if client is None:
-        note = "no API server was asked: only fields, minima and scheduler names were checked"
+        note = "no API server is available: only fields, minima and scheduler names were checked"
         return Admitted(documents=tuple(documents), errors=tuple(errors), notes=(note,))
     kinds = await discover(client)
     made: list[tuple[str, Json]] = []
@@ -70,12 +72,12 @@ async def admit(
     for where, one in documents:
         resource = _resource(one, kinds)
         if resource is None:
-            said = f"{one.get('kind')} of {one.get('apiVersion')}"
-            errors.append(f"{where}: the API server serves no {said}")
+            kind = f"{one.get('kind')} of {one.get('apiVersion')}"
+            errors.append(f"{where}: the API server serves no {kind}")
             continue
         place = (one.get("metadata") or {}).get("namespace") or namespace
         try:
-            made.append((where, await _tried(client, resource, one, place)))
+            made.append((where, await _dry_run(client, resource, one, place)))
         except Forbidden as error:
             if _NO_RIGHT in error.message:
                 notes.append(f"{where}: not checked by the API server: {error.message}")
@@ -89,8 +91,8 @@ async def admit(
     return Admitted(documents=tuple(made), errors=tuple(dict.fromkeys(errors)), notes=tuple(notes))
 
 
-async def _tried(client: KubeClient, resource: Resource, one: Json, namespace: str) -> Json:
-    """The object as the API server would store it. One that exists already is as it was given."""
+async def _dry_run(client: KubeClient, resource: Resource, one: Json, namespace: str) -> Json:
+    """The object as the API server would store it; unchanged if it already exists."""
     try:
         reply = await client.request(
             "POST",
@@ -113,7 +115,7 @@ def _resource(one: Json, kinds: Sequence[Kind]) -> Resource | None:
 
 
 def local_errors(one: Json, scheduler_names: Collection[str]) -> list[str]:
-    """What is wrong with an object whatever the cluster is."""
+    """Errors of an object that do not depend on the cluster."""
     found = [*_unknown_fields(one), *_minimum(one), *_schedulers(one, scheduler_names)]
     return found[:_ERRORS_MAX]
 
@@ -159,26 +161,26 @@ def _minimum(one: Json) -> Iterator[str]:
     replicas = sum(part.replicas for part in parts_of(JOBS_VOLCANO.kind, group, spec))
     least = spec.get("minAvailable")
     if isinstance(least, int) and least > replicas:
-        yield f"spec.minAvailable: {least} is greater than the tasks' replicas together, {replicas}"
+        yield f"spec.minAvailable: {least} is greater than the replicas of all tasks, {replicas}"
 
 
 def _schedulers(one: Json, scheduler_names: Collection[str]) -> Iterator[str]:
-    """Scheduler names that are spelled out and not ours. What spells none out may be given one by
-    its operator.
+    """Explicit scheduler names that Tutti does not serve. Where there is none, an operator may set
+    one later.
     """
-    named = sorted(set(_spelled(one.get("spec"))) - set(scheduler_names))
+    named = sorted(set(_scheduler_names_in(one.get("spec"))) - set(scheduler_names))
     for name in named:
         served = ", ".join(scheduler_names)
         yield f"schedulerName {name} is not served by Tutti, which serves {served}"
 
 
-def _spelled(value: Any) -> Iterator[str]:
+def _scheduler_names_in(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
-            yield from _spelled(item)
+            yield from _scheduler_names_in(item)
     elif isinstance(value, dict):
         for name, item in value.items():
             if name == "schedulerName" and isinstance(item, str) and item:
                 yield item
             elif name != "status":
-                yield from _spelled(item)
+                yield from _scheduler_names_in(item)

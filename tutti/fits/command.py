@@ -53,7 +53,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     multiple=True,
     required=True,
     type=click.File(),
-    help="Manifests; - is the standard input; repeatable.",
+    help="Manifest file; - for standard input; repeatable.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
 @click.option(
@@ -63,7 +63,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     default=SCHEDULER_NAMES,
     show_default=True,
     metavar="NAME",
-    help="Names that Tutti serves on this cluster; repeatable.",
+    help="Scheduler names that Tutti serves in this cluster; repeatable.",
 )
 @service_options
 @report_flag

@@ -1,7 +1,8 @@
-"""From manifests to questions: the gangs that they declare, with the pods that would be made. Pure.
+"""From manifests to questions: the gangs that they declare, with the pods that would be created.
+Pure.
 
-A kind of workload brings its pods' templates (`shared.dialects.workloads`); a PodGroup takes the
-pods that name it.
+A workload has the templates of its pods (`shared.dialects.workloads`); a PodGroup has the pods that
+name it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,12 +31,12 @@ def expand(
     """One question for each gang.
 
     Args:
-        documents: Parsed manifests; lists are taken apart.
-        namespace: For objects that name none.
-        scheduler_names: Names that are ours.
+        documents: Parsed manifests; lists are expanded.
+        namespace: For objects without one.
+        scheduler_names: Scheduler names that Tutti serves.
 
     Raises:
-        BadManifest: A document is no manifest, of a kind that is not known, or too large.
+        BadManifest: A document is not a manifest, is of an unknown kind, or is too large.
     """
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     groups: dict[tuple[str, str], PodGroup] = {}
@@ -63,7 +64,7 @@ def expand(
 
 
 def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
-    """Each object with where it stands, for messages; lists are taken apart. Raises BadManifest."""
+    """Each object with its place in the file, lists expanded. Raises BadManifest."""
     for number, document in enumerate(documents, 1):
         if document is None:
             continue
@@ -76,7 +77,7 @@ def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
 
 
 def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Pod:
-    """A group, with the pods that come with it; or a pod that goes into another's group."""
+    """A group with its pods, or a pod of a group that another document declares."""
     kind = one["kind"]
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
     metadata = one.setdefault("metadata", {})

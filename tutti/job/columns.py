@@ -17,22 +17,22 @@ from tutti.api.tables import Column, Layout
 JOB_NAME_LABEL: Final = "volcano.sh/job-name"
 _JOB_TYPE_LABEL: Final = "volcano.sh/job-type"
 
-#: A Job stays in these.
+#: Phases that a Job does not leave by itself.
 FINAL_PHASES: Final = frozenset({"Completed", "Failed", "Aborted", "Terminated"})
 
 
 def phase(job: Object) -> str:
-    """`status.state.phase`; "" before a controller has seen it."""
+    """`status.state.phase`; "" until a controller has written it."""
     return text(job, "status.state.phase")
 
 
 def queue(job: Object) -> str:
-    """The queue that it goes to."""
+    """The Job's queue."""
     return text(job, "spec.queue") or "default"
 
 
 def replicas(job: Object) -> int:
-    """Pods of all its tasks."""
+    """The number of pods of all its tasks."""
     return sum(number(task, "replicas") for task in tasks(job))
 
 
@@ -43,12 +43,12 @@ def tasks(job: Object) -> list[Object]:
 
 
 def scheduler(job: Object) -> str:
-    """The scheduler that its pods name."""
+    """The scheduler of its pods."""
     return text(job, "spec.schedulerName")
 
 
 def job_type(job: Object) -> str:
-    """What its label says that it is."""
+    """The job type of its label."""
     return labels_of(job).get(_JOB_TYPE_LABEL, "Batch")
 
 
@@ -76,6 +76,6 @@ _COLUMNS: Final = (
 
 
 def layout(everywhere: bool = False) -> Layout:
-    """The table; of several namespaces the namespace comes first."""
+    """The table; for several namespaces the namespace is the first column."""
     namespace = (Column(title="Namespace", value=namespace_of),) if everywhere else ()
     return Layout(columns=(*namespace, *_COLUMNS))

@@ -1,4 +1,4 @@
-"""`tutti job` as it is typed."""
+"""`tutti job`: Jobs of batch.volcano.sh."""
 
 import sys
 from collections.abc import Callable
@@ -26,43 +26,47 @@ from tutti.job.view import view_job
 _names = flags.names_argument(JOBS_VOLCANO)
 _name_flag = flags.name_flag("Job")
 scheduler_filter = click.option(
-    "--scheduler", "-S", default="", metavar="NAME", help="Only those of this scheduler."
+    "--scheduler", "-S", default="", metavar="NAME", help="Only Jobs of this scheduler."
 )
 
 
 @click.group(cls=flags.PflagGroup)
 def job() -> None:
-    """Submit Jobs of batch.volcano.sh and look after them."""
+    """Submit, list, view, suspend, resume and delete Jobs of batch.volcano.sh."""
 
 
 @job.command("run")
 @flags.namespace_flag()
 @_name_flag
 @job_flags()
-@click.option("--queue", "-q", default="", metavar="NAME", help="Queue; else the default one.")
+@click.option(
+    "--queue", "-q", default="", metavar="NAME", help="Queue; default: the queue `default`."
+)
 @click.option(
     "--filename",
     "-f",
     "files",
     multiple=True,
     metavar="FILE",
-    help="Manifest; the flags above do not count then. - is the standard input.",
+    help="Manifest, instead of the flags above; - for standard input.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Store nothing; report whether it would be accepted, and where it would fit.",
+    help="Store nothing; report whether the Job would be accepted, and whether it would fit.",
 )
-@click.option("--wait", is_flag=True, help="Show how it gets on, until it is finished.")
+@click.option("--wait", is_flag=True, help="Show the progress of the Job until it is finished.")
 @click.option(
     "--until",
     "goal",
     type=click.Choice(["running", "finished"]),
     default="finished",
     show_default=True,
-    help="What --wait waits for.",
+    help="State that --wait waits for.",
 )
-@click.option("--timeout", default="", metavar="DURATION", help="Longest wait, such as 10m.")
+@click.option(
+    "--timeout", default="", metavar="DURATION", help="Maximum time to wait, such as 10m."
+)
 @flags.output_flag()
 @flags.access_flags
 def run_(
@@ -81,7 +85,7 @@ def run_(
 ) -> None:
     """Submit a Job, from flags or from a manifest.
 
-    With --wait, ends with status 1 when the Job fails, is aborted, or the time is over.
+    With --wait, exits with status 1 when the Job fails or is aborted, or the timeout expires.
     """
     try:
         submission = Submission(
@@ -102,7 +106,7 @@ def run_(
 
 
 def seconds(flag: str, given: str) -> float | None:
-    """A duration as Go writes it; None for none. Raises Refusal, which names the flag."""
+    """A duration in Go's syntax; None for "". Raises Refusal, which names the flag."""
     if not given:
         return None
     found = duration_ms(given)
@@ -113,21 +117,21 @@ def seconds(flag: str, given: str) -> float | None:
 
 @job.command("list")
 @listing_flags(
-    click.option("--queue", "-q", default="", metavar="NAME", help="Only those of this queue."),
+    click.option("--queue", "-q", default="", metavar="NAME", help="Only Jobs of this queue."),
     scheduler_filter,
 )
 def list_(*, asked: Listing, queue: str, scheduler: str) -> None:
-    """List Jobs, with their pods by phase."""
-    asked = msgspec.structs.replace(asked, keep=of(queue, scheduler))
+    """List Jobs with their pods by phase."""
+    asked = msgspec.structs.replace(asked, keep=job_filter(queue, scheduler))
     run(list_kind(JOBS_VOLCANO, layout, asked))
 
 
-def of(queue_name: str, scheduler: str) -> Callable[[Object], bool]:
-    """Whether a Job is of this queue and this scheduler; "" for any."""
+def job_filter(queue_name: str, scheduler: str) -> Callable[[Object], bool]:
+    """A filter of Jobs by queue and scheduler; "" for any."""
 
     def keep(found: Object) -> bool:
-        ours = queue_name in {"", columns.queue(found)}
-        return ours and scheduler in {"", columns.scheduler(found)}
+        in_queue = queue_name in {"", columns.queue(found)}
+        return in_queue and scheduler in {"", columns.scheduler(found)}
 
     return keep
 
@@ -155,7 +159,7 @@ def view(
 @_names
 @flags.access_flags
 def suspend(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
-    """Abort Jobs: their pods go, they stay, and can be resumed."""
+    """Abort Jobs: their pods are deleted; the Jobs stay and can be resumed."""
     run(order_jobs(access, namespace, name, names, "AbortJob"))
 
 
@@ -172,7 +176,7 @@ def resume(*, access: Access, namespace: str, name: str, names: tuple[str, ...])
 async def order_jobs(
     access: Access, namespace: str, name: str, names: tuple[str, ...], action: Action
 ) -> None:
-    """Write a Command for each Job. Raises Refusal, KubeError at the first that fails."""
+    """Create a Command for each Job. Raises Refusal, KubeError at the first failure."""
     chosen = flags.required_names("job", name, names)
     done = {"AbortJob": "abort", "ResumeJob": "resume"}[action]
     async with open_client(access) as client:
@@ -188,12 +192,12 @@ async def order_jobs(
 @_names
 @flags.access_flags
 def delete(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
-    """Delete Jobs, with their pods and whatever else was made for them."""
+    """Delete Jobs, with their pods and other dependents."""
     run(delete_jobs(access, namespace, name, names))
 
 
 async def delete_jobs(access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
-    """Delete each Job. Raises Refusal, KubeError at the first that fails."""
+    """Delete each Job. Raises Refusal, KubeError at the first failure."""
     chosen = flags.required_names("job", name, names)
     async with open_client(access) as client:
         place = flags.namespace_or_default(namespace, client.credentials.namespace)
@@ -206,16 +210,22 @@ async def delete_jobs(access: Access, namespace: str, name: str, names: tuple[st
 @flags.namespace_flag()
 @_name_flag
 @click.option("--task", "-t", default="", metavar="NAME", help="Only pods of this task.")
-@click.option("--index", type=click.IntRange(0), metavar="N", help="Only the task's pod N.")
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Only pod N of each task.")
 @click.option("--container", "-c", default="", metavar="NAME", help="Only this container.")
-@click.option("--follow", "-f", is_flag=True, help="Go on with what is written.")
-@click.option("--previous", "-p", is_flag=True, help="Of the containers' previous runs.")
-@click.option("--timestamps", is_flag=True, help="With the instant of each line.")
-@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N lines of each.")
+@click.option("--follow", "-f", is_flag=True, help="Continue with new lines.")
+@click.option("--previous", "-p", is_flag=True, help="Logs of the containers' previous runs.")
+@click.option("--timestamps", is_flag=True, help="Print the timestamp of each line.")
 @click.option(
-    "--since", default="", metavar="DURATION", help="Only logs newer than this, such as 5m."
+    "--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines of each log."
 )
-@click.option("--prefix/--no-prefix", default=None, help="Say whose line it is; else if several.")
+@click.option(
+    "--since", default="", metavar="DURATION", help="Only lines newer than this, such as 5m."
+)
+@click.option(
+    "--prefix/--no-prefix",
+    default=None,
+    help="Print the pod before each line; default: for several logs.",
+)
 @_names
 @flags.access_flags
 def logs(
@@ -234,7 +244,7 @@ def logs(
     prefix: bool | None,
     names: tuple[str, ...],
 ) -> None:
-    """Print what the pods of a Job write."""
+    """Print the logs of a Job's pods."""
     try:
         chosen = flags.required_name("job", name, names)
         since_s = seconds("--since", since)

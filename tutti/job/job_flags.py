@@ -1,4 +1,4 @@
-"""A Job of one task, drawn with flags: `tutti job run`, `vcctl job run`, `vsub`."""
+"""A Job of one task, described by flags: `tutti job run`, `vcctl job run`, `vsub`."""
 
 import functools
 import shlex
@@ -20,14 +20,14 @@ _RESOURCES: Final = "cpu=1000m,memory=100Mi"
 
 
 class JobFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What flags say of a Job.
+    """The flags that describe a Job.
 
     Attributes:
         image: The container's image.
-        minimum: How many pods must run together.
-        replicas: How many pods.
+        minimum: `minAvailable`: the number of pods that must run together.
+        replicas: The number of pods.
         requests: `cpu=1,memory=1Gi`, for each pod.
-        limits: The same.
+        limits: In the same form.
         scheduler: Name of the scheduler.
         command: The container's command; () for the image's.
     """
@@ -57,12 +57,14 @@ def job_flags(*, from_environment: bool = False) -> Callable[[F], F]:
         click.option(
             "--image", "-i", help="Container image.", **preset("VOLCANO_DEFAULT_IMAGE", "busybox")
         ),
-        _count_flag("--min", "-m", "minimum", "Pods that must run together."),
-        _count_flag("--replicas", "-r", "replicas", "Pods in all."),
+        _count_flag("--min", "-m", "minimum", "Number of pods that must run together."),
+        _count_flag("--replicas", "-r", "replicas", "Number of pods."),
         click.option(
-            "--requests", "-R", default=_RESOURCES, show_default=True, help="Of each pod."
+            "--requests", "-R", default=_RESOURCES, show_default=True, help="Requests of each pod."
         ),
-        click.option("--limits", "-L", default=_RESOURCES, show_default=True, help="Of each pod."),
+        click.option(
+            "--limits", "-L", default=_RESOURCES, show_default=True, help="Limits of each pod."
+        ),
         click.option(
             "--scheduler",
             "-S",
@@ -70,18 +72,20 @@ def job_flags(*, from_environment: bool = False) -> Callable[[F], F]:
             help="Scheduler of the pods.",
             **preset("VOLCANO_SCHEDULER_NAME", "volcano"),
         ),
-        click.option("--command", "-c", default="", help="Of the container, as a shell reads it."),
+        click.option(
+            "--command", "-c", default="", help="Command of the container, in shell syntax."
+        ),
     )
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def gathered(*args: Any, **kwargs: Any) -> Any:
-            drawn = {field: kwargs.pop(field) for field in JobFlags.__struct_fields__}
+            given = {field: kwargs.pop(field) for field in JobFlags.__struct_fields__}
             try:
-                drawn["command"] = split_command(drawn["command"])
+                given["command"] = split_command(given["command"])
             except Refusal as error:
                 fail(str(error))
-            return function(*args, options=JobFlags(**drawn), **kwargs)
+            return function(*args, options=JobFlags(**given), **kwargs)
 
         return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
 
@@ -102,7 +106,7 @@ def _count_flag(name: str, letter: str, field: str, meaning: str) -> Callable[[F
 
 
 def split_command(given: str) -> tuple[str, ...]:
-    """A command as a shell reads it. Raises Refusal for quotes without end."""
+    """Split a command as a shell does. Raises Refusal for an unclosed quote."""
     try:
         return tuple(shlex.split(given))
     except ValueError as error:
@@ -110,7 +114,7 @@ def split_command(given: str) -> tuple[str, ...]:
 
 
 def manifest(options: JobFlags, name: str, queue: str = "") -> Object:
-    """The Job that is drawn; "" is the default queue. Raises Refusal."""
+    """The Job; "" is the default queue. Raises Refusal."""
     if not name:
         raise Refusal("job name cannot be left blank: give --name, or a manifest with -f")
     if options.minimum > options.replicas:

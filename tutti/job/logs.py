@@ -1,7 +1,7 @@
-"""`tutti job logs`: what the pods of a Job write, through the API server alone.
+"""`tutti job logs`: the logs of a Job's pods, through the API server alone.
 
-Without `--follow`, pod after pod. With it, every container's log as it comes, those of pods that
-are made later included, until the Job is finished and all logs have been read to their ends.
+Without `--follow`, pod after pod. With it, the lines of all containers as they are written, also
+those of pods that are created later, until the Job is finished and all logs were read to the end.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ FOLLOWED_MAX: Final = CONNECTIONS_MAX - 4
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What of which logs.
+    """A selection of logs.
 
     Attributes:
         task: Only pods of this task; "" for all.
         index: Only the pod with this index in its task; None for all.
         container: Only this container; "" for all.
-        follow: Continue with what is written.
-        previous: The log of the container's previous run.
-        timestamps: With the instant of each line.
-        tail: So many lines from the end; None for all.
-        since_s: Only what is younger than this.
-        prefix: Whether each line says whose it is; None: when there are several.
+        follow: Continue with new lines.
+        previous: Read the log of the container's previous run.
+        timestamps: Print the timestamp of each line.
+        tail: Number of lines from the end; None for all.
+        since_s: Maximum age of a line; None for any.
+        prefix: Whether to print the pod before each line; None: if there are several logs.
     """
 
     task: str = ""
@@ -76,10 +76,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def print_logs(access: Access, namespace: str, name: str, reading: Reading) -> None:
-    """Print what was asked for.
+    """Print the selected logs.
 
     Raises:
-        Refusal: There is nothing to read, or too much to follow at once.
+        Refusal: There is no log, or there are too many to follow at once.
         KubeError: The API server refuses, or does not answer.
     """
     async with open_client(access) as client:
@@ -111,7 +111,7 @@ class _Logs:
         self._reading_now: set[asyncio.Task[None]] = set()
 
     async def all(self, job: str) -> None:
-        """What is there now, in the order of tasks and their indices."""
+        """Print the present logs, in the order of tasks and their indices."""
         pods = await fetch(self._client, self._wanted(job))
         sources = [
             (name_of(pod), container)
@@ -119,23 +119,25 @@ class _Logs:
             for container in self._containers(pod)
         ]
         if not sources:
-            raise Refusal(f"Job {job} has no such pods: `tutti pod list --job {job}` lists them")
-        silent: list[str] = []
+            raise Refusal(
+                f"no pod of Job {job} matches: `tutti pod list --job {job}` lists its pods"
+            )
+        failed: list[str] = []
         for pod, container in sources:
             try:
                 await self._read(pod, container, several=len(sources) > 1)
             except ApiError as error:
-                silent.append(f"{pod}/{container}: no log: {error.message}")
-        if silent:
-            raise Refusal("\n".join(silent))
+                failed.append(f"{pod}/{container}: no log: {error.message}")
+        if failed:
+            raise Refusal("\n".join(failed))
 
     async def follow(self, job: Object) -> None:
-        """Everything, until the Job is finished and all logs have ended."""
+        """Print all lines, until the Job is finished and all logs have ended."""
         async with asyncio.TaskGroup() as group:
             finding = group.create_task(self._find(name_of(job), group), name="pods")
             await self._finished(job)
             finding.cancel()
-            # What the last pods wrote belongs to it, whichever watch was faster.
+            # The watch of pods may lag behind: the last pods' logs belong to the Job too.
             for pod in await fetch(self._client, self._wanted(name_of(job))):
                 self._take(pod, group)
 
@@ -145,28 +147,28 @@ class _Logs:
                 self._take(pod, group)
 
     def _take(self, pod: Object, group: asyncio.TaskGroup) -> None:
-        """Read along with the pod's containers that have started and are not read yet."""
+        """Follow the logs of the pod's containers that have started and are not followed yet."""
         for container in self._containers(pod):
             source = (text(pod, "metadata.uid"), container)
-            if source in self._followed or not _speaks(pod, container):
+            if source in self._followed or not _has_started(pod, container):
                 continue
             if len(self._reading_now) >= FOLLOWED_MAX:
                 raise Refusal(
-                    f"more than {FOLLOWED_MAX} logs to follow: choose with --task, --index or "
+                    f"more than {FOLLOWED_MAX} logs to follow: select some with --task, --index or "
                     "--container"
                 )
             self._followed.add(source)
             task = group.create_task(
-                self._read_along(name_of(pod), container), name=f"{name_of(pod)}/{container}"
+                self._follow_log(name_of(pod), container), name=f"{name_of(pod)}/{container}"
             )
             self._reading_now.add(task)
             task.add_done_callback(self._reading_now.discard)
 
-    async def _read_along(self, pod: str, container: str) -> None:
+    async def _follow_log(self, pod: str, container: str) -> None:
         try:
             await self._read(pod, container, several=True)
         except ApiError as error:
-            # The remaining pods' logs are worth reading all the same.
+            # The logs of the remaining pods can still be read.
             click.echo(f"[{pod}/{container}] no log: {error.message}", err=True)
 
     async def _finished(self, job: Object) -> None:
@@ -202,7 +204,7 @@ class _Logs:
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Chunks as lines, the unfinished last one too. What is no UTF-8 is shown as such."""
+    """Chunks as lines, with an unfinished last one. Bytes that are not UTF-8 are replaced."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
@@ -212,8 +214,8 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def _speaks(pod: Object, container: str) -> bool:
-    """Whether the container has been started: before, its log is an error."""
+def _has_started(pod: Object, container: str) -> bool:
+    """Whether the container has started; before that, the API server refuses to read its log."""
     for kind in ("containerStatuses", "initContainerStatuses"):
         for status in field(pod, f"status.{kind}", []):
             if text(status, "name") == container:

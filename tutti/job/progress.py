@@ -1,6 +1,6 @@
-"""Waits for Jobs, and shows how they get on: phase, counts, and why nothing runs yet.
+"""Waits for Jobs and shows their progress: phase, counts, and why nothing runs yet.
 
-On a terminal one line is drawn over and over; elsewhere every change is a line of its own.
+On a terminal one line is updated in place; elsewhere every change is a line of its own.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import click
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, Resource
+from shared.model.invariants import InvariantViolation
 from tutti.api.fetches import Wanted, follow
 from tutti.api.objects import Object, name_of, namespace_of, number, text, why_unschedulable
 from tutti.api.output import echo
@@ -20,9 +21,9 @@ from tutti.job.columns import FINAL_PHASES, phase, replicas
 
 Goal: TypeAlias = Literal["running", "finished"]
 
-#: A gang that finds room has it by then: before, that it waits is no news.
+#: A gang that fits is bound by then; before, its pending reason is not worth showing.
 _PATIENCE_S: Final = 2.0
-#: Phases that a Job cannot leave without a user's help, and in which it has not succeeded.
+#: Final phases of a Job that has not succeeded.
 _LOST: Final = FINAL_PHASES - {"Completed"}
 
 
@@ -38,7 +39,7 @@ class Progress:
         self._open = False
 
     def show(self, name: str, line: str) -> None:
-        """Show the present state of one Job; nothing when it is what was shown before."""
+        """Show the present state of one Job, if it has changed."""
         if self._last.get(name) == line:
             return
         self._last[name] = line
@@ -59,7 +60,7 @@ class Progress:
 async def wait(
     client: KubeClient, jobs: Sequence[Object], goal: Goal, timeout_s: float | None = None
 ) -> bool:
-    """Wait until each Job has reached the goal, or cannot any more, or the time is over.
+    """Wait until each Job has reached the goal or cannot reach it any more, or until the timeout.
 
     Returns:
         Whether all reached it.
@@ -93,12 +94,12 @@ class _Waiting:
         self._goal: Goal = goal
         self._progress = progress
         self._why = ""
-        self._impatient = False
+        self._show_reason = False
 
     async def run(self) -> bool:
         """Whether it reached the goal."""
-        told = asyncio.create_task(self._listen(), name="podgroup")
-        impatient = asyncio.get_running_loop().call_later(_PATIENCE_S, self._grow_impatient)
+        following = asyncio.create_task(self._follow_group(), name="podgroup")
+        timer = asyncio.get_running_loop().call_later(_PATIENCE_S, self._on_patience_over)
         try:
             async for kind, job in follow(self._client, _named(JOBS_VOLCANO, self._job)):
                 if text(job, "metadata.uid") != text(self._job, "metadata.uid"):
@@ -111,16 +112,14 @@ class _Waiting:
                     return False
                 if reached != "not yet":
                     return reached == "yes"
-            raise AssertionError("a watch never ends by itself")
+            raise InvariantViolation("watch of a Job", "must not end by itself")
         finally:
-            impatient.cancel()
-            told.cancel()
-            await asyncio.wait([told])
+            timer.cancel()
+            following.cancel()
+            await asyncio.wait([following])
 
-    async def _listen(self) -> None:
-        """Keep what the Job's PodGroup says; a user without the right to see it gets a shorter
-        answer.
-        """
+    async def _follow_group(self) -> None:
+        """Keep the pending reason of the Job's PodGroup, if the user may read it."""
         group = {
             "metadata": {
                 "name": f"{name_of(self._job)}-{text(self._job, 'metadata.uid')}",
@@ -134,12 +133,12 @@ class _Waiting:
         except KubeError:
             self._why = ""
 
-    def _grow_impatient(self) -> None:
-        self._impatient = True
+    def _on_patience_over(self) -> None:
+        self._show_reason = True
         self._show()
 
     def _show(self) -> None:
-        why = self._why if self._impatient else ""
+        why = self._why if self._show_reason else ""
         self._progress.show(name_of(self._job), sentence(self._job, why))
 
 
@@ -166,7 +165,7 @@ def verdict(job: Object, goal: Goal) -> Literal["yes", "no", "not yet"]:
 
 
 def sentence(job: Object, why: str) -> str:
-    """How it stands, in a line."""
+    """The state of a Job in one line."""
     now = phase(job) or "not yet seen by a controller"
     counts = [
         f"{number(job, f'status.{key}')} {key}"

@@ -1,4 +1,4 @@
-"""`tutti job run`: a Job from flags or from a file, and what becomes of it with `--wait`."""
+"""`tutti job run`: creates a Job from flags or from a file, and waits for it with `--wait`."""
 
 import msgspec
 
@@ -16,19 +16,19 @@ from tutti.job.progress import Goal, wait
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for.
+    """The flags of `tutti job run`.
 
     Attributes:
         access: The user.
-        namespace: As given; "" for the default one. Also for manifests that name none.
-        files: Manifests; when there is one, the three below do not count.
+        namespace: As given; "" for the default one. Also for manifests without one.
+        files: Manifests; with at least one, the next three attributes are ignored.
         name: Name of the Job.
-        options: The rest of it.
+        options: The other flags that describe the Job.
         queue: Name of the queue; "" for the default one.
-        goal: What to wait for; None to end once it is created.
-        timeout_s: How long to wait; None for as long as it takes.
-        dry_run: Have everything checked and answered, and nothing stored.
-        output: How to print what was created; "table" for a sentence.
+        goal: State to wait for; None to return once the Job is created.
+        timeout_s: Maximum time to wait; None for no limit.
+        dry_run: Have the API server validate the Job without storing it.
+        output: Format of the created Job; "table" for a sentence.
     """
 
     access: Access
@@ -44,18 +44,22 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_job(submission: Submission) -> bool:
-    """Create what was asked for, and wait for it if that was asked too.
+    """Create the Jobs, and wait for them if requested.
 
     Returns:
-        Whether all went well: False when a Job that was waited for did not get there.
+        Whether all succeeded: False when a Job did not reach the requested state.
 
     Raises:
-        Refusal: Flags or files that make no Job.
+        Refusal: The flags or files do not make a Job.
         KubeError: The API server refuses, or does not answer.
     """
     if submission.dry_run and submission.goal is not None:
-        raise Refusal("--dry-run and --wait: nothing is stored that could be waited for")
-    manifests = read(submission.files, JOBS_VOLCANO) if submission.files else [_drawn(submission)]
+        raise Refusal("--dry-run stores nothing, so --wait has nothing to wait for")
+    manifests = (
+        read(submission.files, JOBS_VOLCANO)
+        if submission.files
+        else [manifest(submission.options, submission.name, submission.queue)]
+    )
     async with open_client(submission.access) as client:
         place = namespace_or_default(submission.namespace, client.credentials.namespace)
         made = [await _created(client, each, place, submission) for each in manifests]
@@ -77,7 +81,3 @@ async def _created(client: KubeClient, job: Object, place: str, submission: Subm
     else:
         Printer(JOBS_VOLCANO, layout(), submission.output).one(made)
     return made
-
-
-def _drawn(submission: Submission) -> Object:
-    return manifest(submission.options, submission.name, submission.queue)

@@ -1,4 +1,4 @@
-"""`tutti job view`: a Job with its tasks, its state and its Events, for people."""
+"""`tutti job view`: a Job with its tasks, its state and its Events."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ async def view_job(access: Access, namespace: str, name: str, output: Format) ->
         if output != "table":
             Printer(JOBS_VOLCANO, layout(), output).one(job)
             return
-        # Of this very Job: one of the same name before it had Events of its own.
+        # By UID: an earlier Job of the same name had Events of its own.
         selector = f"involvedObject.kind=Job,involvedObject.uid={text(job, 'metadata.uid')}"
         wanted = Wanted(resource=CORE_EVENTS, namespace=place, field_selector=selector)
         events = await fetch(client, wanted)
@@ -58,7 +58,7 @@ async def view_job(access: Access, namespace: str, name: str, output: Format) ->
 
 
 async def _why(client: KubeClient, job: Object) -> str:
-    """What the Job's gang waits for; "" where the user may not read it or it does not wait."""
+    """The pending reason of the Job's gang; "" if it does not wait or the user may not read it."""
     name = f"{name_of(job)}-{text(job, 'metadata.uid')}"
     try:
         return why_unschedulable(await get(client, PODGROUPS_VOLCANO, name, namespace_of(job)))
@@ -67,7 +67,7 @@ async def _why(client: KubeClient, job: Object) -> str:
 
 
 def described(job: Object, events: Sequence[Object], now: datetime, why: str = "") -> Iterator[str]:
-    """The lines; `why` is what its gang waits for."""
+    """The lines of the description; `why` is the pending reason of its gang."""
     yield from _head(job)
     yield "Spec:"
     yield _row(1, "Min Available:", number(job, "spec.minAvailable"), 19)

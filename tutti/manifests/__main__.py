@@ -1,4 +1,4 @@
-"""``python -m tutti.manifests``: write deploy/crds and the chart's tables of rights again."""
+"""`python -m tutti.manifests`: rewrite deploy/crds and the chart's tables of rights."""
 
 import argparse
 import json
@@ -9,14 +9,16 @@ from tutti.rights.rules import permissions_file, rights_file
 
 
 def main() -> None:
-    """Write every file and remove those of kinds that are gone."""
+    """Write every file, and remove those of kinds that no longer exist."""
     parser = argparse.ArgumentParser(prog="python -m tutti.manifests", description=__doc__)
     parser.add_argument(
-        "--openapi", type=Path, help="first take pods' schemas from this /openapi/v3/api/v1"
+        "--openapi",
+        type=Path,
+        help="first extract the schemas of pods from this /openapi/v3/api/v1",
     )
     arguments = parser.parse_args()
     if arguments.openapi is not None:
-        kubernetes_schemas.take(json.loads(arguments.openapi.read_text("utf-8")))
+        kubernetes_schemas.extract(json.loads(arguments.openapi.read_text("utf-8")))
     deploy = Path(__file__).parents[2] / "deploy"
     folder = deploy / "crds"
     wanted = crds.files()

@@ -10,30 +10,30 @@ from shared.kinds.catalogue import CATALOGUE, SCHEMA_REVISION
 from shared.kinds.description import Description
 from tutti.manifests.schemas import BuiltInSchema, root_schema
 
-#: On every CRD of ours: raised with each change of any schema, so that an older Tutti leaves the
-#: CRDs of a newer one alone.
+#: On every CRD of Tutti. It grows with each change of a schema, so that an older Tutti does not
+#: overwrite the CRDs of a newer one.
 REVISION_ANNOTATION: Final = "tutti.dev/schema-revision"
 #: No text is folded, and each of Kubernetes' own schemas is one line.
 _WIDTH: Final = 10**6
 _HEAD: Final = "# Made by `make manifests` from shared/kinds: change it there.\n"
 
 
-#: Folder, below that of the other CRDs, of those that are installed on request only.
+#: Folder of the CRDs that are installed on request only, below that of the other CRDs.
 OPT_IN_FOLDER: Final = "kube-batch"
 
 
 def manifests() -> list[dict[str, Any]]:
-    """Every CRD, made again: the caller may change them."""
+    """New copies of every CRD; the caller may change them."""
     return [manifest(description) for description in CATALOGUE]
 
 
 def default_names() -> frozenset[str]:
-    """Names of the CRDs that are installed without being asked for."""
+    """Names of the CRDs that are installed by default."""
     return frozenset(each.crd_name for each in CATALOGUE if not each.opt_in)
 
 
 def files() -> dict[str, str]:
-    """Every CRD's file, by its path in the folder of CRDs."""
+    """The text of every CRD's file, by its path in the folder of CRDs."""
     return {_path(each): _HEAD + _yaml(manifest(each)) for each in CATALOGUE}
 
 
@@ -72,7 +72,7 @@ def manifest(description: Description) -> dict[str, Any]:
         "metadata": {
             "name": description.crd_name,
             "annotations": {
-                # Uninstalling a chart must not delete its users' objects.
+                # Uninstalling the chart must not delete its users' objects.
                 "helm.sh/resource-policy": "keep",
                 REVISION_ANNOTATION: str(SCHEMA_REVISION),
                 **description.annotations,
@@ -88,7 +88,7 @@ def manifest(description: Description) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block style, but Kubernetes' own schemas in flow style: no reader needs those here."""
+    """Block style, but Kubernetes' own schemas in flow style, which keeps them short."""
 
     @override
     def ignore_aliases(self, data: object) -> bool:

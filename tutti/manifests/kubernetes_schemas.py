@@ -1,8 +1,8 @@
-"""Schemas of Kubernetes' own types as a CRD may hold them: structural, without references.
+"""Schemas of Kubernetes' own types in the form that a CRD allows: structural, without references.
 
-What the real API server publishes is cut down to what decides what a CRD prunes and refuses:
-types, required fields, keys of lists, and defaults of those keys. Enumerations go: whether a
-restart policy exists is checked by the webhook, with everything else that is wrong with the pod.
+The schemas that the API server publishes are reduced to the parts that decide what a CRD prunes and
+refuses: types, required fields, keys of lists, and defaults of those keys. Enumerations are left
+out: the webhook checks values such as the restart policy, with all other errors of a pod.
 """
 
 import json
@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 _DATA: Final = Path(__file__).parent / "kubernetes.json"
 _PREFIX: Final = "#/components/schemas/"
-#: What is taken along, with everything that it refers to.
+#: The types that are extracted, with all types that they refer to.
 _ROOTS: Final = {
     "PodTemplateSpec": "io.k8s.api.core.v1.PodTemplateSpec",
     "PersistentVolumeClaimSpec": "io.k8s.api.core.v1.PersistentVolumeClaimSpec",
@@ -33,7 +33,7 @@ _KEPT: Final = frozenset(
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
 
-#: metadata of an object inside another one: what may sensibly be said of objects to come.
+#: Metadata of an object inside another one: the fields that a template may set.
 EMBEDDED_METADATA: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -44,7 +44,7 @@ EMBEDDED_METADATA: Final[Schema] = {
         "namespace": _TEXT,
     },
 }
-#: Types that are no objects in JSON.
+#: Types that are not objects in JSON.
 _SPECIAL: Final[dict[str, Schema]] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -60,7 +60,7 @@ _SPECIAL: Final[dict[str, Schema]] = {
 
 
 def inlined(name: str) -> Schema:
-    """One of _ROOTS, whole. Raises KeyError for a type that was not taken along."""
+    """One of _ROOTS with its references resolved. Raises KeyError for another type."""
     definitions: dict[str, Schema] = json.loads(_DATA.read_text("utf-8"))
     return _resolved({"$ref": _ROOTS[name]}, definitions)
 
@@ -84,7 +84,7 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
 
 
 def _with_key_defaults(items: Schema, keys: list[str]) -> Schema:
-    """Keys of a list must be there: required, or by default (Kubernetes says which; else "")."""
+    """Keys of a list must be set: they are required, or have a default (Kubernetes' own, or "")."""
     optional = [key for key in keys if key not in items.get("required", ())]
     properties = dict(items["properties"])
     for key in optional:
@@ -93,8 +93,8 @@ def _with_key_defaults(items: Schema, keys: list[str]) -> Schema:
     return {**items, "properties": properties}
 
 
-def take(openapi: Mapping[str, Any]) -> None:
-    """Write kubernetes.json again from a published /openapi/v3/api/v1."""
+def extract(openapi: Mapping[str, Any]) -> None:
+    """Rewrite kubernetes.json from a published /openapi/v3/api/v1."""
     published = openapi["components"]["schemas"]
     taken: dict[str, Schema] = {}
     waiting = sorted(_ROOTS.values())
@@ -110,7 +110,7 @@ def take(openapi: Mapping[str, Any]) -> None:
 
 
 def _cut_down(schema: Mapping[str, Any], referred: list[str]) -> Schema:
-    """The part of one schema that matters here; what it refers to is added to `referred`."""
+    """The relevant part of one schema; the types that it refers to are added to `referred`."""
     (reference,) = schema.get("allOf", [schema])
     if "$ref" in reference:
         name = str(reference["$ref"]).removeprefix(_PREFIX)

@@ -29,13 +29,14 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 class BuiltInSchema(dict[str, Any]):
-    """A schema that is Kubernetes' own; the writer puts it on few lines."""
+    """A schema of Kubernetes itself; it is written on few lines."""
 
 
 def root_schema(struct: type[msgspec.Struct]) -> Schema:
-    """The openAPIV3Schema of a kind: apiVersion, kind and metadata are the API server's matter."""
+    """The openAPIV3Schema of a kind; the API server validates apiVersion, kind and metadata."""
     found = type_info(struct)
-    assert isinstance(found, StructType)
+    if not isinstance(found, StructType):
+        raise TypeError(f"{struct.__name__} is not a struct")
     schema = _schema(found)
     properties = schema["properties"]
     properties["apiVersion"] = properties["kind"] = {"type": "string"}
@@ -44,7 +45,7 @@ def root_schema(struct: type[msgspec.Struct]) -> Schema:
 
 
 def _schema(found: Type) -> Schema:
-    """The schema of any type. Raises TypeError for one that no kind uses so far."""
+    """The schema of a type. Raises TypeError for a type that is not supported yet."""
     if isinstance(found, Metadata):
         return _with_rules(found)
     maker = _MAKERS.get(type(found))
@@ -98,7 +99,7 @@ def _struct(found: StructType) -> Schema:
 
 
 def _union(found: UnionType) -> Schema:
-    """A type or nothing (absent on the wire), or names or "" (before anybody wrote one)."""
+    """A type or None (absent on the wire), or one of some names or "" (not written yet)."""
     kinds = [kind for kind in found.types if not isinstance(kind, NoneType)]
     if all(isinstance(kind, LiteralType) for kind in kinds):
         return _TEXT.copy()

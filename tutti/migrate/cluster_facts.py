@@ -1,4 +1,4 @@
-"""What a check has seen of a cluster, as far as it was allowed to look."""
+"""The facts that a check reads from a cluster, as far as its rights allow."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,12 +27,12 @@ from tutti.up.other_schedulers import OtherScheduler
 COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 QUEUES: Final = (QUEUES_VOLCANO, QUEUES_INCUBATOR, QUEUES_SIGS)
 GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
-#: Kinds whose stored objects the webhook's rules are asked about.
+#: Kinds whose stored objects are checked by the webhook's rules.
 CHECKED_KINDS: Final = (*QUEUES, *GROUPS, JOBS_VOLCANO, CRONJOBS_VOLCANO, JOBFLOWS, HYPERNODES)
 
 
 class PolicyText(msgspec.Struct, frozen=True, kw_only=True):
-    """A volcano-scheduler.conf, and what the planner's parser says of it."""
+    """A volcano-scheduler.conf, and the errors and warnings of the planner's parser."""
 
     where: str
     text: str
@@ -49,16 +49,16 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """See the module's docstring. `objects` are as the API server sent them."""
+    """The facts; `objects` are as the API server sent them."""
 
     scheduler_names: tuple[str, ...]
     objects: Mapping[Resource, list[Object]]
-    #: Pods that have not ended, by whichever scheduler, and the groups and claims, as the planner
-    #: would read them.
+    #: Pods that have not ended, of all schedulers, and groups and claims, as the planner would read
+    #: them.
     pods: tuple[Pod, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     claims: tuple[ResourceClaim, ...] = ()
-    #: Pods that Jobs would make, by the Job's "namespace/name".
+    #: Pods that Jobs would create, with the Job's "namespace/name".
     templates: tuple[tuple[str, Pod], ...] = ()
     others: tuple[OtherScheduler, ...] = ()
     policies: tuple[PolicyText, ...] = ()
@@ -68,5 +68,5 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
 
     def of(self, resource: Resource) -> list[Object]:
-        """The objects of a kind; none where it is not served, or may not be listed."""
+        """The objects of a kind; none if it is not served or may not be listed."""
         return self.objects.get(resource, [])

@@ -1,4 +1,4 @@
-"""Looks at a cluster: lists, and nothing else. What may not be listed is reported, and skipped."""
+"""Reads a cluster with list requests only; kinds that may not be listed are reported."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ _LISTED: Final = tuple(
         )
     )
 )
-#: A Deployment with this in its name or images runs a scheduler or an admission of Volcano's kind.
+#: A Deployment with one of these in its name or images belongs to Volcano or kube-batch.
 _THEIRS: Final = ("volcano", "vc-", "kube-batch")
 _SCHEDULER_CONF: Final = "scheduler.conf"
 _ADMISSION_CONF: Final = "admission.conf"
@@ -66,16 +66,16 @@ M = TypeVar("M", Pod, PodGroup, ResourceClaim)
 async def read_cluster(
     client: KubeClient, scheduler_names: tuple[str, ...], conf: PolicyText | None
 ) -> ClusterFacts:
-    """Look at everything that a check needs.
+    """Read everything that a check needs.
 
     Args:
-        client: Lists with it.
-        scheduler_names: Names that Tutti would answer to.
-        conf: A scheduler's configuration that was given; None: those of the cluster.
+        client: Of the API server.
+        scheduler_names: Scheduler names that Tutti would serve.
+        conf: A scheduler configuration to check; None: those in the cluster.
 
     Raises:
-        ClusterUnreachable: The API server does not answer, or not to us.
-        RuleCheckFailed: See there.
+        ClusterUnreachable: The API server does not answer, or refuses our credentials.
+        RuleCheckFailed: A process that checks rules has failed.
     """
     checked = await check_cluster(client, scheduler_names)
     unreadable = set(checked.unreadable)
@@ -130,7 +130,7 @@ def _read(
     model: type[M],
     context: ReadingContext,
 ) -> tuple[M, ...]:
-    """As the watcher would read them; what it cannot is left out, admission's rules name it."""
+    """Objects as the watcher would read them; invalid ones are left to the webhook's rules."""
     found: list[M] = []
     for resource in resources:
         for kind in readers().get(resource, ()):
@@ -154,7 +154,7 @@ def _converted(
 
 
 def _templates(jobs: Sequence[Object], context: ReadingContext) -> Iterator[tuple[str, Pod]]:
-    """A pod of each kind that Jobs of ours would still make."""
+    """A pod of each shape that unfinished Jobs of our schedulers would create."""
     for job in jobs:
         name = text(job, "spec.schedulerName") or "volcano"
         if name not in context.scheduler_names or text(job, "status.state.phase") in _OVER:
@@ -162,7 +162,7 @@ def _templates(jobs: Sequence[Object], context: ReadingContext) -> Iterator[tupl
         try:
             made = declared(job, uid=text(job, "metadata.uid"), context=context)
         except (ValueError, KeyError):
-            # Admission's rules say what is wrong with it.
+            # The webhook's rules report the error.
             continue
         shapes = {pod.shape: pod for pod in (made.pods if made is not None else ())}
         for pod in shapes.values():
@@ -175,8 +175,8 @@ async def _configurations(
     conf: PolicyText | None,
     unreadable: set[str],
 ) -> tuple[list[PolicyText], tuple[str, ...]]:
-    """Texts of schedulers' configurations, and ConfigMaps with admission's, that Deployments of
-    Volcano's kind mount.
+    """Scheduler configurations, and ConfigMaps with admission configurations, that Deployments of
+    Volcano or kube-batch mount.
     """
     policies = [] if conf is None else [conf]
     admission: list[str] = []

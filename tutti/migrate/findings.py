@@ -1,4 +1,4 @@
-"""What a check finds: one sentence each, about one object or one kind of them."""
+"""The findings of a check: one sentence each, about an object or a kind."""
 
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -6,12 +6,12 @@ from typing import Final, Literal
 import msgspec
 
 Level = Literal["blocks", "step", "changes", "tells"]
-"""blocks: does not work with Tutti as it is. step: to be done in the course of a switch. changes:
-works, otherwise than now. `tells`: good to know.
+"""blocks: does not work with Tutti. step: to be done when switching. changes: works differently.
+`tells`: for information.
 """
 
 LEVELS: Final[tuple[Level, ...]] = ("blocks", "step", "changes", "tells")
-#: First what no switch can do without; the order of the report within one level.
+#: The order of the report within one level.
 TOPICS: Final = (
     "devices",
     "dialect",
@@ -28,7 +28,7 @@ TOPICS: Final = (
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """See the module's docstring; `what` is "KIND NAMESPACE/NAME", or a word."""
+    """One finding; `what` is its subject, "KIND NAMESPACE/NAME" or a word."""
 
     level: Level
     topic: str
@@ -37,11 +37,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was found, in the order of the report."""
+    """All findings, in the order of the report."""
 
     server: str
     scheduler_names: tuple[str, ...]
-    #: How many objects were looked at.
+    #: The number of objects that were checked.
     pods: int
     gangs: int
     jobs: int
@@ -50,7 +50,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def blocked(self) -> bool:
-        """Whether anything does not work with Tutti."""
+        """Whether a finding blocks a switch."""
         return any(finding.level == "blocks" for finding in self.findings)
 
 

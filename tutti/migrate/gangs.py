@@ -1,4 +1,4 @@
-"""What follows for pods and gangs: devices that are not placed, and what is bound in part now."""
+"""Findings about pods and gangs: unsupported devices, and gangs that are bound in part now."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tutti.migrate.findings import Finding
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """All about devices, then gangs."""
+    """Findings about devices, then about gangs."""
     yield from _unsupported(facts)
     yield from _claims(facts)
     yield from _partial(facts)
@@ -38,15 +38,15 @@ def _unsupported(facts: ClusterFacts) -> Iterator[Finding]:
                 topic="devices",
                 what=what,
                 message=f"{asks} for {name}, a part of a device, which Tutti does not place "
-                "by count: the gang would wait with UnsupportedDevice; ask for whole devices, or "
-                "leave it with its scheduler",
+                "by count: the gang would wait with UnsupportedDevice; request whole devices, or "
+                "leave the gang with its scheduler",
             )
         else:
             yield Finding(
                 level="blocks",
                 topic="devices",
                 what=what,
-                message=f"{asks} for what Tutti does not judge: {field}; the gang would wait with "
+                message=f"{asks} for an unsupported feature: {field}; the gang would wait with "
                 "Unsupported",
             )
 
@@ -71,8 +71,8 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
                     level="blocks",
                     topic="devices",
                     what=f"ResourceClaim {claim.namespace}/{claim.name}",
-                    message=f"pod {pod.name} needs it, and it asks for more than whole devices of "
-                    f"one driver: {', '.join(claim.unsupported)}; Tutti never allocates it",
+                    message=f"pod {pod.name} needs it, and it requests more than whole devices of "
+                    f"one driver: {', '.join(claim.unsupported)}; Tutti does not allocate it",
                 )
 
 
@@ -90,33 +90,33 @@ def _partial(facts: ClusterFacts) -> Iterator[Finding]:
         what = f"gang {group.namespace}/{group.name}"
         if any(pod.phase == "Running" for pod in bound):
             rest = (
-                "some of it run, so Tutti takes it for started and below its quorum: what it "
-                "lacks is placed ahead of others, and nothing is released unless its group, or its "
-                "queue, has the annotation tutti.dev/degraded-grace-seconds"
+                "some of its pods run, so Tutti treats it as started and below its quorum: the "
+                "missing members are placed before other gangs, and nothing is released unless its "
+                "group or its queue has the annotation tutti.dev/degraded-grace-seconds"
             )
         else:
-            rest = _cure(group, found, bound)
+            rest = _completion(group, found, bound)
         yield Finding(
             level="changes",
             topic="gang",
             what=what,
-            message=f"bound in part, {len(bound)} of the {needs} that it needs: {rest}",
+            message=f"bound in part, {len(bound)} of the {needs} members that it needs: {rest}",
         )
 
 
-def _cure(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
+def _completion(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
     needs = max(group.min_member, 1)
     if len(found) < needs:
         return f"only {len(found)} of its pods exist; Tutti waits for the rest"
     alone = sum(1 for pod in bound if pod.owner is None)
     if alone:
         return (
-            f"Tutti places the missing members; {alone} bound pods have no controller, so they are "
-            "left where they are if capacity is short (condition PartlyBound)"
+            f"Tutti places the missing members; {alone} bound pods have no controller, so they "
+            "stay bound if capacity is short (condition PartlyBound)"
         )
     return (
-        "Tutti places the missing members when capacity is free, and releases nothing of the gang "
-        "before it has made a decision of its own on it"
+        "Tutti places the missing members when capacity is free, and releases no pod of the gang "
+        "before it has decided about it"
     )
 
 

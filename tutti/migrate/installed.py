@@ -1,4 +1,4 @@
-"""What follows for what another scheduler has installed: CRDs, webhook configurations, its
+"""Findings about the installation of another scheduler: CRDs, webhook configurations, its
 configuration.
 """
 
@@ -15,24 +15,22 @@ from tutti.manifests.crds import default_names, manifests
 from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.findings import Finding
 
-#: Kinds of Volcano's agents, which Tutti neither reads nor needs.
+#: Kinds of Volcano's agents, which Tutti does not read.
 _NOT_READ: Final = (
     "numatopologies.nodeinfo.volcano.sh",
     "nodeshards.shard.volcano.sh",
     "colocationconfigurations.config.volcano.sh",
 )
-_RIVALS_WEBHOOK: Final = "volcano"
+_VOLCANO_WEBHOOK: Final = "volcano"
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """All about what is installed."""
+    """Findings about the installation."""
     yield from _policies(facts)
     yield from _crds(facts)
     yield from _webhooks(facts)
     for what in facts.unreadable:
-        yield Finding(
-            level="tells", topic="rights", what="not looked at", message=f"{what}: unknown"
-        )
+        yield Finding(level="tells", topic="rights", what="not checked", message=f"{what}: unknown")
 
 
 def _policies(facts: ClusterFacts) -> Iterator[Finding]:
@@ -49,7 +47,7 @@ def _policies(facts: ClusterFacts) -> Iterator[Finding]:
             level="step",
             topic="configuration",
             what=policy.where,
-            message="give Tutti its text with --scheduler-conf",
+            message="pass its text to Tutti with --scheduler-conf",
         )
         for warning in policy.warnings:
             yield Finding(
@@ -63,7 +61,7 @@ def _policies(facts: ClusterFacts) -> Iterator[Finding]:
             level="step",
             topic="configuration",
             what=where,
-            message="give Tutti's webhook its resource groups with --admission-conf",
+            message="pass its resource groups to Tutti's webhook with --admission-conf",
         )
 
 
@@ -77,23 +75,22 @@ def _crds(facts: ClusterFacts) -> Iterator[Finding]:
         if found is None:
             missing += name in default
             continue
-        told = list(_crd(name, manifest, found))
-        yield from told
-        fine += not told
+        problems = list(_crd(name, manifest, found))
+        yield from problems
+        fine += not problems
     if fine:
         yield Finding(
             level="tells",
             topic="crd",
             what=f"{fine} CRDs",
-            message="serve the version that Tutti reads; it leaves those of another product as "
-            "they are",
+            message="serve the version that Tutti reads; it does not change CRDs of other products",
         )
     if missing:
         yield Finding(
             level="step",
             topic="crd",
             what=f"{missing} CRDs",
-            message="are not there: `tutti up --install-crds` makes them",
+            message="are missing: `tutti up --install-crds` creates them",
         )
     for name in _NOT_READ:
         if name in there:
@@ -101,7 +98,7 @@ def _crds(facts: ClusterFacts) -> Iterator[Finding]:
                 level="tells",
                 topic="crd",
                 what=name,
-                message="is left alone, and not used",
+                message="is not changed, and not used",
             )
 
 
@@ -126,7 +123,7 @@ def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding
             level="tells",
             topic="crd",
             what=name,
-            message=f"serves {wanted}; some objects may be stored as {', '.join(others)} still",
+            message=f"serves {wanted}; some objects may still be stored as {', '.join(others)}",
         )
 
 
@@ -135,18 +132,18 @@ def _webhooks(facts: ClusterFacts) -> Iterator[Finding]:
         for one in facts.of(resource):
             name = text(one, "metadata.name")
             hooks = one.get("webhooks") or []
-            theirs = [hook for hook in hooks if _RIVALS_WEBHOOK in str(hook.get("name", ""))]
+            theirs = [hook for hook in hooks if _VOLCANO_WEBHOOK in str(hook.get("name", ""))]
             if not theirs:
                 continue
             closed = any(hook.get("failurePolicy", "Fail") == "Fail" for hook in theirs)
-            shuts = (
-                "refuses what it is asked about once its process has stopped"
+            effect = (
+                "refuses its requests once its process has stopped"
                 if closed
-                else ("continues to default and refuse beside Tutti's")
+                else "continues to default and refuse objects beside Tutti's"
             )
             yield Finding(
                 level="step",
                 topic="webhook",
                 what=f"{resource.kind} {name}",
-                message=f"delete it when the other scheduler stops: it {shuts}",
+                message=f"delete it when the other scheduler stops: it {effect}",
             )

@@ -1,4 +1,4 @@
-"""Asks the services' own rules, each in a process of its own: commands never import services."""
+"""Runs the services' own rules, each in a process of its own: commands never import services."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ _PLANNER: Final = "services.gang_planner.checking"
 
 
 class RuleCheckFailed(Refusal):
-    """A process that was to judge ended with an error: a bug; the message is its own."""
+    """A process that checks rules ended with an error, which is a bug; the message is its own."""
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +31,12 @@ class _Question(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[_Stored, ...]
 
 
-class _Objection(msgspec.Struct, frozen=True, kw_only=True):
+class _RefusedObject(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     errors: tuple[str, ...]
 
 
-class _Judged(msgspec.Struct, frozen=True, kw_only=True):
+class _CheckedPolicy(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     warnings: tuple[str, ...]
 
@@ -47,7 +47,7 @@ async def find_refused(
     """The objects that the webhook's rules would refuse if they were created now.
 
     Raises:
-        RuleCheckFailed: See there.
+        RuleCheckFailed: The process has failed.
     """
     if not objects:
         return ()
@@ -56,7 +56,7 @@ async def find_refused(
     )
     question = _Question(scheduler_names=scheduler_names, objects=stored)
     answer = await _ask(_ADMISSION, msgspec.json.encode(question))
-    found = msgspec.json.decode(answer, type=list[_Objection])
+    found = msgspec.json.decode(answer, type=list[_RefusedObject])
     return tuple(
         Refused(
             kind=objects[one.index][0].kind, name=_name(objects[one.index][1]), errors=one.errors
@@ -66,13 +66,13 @@ async def find_refused(
 
 
 async def check_policy(policy: PolicyText) -> PolicyText:
-    """What the planner would say of a configuration.
+    """The configuration with the planner's error and warnings.
 
     Raises:
-        RuleCheckFailed: See there.
+        RuleCheckFailed: The process has failed.
     """
     answer = await _ask(_PLANNER, policy.text.encode())
-    found = msgspec.json.decode(answer, type=_Judged)
+    found = msgspec.json.decode(answer, type=_CheckedPolicy)
     return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
 
 

@@ -1,4 +1,4 @@
-"""What follows for scheduler names and for the schedulers that serve them."""
+"""Findings about scheduler names and the schedulers that serve them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from tutti.migrate.findings import Finding
 if TYPE_CHECKING:
     from shared.model.objects import Pod
 
-#: Served by kube-scheduler everywhere: no user expects Tutti to.
+#: Served by kube-scheduler in every cluster.
 _DEFAULT: Final = "default-scheduler"
 _HOLDS: Final = {"name": "scheduler", "suite": "tutti up", "podgroups": "controllers"}
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """All names that pods use or other schedulers serve, and all other schedulers."""
+    """Findings about names that pods use or other schedulers serve, and about other schedulers."""
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in facts.pods:
         if pod.scheduler_name not in {"", _DEFAULT}:
@@ -27,14 +27,17 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
             served[other.name].append(other.who)
     for name in sorted({*pods, *served}):
         waiting = sum(1 for pod in pods[name] if not pod.node)
-        who = "; ".join(served[name]) or "no scheduler that was seen"
-        ours = name in facts.scheduler_names
-        told = "Tutti answers to it" if ours else "Tutti leaves it alone (--scheduler-name adds it)"
+        owners = "; ".join(served[name]) or "no known scheduler"
+        effect = (
+            "Tutti would serve it"
+            if name in facts.scheduler_names
+            else "Tutti would not serve it (--scheduler-name adds it)"
+        )
         yield Finding(
             level="tells",
             topic="scheduler name",
             what=name,
-            message=f"{len(pods[name])} pods, {waiting} of them wait; served by {who}; {told}",
+            message=f"{len(pods[name])} pods, {waiting} of them wait; served by {owners}; {effect}",
         )
     for other in facts.others:
         yield Finding(
@@ -43,4 +46,4 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _stop(who: str) -> str:
-    return f"{who} lives: stop it before Tutti starts, or Tutti refuses to (without --take-over)"
+    return f"{who} is active: stop it first; Tutti refuses to start beside it without --take-over"

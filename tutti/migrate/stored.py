@@ -1,4 +1,4 @@
-"""What follows for stored objects: those that admission would refuse, annotations without effect,
+"""Findings about stored objects: those that admission would refuse, annotations without effect,
 groups of dialects that are not read.
 """
 
@@ -13,7 +13,7 @@ from tutti.api.objects import text
 from tutti.migrate.cluster_facts import COSCHEDULING, GROUPS, ClusterFacts
 from tutti.migrate.findings import Finding
 
-#: Prefixes of keys that some gang scheduler gave a meaning to.
+#: Prefixes of annotation keys of gang schedulers.
 _PREFIXES: Final = (
     "volcano.sh/",
     "scheduling.volcano.sh/",
@@ -25,18 +25,18 @@ _UNREAD_REFERENCES: Final = {
     for reference in pod_vocabulary().references.unread
     if reference.place != "field"
 }
-#: Keys that Tutti stores and does not act upon, with what stands for them.
+#: Keys that Tutti ignores, with the component that acts upon them.
 _WITHOUT_EFFECT: Final = {
-    "volcano.sh/numa-topology-policy": "NUMA placement is the kubelet's topology manager's",
-    "volcano.sh/qos-level": "Volcano's node agent reads it, and continues to",
+    "volcano.sh/numa-topology-policy": "the kubelet's topology manager places pods on NUMA nodes",
+    "volcano.sh/qos-level": "only Volcano's node agent reads it",
 }
-#: Kinds whose annotations and labels are their users'.
+#: Kinds whose annotations and labels users set.
 _ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
 _ERRORS_MAX: Final = 3
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """All about stored objects."""
+    """Findings about stored objects."""
     for refused in facts.refused:
         errors = "; ".join(refused.errors[:_ERRORS_MAX])
         more = len(refused.errors) - _ERRORS_MAX
@@ -44,7 +44,7 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
             level="changes",
             topic="stored object",
             what=f"{refused.kind} {refused.name}",
-            message="continues as it is, and would be refused if it were created again: "
+            message="continues unchanged, and would be refused if it were created again: "
             f"{errors}{f' (and {more} more)' if more > 0 else ''}",
         )
     for group in facts.of(COSCHEDULING):
@@ -52,7 +52,7 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
             level="blocks",
             topic="dialect",
             what=f"PodGroup {text(group, 'metadata.namespace')}/{text(group, 'metadata.name')}",
-            message="is coscheduling's, which Tutti does not read: make a PodGroup of "
+            message="belongs to coscheduling, which Tutti does not read: create a PodGroup of "
             "scheduling.volcano.sh with the same minMember, and name it in the pods' annotation "
             "scheduling.k8s.io/group-name",
         )
@@ -77,7 +77,7 @@ def _keys(facts: ClusterFacts) -> Iterator[Finding]:
                 level="changes",
                 topic="annotation",
                 what=key,
-                message=f"on {objects}; a pod of Tutti that carries it is not bound, unless its "
+                message=f"on {objects}; Tutti does not bind a pod that carries it, unless its "
                 f"annotation {GROUP_NAME} gives the same name: it declares a gang of "
                 f"{reference.declared_by}, which is not read",
             )

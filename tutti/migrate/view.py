@@ -1,4 +1,4 @@
-"""A check for people: what blocks a switch first, one line per finding."""
+"""A check as text: blocking findings first, one line per finding."""
 
 from typing import Final
 
@@ -17,13 +17,13 @@ _STYLES: Final[dict[Level, str]] = {
 _HEADS: Final[dict[Level, str]] = {
     "blocks": "does not work with Tutti as it is",
     "step": "to be done when switching",
-    "changes": "works otherwise than now",
-    "tells": "good to know",
+    "changes": "works differently than now",
+    "tells": "for information",
 }
 
 
 def show(check: Check, console: Console) -> None:
-    """Print it; colours only where the console has them."""
+    """Print it; in colour where the console has colours."""
     for level in LEVELS:
         found = [one for one in check.findings if one.level == level]
         if not found:
@@ -40,13 +40,13 @@ def show(check: Check, console: Console) -> None:
 
 
 def closing(check: Check) -> str:
-    """The last line: what was looked at, and whether a switch is possible."""
+    """The last line: what was checked, and whether a switch is possible."""
     blocking = sum(1 for one in check.findings if one.level == "blocks")
-    looked = (
-        f"looked at {check.pods} pods, {check.gangs} groups, {check.jobs} Jobs and "
+    checked = (
+        f"checked {check.pods} pods, {check.gangs} groups, {check.jobs} Jobs and "
         f"{check.queues} queues on {check.server}"
     )
     if blocking:
         what = "finding blocks" if blocking == 1 else "findings block"
-        return f"{looked}: {blocking} {what} a switch"
-    return f"{looked}: nothing blocks a switch"
+        return f"{checked}: {blocking} {what} a switch"
+    return f"{checked}: nothing blocks a switch"

@@ -1,7 +1,7 @@
-"""What an observation amounts to: a pure function of its rows.
+"""The summary of an observation: a pure function of its rows.
 
-Waits are counted from the instant at which a gang had all members that it needs, and only of gangs
-that were seen from their beginning.
+Waits are counted from the instant at which a gang had all members that it needs, and only for gangs
+that were observed from their creation.
 """
 
 from collections.abc import Iterable
@@ -23,31 +23,31 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of gangs, and how long they waited."""
 
     gangs: int
-    #: Bound already when observation began: nothing can be said of these.
+    #: Already bound when the observation began; excluded from all other counts.
     before: int
     #: Of the remaining gangs: bound whole by the other scheduler; decided by Tutti.
     whole: int
     decided: int
-    #: Decided by Tutti, and waiting in the other scheduler's hands (none of it bound, or a part).
+    #: Decided by Tutti, and not (or only in part) bound by the other scheduler.
     only_tutti: int
-    #: Bound whole by the other scheduler, and never decided before that.
+    #: Bound whole by the other scheduler before Tutti decided.
     only_rival: int
-    #: Bound in part for some time, and at this moment; for how long in all.
+    #: Bound in part at some time, and now; for how long in total.
     partial_ever: int
     partial_now: int
     partial_s: float
     other: Waits | None
     tutti: Waits | None
-    #: Gangs for which Tutti would have evicted others' pods, or released their own.
+    #: Gangs for which Tutti would have evicted other pods, or released their own.
     evicting: int
     releasing: int
-    #: Decisions, and those whose recount failed.
+    #: Decisions, and those that failed verification.
     decisions: int
     failed: int
 
 
 def summarize(observation: Observation) -> Summary:
-    """Count."""
+    """The counts and waits of an observation."""
     rows = observation.gangs
     fresh = [row for row in rows if not row.before]
     waiting = [row for row in fresh if not row.whole_ms and not row.ended_ms]
@@ -77,7 +77,7 @@ def partial_ms(row: GangObserved, at_ms: int) -> int:
 
 
 def _waits(found: Iterable[int]) -> Waits | None:
-    """The other scheduler may bind a gang before all it needs is there: that is no wait."""
+    """A gang that was bound before all its members existed counts as a wait of 0 s."""
     waits = sorted(max(one, 0) / 1000 for one in found)
     if not waits:
         return None

@@ -1,4 +1,4 @@
-"""An observation for people: a line per gang, and what it amounts to in a few sentences."""
+"""An observation as text: a row per gang, and a summary in a few sentences."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ _COLUMNS = ("MEMBERS", "COMPLETE", "TUTTI", "RIVAL FIRST", "RIVAL WHOLE", "PARTI
 
 
 def show(observation: Observation, console: Console) -> None:
-    """Print it; colours only where the console has them."""
+    """Print it; in colour where the console has colours."""
     table = plain_table("GANG", *_COLUMNS, "NOTE", right=_COLUMNS, folded="NOTE")
     for row in observation.gangs:
         _add(table, row, observation.at_ms)
@@ -29,16 +29,16 @@ def sentences(observation: Observation) -> list[str]:
     found = summarize(observation)
     hours = (observation.at_ms - observation.since_ms) / 3_600_000
     lines = [
-        f"observed {found.gangs} gangs for {hours:.1f} h, of which {found.before} were bound "
-        "already; times are counted from the moment a gang had the members that it needs",
+        f"observed {found.gangs} gangs for {hours:.1f} h, of which {found.before} were already "
+        "bound; times are counted from the moment when a gang has all members that it needs",
         f"rival: {found.whole} bound whole{_words(found.other)}; {found.partial_ever} were bound "
-        f"in part for {found.partial_s:.0f} s in all, {found.partial_now} are now",
+        f"in part for {found.partial_s:.0f} s in total, {found.partial_now} are now",
         f"tutti: {found.decided} would have been bound whole{_words(found.tutti)}; "
-        f"{found.only_tutti} of those still wait for the other scheduler",
+        f"{found.only_tutti} of these still wait for the other scheduler",
     ]
     lines += _remarks(found)
     if observation.left_out:
-        lines.append(f"{observation.left_out} gangs that went long ago are left out")
+        lines.append(f"{observation.left_out} gangs that were deleted long ago are left out")
     return lines
 
 
@@ -50,16 +50,16 @@ def _remarks(found: Summary) -> list[str]:
         )
     if found.evicting or found.releasing:
         lines.append(
-            f"Tutti would have evicted other pods for {found.evicting} gangs, and released what "
-            f"was bound of {found.releasing}"
+            f"Tutti would have evicted other pods for {found.evicting} gangs, and released the "
+            f"bound pods of {found.releasing}"
         )
     if found.failed:
         lines.append(
-            f"DEFECT: {found.failed} of {found.decisions} decisions failed their recount; do not "
+            f"DEFECT: {found.failed} of {found.decisions} decisions failed verification; do not "
             "switch, and report it with the observer's log"
         )
     elif found.decisions:
-        lines.append(f"all {found.decisions} decisions passed their recount")
+        lines.append(f"all {found.decisions} decisions passed verification")
     return lines
 
 
@@ -93,7 +93,7 @@ def _note(row: GangObserved) -> str:
     if row.release:
         notes.append(f"Tutti would release it ({row.release})")
     if row.failure:
-        notes.append(f"recount failed: {row.failure}")
+        notes.append(f"verification failed: {row.failure}")
     return "; ".join(notes)
 
 
@@ -102,7 +102,7 @@ def _instant(at_ms: int) -> str:
 
 
 def _after(at_ms: int, since_ms: int) -> str:
-    """Seconds after the gang was complete; a part may be bound before that."""
+    """Seconds since the gang was complete; negative for members that were bound before."""
     if not at_ms:
         return ""
     return f"{(at_ms - since_ms) / 1000:+.1f} s" if since_ms else _instant(at_ms)

@@ -1,4 +1,4 @@
-"""The table of pods: how far their containers are, as kubectl says it."""
+"""The table of pods, with the status of their containers as kubectl shows it."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -12,9 +12,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 def status(pod: Object) -> str:
-    """The word that says most about the pod: Running, Init:0/1, ImagePullBackOff, Terminating,
-    Completed…
-    """
+    """The pod's status in one word, as kubectl shows it: Running, Init:0/1, ImagePullBackOff…"""
     phase = text(pod, "status.phase")
     if field(pod, "metadata.deletionTimestamp"):
         if text(pod, "status.reason") == "NodeLost":
@@ -31,7 +29,7 @@ def status(pod: Object) -> str:
 
 
 def ready(pod: Object) -> str:
-    """Containers that are ready, of all that stay: `1/2`."""
+    """Ready containers, of all containers and sidecars: `1/2`."""
     sidecars = {text(each, "name") for each in _init_containers(pod) if _stays(each)}
     statuses = [*_statuses(pod, "containerStatuses"), *_statuses(pod, "initContainerStatuses")]
     mains = {text(each, "name") for each in field(pod, "spec.containers", [])}
@@ -46,7 +44,7 @@ def ready(pod: Object) -> str:
 
 
 def restarts(pod: Object, now: datetime) -> str:
-    """How often containers started again, and when last: `3 (5m ago)`."""
+    """The number of restarts, and the last one: `3 (5m ago)`."""
     statuses = [*_statuses(pod, "containerStatuses"), *_statuses(pod, "initContainerStatuses")]
     count = sum(number(each, "restartCount") for each in statuses)
     last = max((text(each, "lastState.terminated.finishedAt") for each in statuses), default="")
@@ -54,7 +52,7 @@ def restarts(pod: Object, now: datetime) -> str:
 
 
 def layout(everywhere: bool = False) -> Layout:
-    """The table; of several namespaces the namespace comes first."""
+    """The table; for several namespaces the namespace is the first column."""
     now = datetime.now(UTC)
     namespace = (Column(title="Namespace", value=namespace_of),) if everywhere else ()
     return Layout(
@@ -74,7 +72,7 @@ def layout(everywhere: bool = False) -> Layout:
 
 
 def _initializing(pod: Object) -> str:
-    """`Init:…` while init containers are still at work, or have failed."""
+    """`Init:…` while init containers run or have failed; otherwise ""."""
     containers = {text(each, "name"): each for each in _init_containers(pod)}
     statuses = list(_statuses(pod, "initContainerStatuses"))
     for index, each in enumerate(statuses):
@@ -92,7 +90,7 @@ def _initializing(pod: Object) -> str:
 
 
 def _running(pod: Object) -> str:
-    """What the first container that has trouble, or has ended, says."""
+    """The reason of the first container that waits or has ended; otherwise ""."""
     found, runs = "", False
     for each in reversed(list(_statuses(pod, "containerStatuses"))):
         if waiting := text(each, "state.waiting.reason"):

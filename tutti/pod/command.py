@@ -1,4 +1,4 @@
-"""`tutti pod` as it is typed."""
+"""`tutti pod`: the pods of Jobs and queues."""
 
 import click
 import msgspec
@@ -17,7 +17,7 @@ _QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 
 @click.group(cls=flags.PflagGroup)
 def pod() -> None:
-    """Look at the pods of Jobs and of queues."""
+    """List the pods of Jobs and queues."""
 
 
 @pod.command("list")
@@ -26,7 +26,7 @@ def pod() -> None:
     click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job."),
 )
 def list_(*, asked: Listing, queue: str, job: str) -> None:
-    """List pods of Jobs; with --queue, pods of other workloads in that queue too."""
+    """List pods of Jobs; with --queue, also pods of other workloads in that queue."""
     asked = msgspec.structs.replace(
         asked,
         labels=job_selector(job, queue),
@@ -36,7 +36,7 @@ def list_(*, asked: Listing, queue: str, job: str) -> None:
 
 
 def job_selector(job: str, queue: str) -> str:
-    """The label selector: pods of one Job, of any Job, or any pods when a queue is asked for."""
+    """The label selector: pods of one Job, of any Job, or any pods if a queue is given."""
     if job:
         return f"{JOB_NAME_LABEL}={job}"
     return "" if queue else JOB_NAME_LABEL

@@ -1,4 +1,4 @@
-"""The tables of Queues: their groups by phase, counted from the PodGroups."""
+"""The tables of Queues, with PodGroups counted by phase."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ _DEFAULT: Final = "default"
 
 
 def count(groups: Iterable[Object]) -> Counter[tuple[str, str]]:
-    """PodGroups by queue and phase. A group without phase waits: it counts as Pending."""
+    """PodGroups by queue and phase. A group without a phase counts as Pending."""
     return Counter(
         (text(each, "spec.queue") or _DEFAULT, text(each, "status.phase") or "Pending")
         for each in groups

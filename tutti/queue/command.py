@@ -1,4 +1,4 @@
-"""`tutti queue` as it is typed."""
+"""`tutti queue`: Queues of scheduling.volcano.sh."""
 
 from typing import Literal, get_args
 
@@ -28,9 +28,9 @@ _name_flag = flags.name_flag("Queue", "-n")
 
 @click.group(cls=flags.PflagGroup)
 def queue() -> None:
-    """Create Queues of scheduling.volcano.sh, and open, close and delete them.
+    """Create, list, open, close and delete Queues of scheduling.volcano.sh.
 
-    `tutti queues` shows what queues hold, deserve and are owed.
+    `tutti queues` shows what each queue uses, deserves and has reserved.
     """
 
 
@@ -42,13 +42,11 @@ def queue() -> None:
 @click.option(
     "--state", "-S", type=click.Choice(get_args(State)), default="Open", show_default=True
 )
-@click.option(
-    "--parent", default="", metavar="QUEUE", help="Parent in the hierarchy; else the root."
-)
+@click.option("--parent", default="", metavar="QUEUE", help="Parent queue; default: the root.")
 @flags.access_flags
 def create_(*, access: Access, name: str, weight: int, state: State, parent: str) -> None:
     """Create a Queue."""
-    # Volcano's tool has a default, which no user of ours would mean.
+    # Only Volcano's tool has a default name.
     name = name or conventions().default_name
     if not name:
         raise click.UsageError("give the Queue a name with --name")
@@ -56,7 +54,7 @@ def create_(*, access: Access, name: str, weight: int, state: State, parent: str
 
 
 async def create_queue(access: Access, name: str, weight: int, state: State, parent: str) -> None:
-    """Create it, and close it when that is its state. Raises KubeError."""
+    """Create the Queue, and close it if that is its state. Raises KubeError."""
     spec: Object = {"weight": weight}
     if parent:
         spec["parent"] = parent
@@ -70,7 +68,7 @@ async def create_queue(access: Access, name: str, weight: int, state: State, par
         await create(client, QUEUES_VOLCANO, manifest)
         echo(f"{reference(QUEUES_VOLCANO, name)} created")
         if state == "Closed":
-            # The state is the controller's to write; a status in the manifest would be dropped.
+            # The controller writes the state; a status in the manifest would be ignored.
             await send_command(client, QUEUES_VOLCANO, name, "CloseQueue")
             echo(f"{reference(QUEUES_VOLCANO, name)}: close ordered")
 
@@ -80,7 +78,7 @@ async def create_queue(access: Access, name: str, weight: int, state: State, par
 @flags.output_flag()
 @flags.access_flags
 def list_(*, access: Access, selector: str, output: Format) -> None:
-    """List Queues, with their PodGroups by phase."""
+    """List Queues with their PodGroups by phase."""
     run(show_queues(access, (), output, selector=selector))
 
 
@@ -90,7 +88,7 @@ def list_(*, access: Access, selector: str, output: Format) -> None:
 @_names
 @flags.access_flags
 def get_(*, access: Access, name: str, output: Format, names: tuple[str, ...]) -> None:
-    """Show some Queues as `list` does."""
+    """Show the named Queues as `list` does."""
     run(_get(access, name, names, output))
 
 
@@ -106,7 +104,7 @@ async def show_queues(
     selector: str = "",
     slurm: bool = False,
 ) -> None:
-    """Print the queues that are named, or all. Raises KubeError."""
+    """Print the named queues, or all. Raises KubeError."""
     labels, part = split_selector(selector)
     async with open_client(access) as client:
         if names:
@@ -114,7 +112,7 @@ async def show_queues(
         else:
             wanted = Wanted(resource=QUEUES_VOLCANO, label_selector=labels)
             found = [each for each in await fetch(client, wanted) if part in name_of(each)]
-        # Only tables have the counts.
+        # Only tables show the counts.
         counted = output in {"table", "wide"} and found
         groups = await fetch(client, Wanted(resource=PODGROUPS_VOLCANO)) if counted else []
     printer = Printer(QUEUES_VOLCANO, layout(count(groups), slurm=slurm), output)
@@ -126,14 +124,16 @@ async def show_queues(
 
 @queue.command("operate")
 @_name_flag
-@click.option("--action", "-a", default="", metavar="open|close|update", help="What to do.")
+@click.option(
+    "--action", "-a", default="", metavar="open|close|update", help="Action: open, close or update."
+)
 @click.option(
     "--weight",
     "-w",
     type=click.IntRange(0, _WEIGHT_MAX),
     default=0,
     metavar="N",
-    help="For update.",
+    help="New weight for update.",
 )
 @_names
 @flags.access_flags
@@ -165,7 +165,7 @@ async def _operate(
 @_names
 @flags.access_flags
 def delete(*, access: Access, name: str, names: tuple[str, ...]) -> None:
-    """Delete Queues. Open ones and those with children are refused by the webhook."""
+    """Delete Queues. The webhook refuses to delete open queues and queues with children."""
     run(_delete(access, name, names))
 
 

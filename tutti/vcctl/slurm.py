@@ -1,6 +1,6 @@
 """`vsub`, `vjobs`, `vcancel`, `vsuspend`, `vresume`, `vqueues`.
 
-Here `-n` is the name and `-N` the namespace, the other way round than in `vcctl`.
+Here `-n` is the name and `-N` the namespace; in `vcctl` it is the reverse.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tutti.api.failures import run
 from tutti.api.listing import Listing, list_kind, listing_flags
 from tutti.api.output import Format
 from tutti.job.columns import layout
-from tutti.job.command import delete_jobs, of, order_jobs, scheduler_filter
+from tutti.job.command import delete_jobs, job_filter, order_jobs, scheduler_filter
 from tutti.job.job_flags import JobFlags, job_flags
 from tutti.job.submission import Submission, run_job
 from tutti.job.view import view_job
@@ -47,7 +47,7 @@ def _program(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 @job_flags(from_environment=True)
 @flags.access_flags
 def vsub(*, access: Access, name: str, namespace: str, options: JobFlags) -> None:
-    """Submit a Job made from flags. (Manifests are for `kubectl` and `vcctl job run -f`.)"""
+    """Submit a Job made from flags. (For manifests use `kubectl` or `vcctl job run -f`.)"""
     run(run_job(Submission(access=access, namespace=namespace, name=name, options=options)))
 
 
@@ -55,11 +55,11 @@ def vsub(*, access: Access, name: str, namespace: str, options: JobFlags) -> Non
 @_job_name
 @listing_flags(scheduler_filter, namespace_letter="-N")
 def vjobs(*, asked: Listing, name: str, scheduler: str) -> None:
-    """List Jobs; with --name, show all of one."""
+    """List Jobs; with --name, show one in full."""
     if name:
         run(view_job(asked.access, asked.namespace, name, asked.output))
         return
-    asked = msgspec.structs.replace(asked, keep=of("", scheduler))
+    asked = msgspec.structs.replace(asked, keep=job_filter("", scheduler))
     run(list_kind(JOBS_VOLCANO, layout, asked))
 
 
@@ -99,6 +99,6 @@ def vresume(*, access: Access, name: str, namespace: str, names: tuple[str, ...]
 @flags.names_argument(QUEUES_VOLCANO)
 @flags.access_flags
 def vqueues(*, access: Access, name: str, output: Format, names: tuple[str, ...]) -> None:
-    """List Queues, or those that are named, with their PodGroups by phase."""
+    """List Queues, or the ones named, with their PodGroups by phase."""
     chosen = (*([name] if name else []), *names)
     run(show_queues(access, chosen, output, slurm=True))

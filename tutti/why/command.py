@@ -33,7 +33,7 @@ _NO_PLANNER = 3
     default=SCHEDULER_NAMES,
     show_default=True,
     metavar="NAME",
-    help="Names that Tutti serves on this cluster; repeatable.",
+    help="Scheduler names that Tutti serves in this cluster; repeatable.",
 )
 @report_flag
 def why(

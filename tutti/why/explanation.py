@@ -1,7 +1,7 @@
-"""From facts to an answer: one sentence first, then all of it. Pure.
+"""From facts to an answer: one sentence first, then the details. Pure.
 
-What is seen of the pods themselves outweighs the verdict, which may be a moment old: a gang whose
-pods all have nodes waits no more, and a member that the kubelet cannot start is named at once.
+The pods' own state outweighs the verdict, which may be a moment old: a gang whose pods all have
+nodes does not wait, and a member that the kubelet cannot start is named at once.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ State = Literal[
     "not-ours",
     "unknown",
 ]
-#: What is said first when several gangs answer: trouble before waiting before work.
+#: Order of the answer for several gangs: failures, then waiting gangs, then running ones.
 _URGENCY: tuple[State, ...] = (
     "stuck",
     "releasing",
@@ -58,26 +58,26 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One gang, or pods without a group.
 
     Attributes:
-        gang: "namespace/name"; of pods without a group, the owner's or the pod's.
-        name: What the user created: kind and name of the topmost owner, "job/train".
+        gang: "namespace/name" of the group; without a group, of the owner or the pod.
+        name: The object that the user created: kind and name of the topmost owner, "job/train".
         group: Resource of its group object; "" when there is none.
-        state: In one word.
-        sentence: In one sentence.
-        reason: CamelCase, while it waits.
-        since: RFC 3339, since when it waits; "" when unknown.
+        state: The state in one word.
+        sentence: The state in one sentence.
+        reason: The pending reason in CamelCase; "" if it does not wait.
+        since: RFC 3339 instant from which it waits; "" when unknown.
         min_member: Its quorum; 0 when unknown.
-        members: How many of its pods exist.
-        phases: How many are in which phase ("Pending" without a node, "Placed" with one).
+        members: The number of its pods.
+        phases: Members by phase ("Pending" without a node, "Placed" with one).
         roles: Members by role and phase, where there are roles.
-        nodes: Where members are: names by node.
-        not_running: Members that have a node and do not run.
-        shapes: What the search found, per role.
-        quota: What of the queue's share is short.
+        nodes: Names of members by node.
+        not_running: Members that have a node but do not run.
+        shapes: How many pods fit on how many nodes, per role.
+        quota: The resources of which the queue's share is too small.
         queue: Its queue.
-        ahead: Gangs of the same namespace that wait as well, and go first.
-        ahead_count: How many go first at all.
-        holders: Gangs of the same namespace that hold what it lacks of its queue or the nodes.
-        holders_count: How many hold it at all.
+        ahead: Gangs of the same namespace that are ahead of it in the queue.
+        ahead_count: The number of all gangs ahead of it.
+        holders: Gangs of the same namespace that use the capacity which it lacks.
+        holders_count: The number of all gangs that use it.
         conditions: The group's conditions.
     """
 
@@ -111,16 +111,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     namespace: str
     sentence: str
     state: State
-    #: Whether a planner lives, and when it reported last: how old this answer is.
+    #: Whether a planner reports, and when it reported last: the age of this answer.
     planner: PlannerLiveness = PlannerLiveness()
-    #: What has to be known before all else; "" usually.
+    #: A warning to be printed first; "" without one.
     warning: str = ""
     gangs: tuple[GangAnswer, ...] = ()
-    #: Where pods are missing: the newest warnings about the controller that has to create them.
+    #: If pods are missing: the newest warnings about the controllers that create them.
     troubles: tuple[str, ...] = ()
-    #: What is wrong with the object besides, such as a PriorityClass that does not exist.
+    #: Other errors of the object, such as a PriorityClass that does not exist.
     faults: tuple[str, ...] = ()
-    #: Resources that could not be read for want of a right.
+    #: Resources that the user may not read.
     forbidden: tuple[str, ...] = ()
 
 
@@ -128,8 +128,8 @@ def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
     """The answer to "why does it wait?".
 
     Args:
-        facts: What was read.
-        scheduler_names: Names of schedulers that are ours.
+        facts: The facts.
+        scheduler_names: Scheduler names that Tutti serves.
     """
     loose = [
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
@@ -237,17 +237,17 @@ def _group_answer(
 
 
 def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
-    """What else one wants to know of a gang that waits: why its pods are not created, and what has
-    evicted those that it had.
+    """Further reasons why a gang waits: why its pods are not created, and why its former pods were
+    evicted.
     """
-    told: list[str] = []
+    reasons: list[str] = []
     why = verdict.why if verdict is not None else None
     if troubles and (verdict is None or (why is not None and why.reason in PODS_MISSING)):
-        told.append(troubles[0])
+        reasons.append(troubles[0])
     evicted = _holding(verdict).get("Evicted")
     if evicted:
-        told.append(evicted)
-    return told
+        reasons.append(evicted)
+    return reasons
 
 
 def _judge(
@@ -262,14 +262,14 @@ def _judge(
     holds = _holding(verdict)
     if "Releasing" in holds:
         return "releasing", f"{name} is being released: {holds['Releasing']}"
-    # Of one that failed or leaves the verdict speaks, once it says more than that all is well.
-    told = bool(holds.keys() & {"PartlyBound", "Degraded"}) or (
+    # Failed and deleted members do not count as placed once the verdict reports a problem.
+    has_problem = bool(holds.keys() & {"PartlyBound", "Degraded"}) or (
         verdict is not None and verdict.why is not None
     )
     placed = [
         each
         for each in members
-        if each.pod.node and not (told and (each.pod.phase == "Failed" or each.pod.deleting))
+        if each.pod.node and not (has_problem and (each.pod.phase == "Failed" or each.pod.deleting))
     ]
     if _all_ended(members) or len(placed) >= max(1, least):
         state, sentence = _placed(name, members, least)
@@ -318,10 +318,10 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
     if _all_ended(members):
         return "completed", f"{name} has ended: {_counted(phases, ('Succeeded', 'Failed'))}"
     stuck = _not_running(members)
-    told = [each for each in stuck if each.why]
-    if told:
-        first = told[0]
-        others = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    explained = [each for each in stuck if each.why]
+    if explained:
+        first = explained[0]
+        others = f" (and {len(explained) - 1} more)" if len(explained) > 1 else ""
         return (
             "stuck",
             f"{name} is placed, but {first.pod} does not run on {first.node}: {first.why}{others}",
@@ -340,7 +340,7 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
 
 
 def _holding(verdict: Verdict | None) -> dict[str, str]:
-    """The conditions that hold, with their messages."""
+    """Messages of the conditions that are True, by type."""
     found = verdict.conditions if verdict is not None else ()
     return {one.type: one.message for one in found if one.status == "True"}
 
@@ -357,10 +357,13 @@ def _unjudged(
         return "unknown", f"{name}: its verdict cannot be read: {group.unreadable}"
     foreign = _foreign(members, scheduler_names)
     if foreign:
-        return "not-ours", f"{name} is scheduled by {foreign}, not by Tutti{_said(members)}"
+        return (
+            "not-ours",
+            f"{name} is scheduled by {foreign}, not by Tutti{_unscheduled_message(members)}",
+        )
     if not members:
-        return "waiting", f"{name} has no pods yet, and no verdict: does Tutti run?"
-    return "unknown", f"{name} has no verdict yet: does Tutti run?{_said(members)}"
+        return "waiting", f"{name} has no pods yet, and no verdict: is Tutti running?"
+    return "unknown", f"{name} has no verdict yet: is Tutti running?{_unscheduled_message(members)}"
 
 
 def _loose_answer(
@@ -369,11 +372,11 @@ def _loose_answer(
     facts: Facts,
     scheduler_names: Collection[str],
 ) -> GangAnswer:
-    """Pods that no group speaks for."""
+    """The answer for pods without a group."""
     events = facts.events
     missing = _missing_group(members, facts)
     foreign = _foreign(members, scheduler_names)
-    said = _said(members) or next(
+    message = _unscheduled_message(members) or next(
         (f": {events[each.pod.name]}" for each in members if each.pod.name in events), ""
     )
     unplaced = [member for member in members if not member.pod.node]
@@ -381,13 +384,13 @@ def _loose_answer(
     if not unplaced:
         state, sentence = _placed(title, members, 1)
     elif foreign:
-        state, sentence = "not-ours", f"{title} is scheduled by {foreign}, not by Tutti{said}"
+        state, sentence = "not-ours", f"{title} is scheduled by {foreign}, not by Tutti{message}"
     elif missing:
         state, sentence = "waiting", f"{title} waits: {missing}"
-    elif said:
-        state, sentence = "waiting", f"{title} waits{said}"
+    elif message:
+        state, sentence = "waiting", f"{title} waits{message}"
     else:
-        state, sentence = "unknown", f"{title} waits, and no reason is known yet: does Tutti run?"
+        state, sentence = "unknown", f"{title} waits, and no reason is known yet: is Tutti running?"
     if state in {"waiting", "unknown"}:
         sentence = "; ".join([sentence, *_foreign_members(members, scheduler_names), *facts.faults])
     owner = members[0].pod.owner
@@ -406,7 +409,7 @@ def _loose_answer(
 
 
 def group_title(group: Group, facts: Facts) -> str:
-    """What the user created, for a group that a controller made; else the group itself."""
+    """The object that the user created, for a group made by a controller; else the group."""
     if group.owner is None:
         return f"{group.kind.lower()}/{group.name}"
     return facts.tops.get(group.owner.uid) or f"{group.owner.kind.lower()}/{group.owner.name}"
@@ -424,7 +427,7 @@ def _by_owner(members: Sequence[MemberPod], facts: Facts) -> dict[str, list[Memb
 
 
 def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
-    """The group that these pods name and that does not exist; "" where there is none."""
+    """A sentence about a group that these pods name and that does not exist; otherwise ""."""
     if facts.forbidden:
         return ""
     names = {each.pod.group_name for each in members if not each.pod.group_implied} - {""}
@@ -436,7 +439,7 @@ def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
 def _foreign_members(
     members: Sequence[MemberPod], scheduler_names: Collection[str]
 ) -> Iterator[str]:
-    """Of a gang whose other members are ours: the pods that another scheduler will place."""
+    """Sentences about the unbound members that name another scheduler."""
     foreign = Counter(
         name
         for each in members
@@ -447,13 +450,13 @@ def _foreign_members(
 
 
 def _foreign(members: Sequence[MemberPod], scheduler_names: Collection[str]) -> str:
-    """The schedulers of these pods if none is ours; "" otherwise."""
+    """The schedulers of these pods if Tutti serves none of them; "" otherwise."""
     names = {member.pod.scheduler_name for member in members}
     return "" if names & set(scheduler_names) else " and ".join(sorted(names))
 
 
-def _said(members: Sequence[MemberPod]) -> str:
-    """What stands most often in the pods' own conditions, after a colon."""
+def _unscheduled_message(members: Sequence[MemberPod]) -> str:
+    """The most frequent message of the pods' own conditions, after a colon."""
     texts = Counter(member.unscheduled for member in members if member.unscheduled)
     return f": {texts.most_common(1)[0][0]}" if texts else ""
 
@@ -484,7 +487,7 @@ def _nodes(members: Sequence[MemberPod]) -> dict[str, list[str]]:
 
 
 def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
-    """Members with a node that do not run, those with the kubelet's reason first."""
+    """Members with a node that do not run, first those with a reason from the kubelet."""
     found = [
         NotRunning(pod=pod.name, node=pod.node, why=pod.waiting or pod.reason)
         for member in members

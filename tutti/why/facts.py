@@ -1,4 +1,4 @@
-"""What `why` knows before it explains: plain values read from the API server."""
+"""The facts that an explanation is made from: plain values read from the API server."""
 
 from typing import Final
 
@@ -9,12 +9,12 @@ from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model.objects import Owner, Pod
 from tutti.why.planner_liveness import PlannerLiveness
 
-#: Reasons of a gang that waits for pods which no controller has created.
+#: Pending reasons of a gang whose pods were not created.
 PODS_MISSING: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask", "NotEnoughPodsOfSubGroup"})
 
 
 class MemberPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod as scheduling sees it, and what was said of it."""
+    """A pod as the scheduler sees it, and its condition PodScheduled."""
 
     pod: Pod
     #: `message` of its condition PodScheduled=False; "" when it has none.
@@ -26,7 +26,7 @@ class MemberPod(msgspec.Struct, frozen=True, kw_only=True):
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """A PodGroup of any API, or a PodDisruptionBudget that may declare a gang.
 
-    `title` is its resource as people type it, "podgroups.scheduling.volcano.sh".
+    `title` is its resource, "podgroups.scheduling.volcano.sh".
     """
 
     title: str
@@ -36,14 +36,14 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
     owner: Owner | None = None
     min_member: int = 0
-    #: None: none has been written (or what is written cannot be read: `unreadable`).
+    #: None: none was written, or it cannot be read (see `unreadable`).
     verdict: Verdict | None = None
     unreadable: str = ""
     priority_class: str = ""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about the object that was asked for.
+    """The facts about the object in question.
 
     Attributes:
         kind: The object's kind.
@@ -52,14 +52,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         uid: Its UID.
         pods: Its pods, and the other members of their groups.
         groups: The groups of those pods, and those that it owns.
-        events: For pods that no group speaks for: what was last said of each, by pod name.
-        troubles: Where pods are missing: the newest warnings about the controller that has to
-            create them.
-        forbidden: What we had no right to read.
+        events: The last Event of each pod without a verdict or condition, by pod name.
+        troubles: If pods are missing: the newest warnings about the controllers that create them.
+        forbidden: The resources that the user may not read.
         tops: By UID of the direct owner of a group or a pod: the topmost owner, "job/train".
-        suspended: Why the object makes no pods; "" when it is not suspended.
-        faults: What is wrong with it besides.
-        planner: Whether a planner lives.
+        suspended: Why the object is suspended; "" if it is not.
+        faults: Other errors of the object.
+        planner: Whether a planner reports.
     """
 
     kind: str
@@ -78,7 +77,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The object among people: "TFJob train"."""
+        """Kind and name: "TFJob train"."""
         return f"{self.kind} {self.name}"
 
 

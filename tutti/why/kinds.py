@@ -14,8 +14,7 @@ from shared.kube.resources import PODS, Resource
 from tutti.api.failures import Refusal
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
-#: API groups whose kinds are workloads, groups of pods or what makes them; of the built-in ones
-#: only some kinds are. Among these a bare name is looked for.
+#: API groups with kinds that are workloads or groups of pods. A bare name is searched among them.
 _WORKLOAD_GROUPS: Final = frozenset(
     {
         "apps",
@@ -35,7 +34,7 @@ _WORKLOAD_GROUPS: Final = frozenset(
 )
 _CORE_WORKLOADS: Final = frozenset({"Pod", "ReplicationController"})
 _NO_WORKLOADS: Final = frozenset({"ControllerRevision"})
-#: Needs no discovery: the API server serves pods, and most questions are about pods.
+#: Pods need no discovery, and most questions are about pods.
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 
 
@@ -110,7 +109,7 @@ def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
 
 
 def workloads(kinds: Iterable[Kind]) -> list[Resource]:
-    """The namespaced kinds among which a bare name is looked for, one version of each."""
+    """The namespaced kinds among which a bare name is searched, one version of each."""
     found: dict[tuple[str, str], Kind] = {}
     for kind in kinds:
         resource = kind.resource
@@ -128,11 +127,11 @@ def _is_at(resource: Resource, place: str) -> bool:
 
 
 async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[Kind]]:
-    """The resources that a word can mean ("": any workload), and everything that is served where
-    that was asked.
+    """The resources that a word can mean ("": any workload), and all served kinds if discovery was
+    necessary.
 
     Raises:
-        BadReference: The API server serves no such kind, or only outside of namespaces.
+        BadReference: The API server serves no such kind, or it is cluster-scoped.
         ApiError: Discovery is refused.
         TransportError: No answer.
     """
@@ -146,7 +145,9 @@ async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[K
         raise BadReference(f"the API server serves no kind {word!r}")
     namespaced = [kind.resource for kind in found if kind.resource.namespaced]
     if not namespaced:
-        raise BadReference(f"{found[0].resource.title} are not in a namespace: they wait for none")
+        raise BadReference(
+            f"{found[0].resource.title} are cluster-scoped, and never wait for a scheduler"
+        )
     return namespaced, kinds
 
 

@@ -1,11 +1,11 @@
-"""Whether a planner lives, as far as a user can see: by the Lease that the status controller renews
-while one does (`services.controller.planner_heartbeat`). A verdict without a living planner is what
-was true when it was written.
+"""Whether a planner is active, by the Lease that the status controller renews while one is
+(`services.controller.planner_heartbeat`). Without an active planner, a verdict describes the time
+when it was written.
 
 Both instants that are compared come from the API server: the controller writes its time into the
 Lease, and the answer in which the Lease is read has its time as Date. API servers may differ among
-themselves, so a Lease that looks old is read again after two renewals: one that has changed by then
-is alive, whatever the clocks say.
+themselves, so a Lease that looks old is read again after two renewals: if it has changed by then,
+the planner is active, whatever the clocks say.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ State = Literal["alive", "silent", "missing", "unknown"]
 
 
 class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of the planner.
+    """The state of the planner.
 
     Attributes:
-        state: alive; silent: it has not reported for more than ten seconds; missing: it never
-            has; unknown: it cannot be seen.
-        silent_s: Seconds since it reported last; None where it never did or is unknown.
+        state: alive; silent: it has not reported for more than ten seconds; missing: it has never
+            reported; unknown: the Lease cannot be read.
+        silent_s: Seconds since its last report; None if it never reported or that is unknown.
         detail: Why it is unknown.
-        now: The API server's time, where it said it.
+        now: The API server's time; None if unknown.
     """
 
     state: State = "unknown"
@@ -51,22 +51,22 @@ class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     @property
     def lives(self) -> bool | None:
-        """None where that is unknown."""
+        """Whether a planner is active; None if unknown."""
         return None if self.state == "unknown" else self.state == "alive"
 
     @property
     def warning(self) -> str:
-        """A warning before any answer; "" while a planner lives or where that is unknown."""
+        """A warning to print first; "" while a planner is active or that is unknown."""
         match self.state:
             case "silent":
                 return (
-                    f"No planner lives: none has reported for {self.silent_s} s. "
-                    "What follows may be out of date."
+                    f"No planner is active: none has reported for {self.silent_s} s. "
+                    "This answer may be out of date."
                 )
             case "missing":
                 return (
-                    f"No planner lives: none has ever renewed the Lease {PLANNER_LEASE}. "
-                    "What follows may be out of date."
+                    f"No planner is active: none has ever renewed the Lease {PLANNER_LEASE}. "
+                    "This answer may be out of date."
                 )
             case "alive" | "unknown":
                 return ""
@@ -79,12 +79,12 @@ class _Leases(KubeStruct, frozen=True, kw_only=True):
 async def read_liveness(
     client: KubeClient, scheduler_names: Collection[str], *, look_again_s: float = _LOOK_AGAIN_S
 ) -> PlannerLiveness:
-    """Read whether a planner lives that serves any of the names. Never fails.
+    """Read whether a planner is active that serves any of the names. Never fails.
 
     Args:
         client: Of the API server.
         scheduler_names: Names of the pods in question; none: any planner counts.
-        look_again_s: How long a Lease that looks old is given to be renewed.
+        look_again_s: Time to wait before a Lease that looks old is read again.
     """
     try:
         leases, now = await _read(client, scheduler_names)
@@ -128,9 +128,9 @@ def _judge(leases: Sequence[Lease], now: datetime | None) -> PlannerLiveness:
     ages = [one.spec.age_s(now) for one in leases if one.spec.renew_time is not None]
     if not ages:
         return PlannerLiveness(state="missing", now=now)
-    # One from the future is as doubtful as an old one.
+    # A renewal in the future is as doubtful as an old one.
     age_s = min(ages, key=abs)
     state: State = "alive" if abs(age_s) <= PLANNER_SILENT_S else "silent"
-    # The one that looks old was given that long to be renewed.
+    # A Lease that looks old was read again after this time.
     least_s = 0 if state == "alive" else int(_LOOK_AGAIN_S)
     return PlannerLiveness(state=state, silent_s=max(least_s, int(age_s)), now=now)

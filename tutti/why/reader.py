@@ -1,8 +1,8 @@
 """Reads an object, its pods and their groups: get and list in one namespace, nothing else.
 
-Pods are found from below: every pod of the namespace names its owner, the owners' kinds are listed
-once each, and so on up until the object asked for is met. Thus any operator's kind works, however
-many objects stand between it and its pods.
+The pods of an object are found from below: every pod of the namespace names its owner, the owners'
+kinds are listed once each, and so on up to the object. Thus any operator's kind works, with any
+number of objects between it and its pods.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ from tutti.api.fetches import list_typed
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.kinds import BadReference, Kind, resolve
 
-#: CronJob, Job, Pod are two steps; operators of operators make a third and a fourth.
+#: From Pod to Job to CronJob are two steps; nested operators add a third and a fourth.
 _STEPS_MAX: Final = 5
-#: Pods whose events are asked for one by one when nothing else speaks.
+#: Pods without any other reason whose Events are read, one by one.
 _EVENTS_MAX: Final = 5
 _TROUBLES_MAX: Final = 3
-#: Direct owners whose own owners are looked for.
+#: Direct owners whose own owners are read.
 _TOPS_MAX: Final = 16
 _KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-#: Kinds that stand between an object and its pods, and get Events about obstacles.
+#: Kinds between an object and its pods; their Events report why pods are not created.
 _MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
 _GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, DISRUPTION_BUDGETS)
 
@@ -59,7 +59,7 @@ class Owned(KubeStruct, frozen=True, kw_only=True):
 
 
 class _Asked(Owned, frozen=True, kw_only=True):
-    """The object that was asked for; of any kind, so its fields may be anything."""
+    """The object in question; it is of any kind, so its fields may have any type."""
 
     spec: Any = None
     status: Any = None
@@ -105,12 +105,12 @@ T = TypeVar("T", bound=KubeStruct)
 
 
 class NamespaceReader:
-    """Reads one namespace for one question."""
+    """Reads one namespace for one explanation."""
 
     def __init__(self, client: KubeClient, namespace: str, scheduler_names: Iterable[str]) -> None:
         self._client = client
         self._namespace = namespace
-        # Implied groups are looked for as well: their names follow from the pods' owners.
+        # Also implied groups, whose names follow from the pods' owners.
         self._context = ReadingContext(
             scheduler_names=frozenset(scheduler_names), implied_groups=True
         )
@@ -120,7 +120,7 @@ class NamespaceReader:
         """Read everything about `word`/`name`.
 
         Raises:
-            BadReference: There is no such kind, several bear that name, or none does.
+            BadReference: There is no such kind, no object of that name, or more than one.
             Forbidden: No right to read the object itself.
             ApiError: Anything else that the API server refused.
             TransportError: It does not answer.
@@ -131,13 +131,13 @@ class NamespaceReader:
             pods = group.create_task(self._pods(), name="pods")
             groups = group.create_task(self._groups(), name="groups")
         members, gangs = await self._related(resource, found, pods.result(), groups.result(), kinds)
-        spoken_for = {gang.name for gang in gangs if gang.verdict is not None}
+        explained = {gang.name for gang in gangs if gang.verdict is not None}
         silent = [
             member
             for member in members
             if not member.unscheduled
             and not member.pod.node
-            and member.pod.group_name not in spoken_for
+            and member.pod.group_name not in explained
         ]
         return Facts(
             kind=resource.kind,
@@ -157,8 +157,8 @@ class NamespaceReader:
         )
 
     async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, _Asked]:
-        """The one object of that name; a word such as `job` may mean several kinds. Of an object
-        and what a controller made for it under the same name, the object.
+        """The one object of that name; a word such as `job` may mean several kinds. An object
+        wins over objects of the same name that a controller created for it.
         """
         refused: Forbidden | None = None
         async with asyncio.TaskGroup() as group:
@@ -185,11 +185,11 @@ class NamespaceReader:
             return found[0]
         if found:
             titles = " or ".join(f"{resource.title}/{name}" for resource, _ in found)
-            raise BadReference(f"{name} is there more than once: say {titles}")
+            raise BadReference(f"{name} is ambiguous: give {titles}")
         if refused is not None:
             raise refused
         titles = ", ".join(sorted(resource.title for resource in resources))
-        raise BadReference(f"no {name} in namespace {self._namespace} (looked among {titles})")
+        raise BadReference(f"no {name} in namespace {self._namespace} (searched {titles})")
 
     async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
         try:
@@ -221,7 +221,7 @@ class NamespaceReader:
         return tops
 
     async def _faults(self, spec: Any, groups: Sequence[Group]) -> tuple[str, ...]:
-        """What is wrong with the object besides: PriorityClasses that do not exist."""
+        """Other errors of the object: PriorityClasses that do not exist."""
         names = {gang.priority_class for gang in groups}
         if isinstance(spec, dict):
             names.add(str(spec.get("priorityClassName") or ""))
@@ -232,7 +232,7 @@ class NamespaceReader:
             except NotFound:
                 faults.append(f"PriorityClass {name} does not exist")
             except Forbidden:
-                continue  # a namespaced user: the pods' controller reports it
+                continue  # for a namespaced user the pods' controller reports it
         return tuple(faults)
 
     async def _related(
@@ -243,7 +243,7 @@ class NamespaceReader:
         groups: Sequence[Group],
         kinds: Sequence[Kind],
     ) -> tuple[list[MemberPod], list[Group]]:
-        """The members and groups that the object has to do with."""
+        """The members and groups that belong to the object."""
         uid = found.metadata.uid
         if resource == PODS:
             own = [member for member in pods if member.pod.uid == uid]
@@ -296,14 +296,14 @@ class NamespaceReader:
         return [self._member(pod) for pod in await self._list(PODS, _Pod)]
 
     def _member(self, pod: _Pod) -> MemberPod:
-        said = _Condition()
+        unscheduled = _Condition()
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
-                said = condition
+                unscheduled = condition
         return MemberPod(
             pod=read_pod(pod, self._context),
-            unscheduled=said.message,
-            unscheduled_since=said.last_transition_time,
+            unscheduled=unscheduled.message,
+            unscheduled_since=unscheduled.last_transition_time,
         )
 
     async def _groups(self) -> list[Group]:
@@ -323,21 +323,21 @@ class NamespaceReader:
         ]
 
     async def _events(self, silent: Sequence[MemberPod]) -> dict[str, str]:
-        said: dict[str, str] = {}
+        latest: dict[str, str] = {}
         for member in silent:
             events = await self._list(
                 CORE_EVENTS, _Event, fields=f"involvedObject.uid={member.pod.uid}"
             )
             if events:
-                last = max(events, key=_told_at)
-                said[member.pod.name] = f"{last.reason}: {last.message}"
-        return said
+                last = max(events, key=_event_time)
+                latest[member.pod.name] = f"{last.reason}: {last.message}"
+        return latest
 
     async def _troubles(
         self, uid: str, members: Sequence[MemberPod], gangs: Sequence[Group]
     ) -> tuple[str, ...]:
-        """The last warning about the controllers that create the pods: a quota is used up, a
-        webhook refuses them, their template is wrong.
+        """The last warnings about the controllers that create the pods: a quota is exhausted, a
+        webhook refuses the pods, their template is invalid.
         """
         above = [gang.owner for gang in gangs] + [member.pod.owner for member in members]
         makers = {uid: None, **{owner.uid: None for owner in above if owner is not None}}
@@ -349,13 +349,13 @@ class NamespaceReader:
         found: list[_Event] = []
         for maker in list(makers)[:_EVENTS_MAX]:
             found += await self._list(CORE_EVENTS, _Event, fields=f"involvedObject.uid={maker}")
-        warnings = sorted((one for one in found if one.type == "Warning"), key=_told_at)
+        warnings = sorted((one for one in found if one.type == "Warning"), key=_event_time)
         texts = [f"{one.reason}: {one.message}" for one in reversed(warnings)]
         return tuple(dict.fromkeys(texts))[:_TROUBLES_MAX]
 
     async def _list(self, resource: Resource, kind: type[T], fields: str = "") -> list[T]:
-        """Everything of a kind in the namespace; nothing when it is not served, or not ours to
-        read (which is remembered).
+        """All objects of a kind in the namespace; none if it is not served, or if the user may not
+        read it, which is recorded.
         """
         try:
             return await list_typed(
@@ -369,14 +369,14 @@ class NamespaceReader:
 
 
 def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
-    """Whether there are no pods, or a gang waits for more of them."""
+    """Whether there are no pods, or a gang waits for pods that do not exist."""
     verdicts = (gang.verdict for gang in gangs)
     waits = (one.why for one in verdicts if one is not None and one.why is not None)
     return not members or any(why.reason in PODS_MISSING for why in waits)
 
 
 def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
-    """Why an object of whatever kind makes no pods: it is suspended; "" when it is not.
+    """Why an object of any kind is suspended; "" if it is not.
 
     Args:
         spec: Its spec: `suspend`, or `runPolicy.suspend` of Kubeflow's kinds.
@@ -394,11 +394,11 @@ def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
     state = status.get("state") if isinstance(status, dict) else None
     phase = state.get("phase") if isinstance(state, dict) else None
     if phase in {"Aborted", "Aborting"}:
-        return f"it is {phase}, `tutti job resume` starts it again"
+        return f"it is {phase}; `tutti job resume` starts it again"
     return ""
 
 
-def _told_at(event: _Event) -> str:
+def _event_time(event: _Event) -> str:
     return event.last_timestamp or event.event_time
 
 

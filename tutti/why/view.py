@@ -1,4 +1,4 @@
-"""Prints an answer for people: the sentence, then a line for whatever else there is."""
+"""Prints an answer as text: the sentence, then one line per detail."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ _NODES_MAX = 20
 
 
 def show(answer: Answer, console: Console, now: datetime) -> None:
-    """Print it; colours only where the console has them."""
+    """Print it; in colour where the console has colours."""
     if answer.warning:
         _line(console, Text(answer.warning, style="bold red"))
     _line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))
@@ -42,17 +42,17 @@ def show(answer: Answer, console: Console, now: datetime) -> None:
     for trouble in answer.troubles:
         _line(console, Text.assemble("  ", ("warning", "dim"), "  ", trouble))
     for resource in answer.forbidden:
-        words = f"  not seen: {resource} (no right to list them in {answer.namespace})"
+        words = f"  not read: {resource} (no right to list them in {answer.namespace})"
         _line(console, Text(words, "dim"))
 
 
 def _line(console: Console, text: Text) -> None:
-    """Print without breaking lines: a user who pipes them into grep wants them whole."""
+    """Print without breaking lines, for grep."""
     console.print(text, soft_wrap=True)
 
 
 def _as_of(planner: PlannerLiveness) -> str:
-    """How old the answer is."""
+    """The age of the answer."""
     match planner.state:
         case "alive":
             return f"{planner.silent_s} s ago, when the planner reported last"
@@ -61,23 +61,23 @@ def _as_of(planner: PlannerLiveness) -> str:
         case "missing":
             return "an unknown time: no planner has ever reported"
         case "unknown":
-            return f"an unknown time: whether a planner lives cannot be seen ({planner.detail})"
+            return f"an unknown time: the planner's Lease cannot be read ({planner.detail})"
 
 
 def _rows(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
-    yield from _who(gang)
+    yield from _identity(gang)
     yield from _waits(gang, now)
     for stuck in gang.not_running:
         yield "not running", f"{stuck.pod} on {stuck.node}{f': {stuck.why}' if stuck.why else ''}"
     yield from _placements(gang)
     for condition in gang.conditions:
-        # A release's message begins with its cause, which is its reason while it lasts.
+        # The message of a release begins with its reason.
         message = condition.message.removeprefix(f"{condition.reason}: ")
         text = f"{condition.type}={condition.status} {condition.reason}".rstrip()
         yield "condition", f"{text}: {message}" if message else text
 
 
-def _who(gang: GangAnswer) -> Iterable[tuple[str, str]]:
+def _identity(gang: GangAnswer) -> Iterable[tuple[str, str]]:
     if gang.group:
         yield "gang", f"{gang.group}/{gang.gang.partition('/')[2]}"
     counts = ", ".join(f"{count} {phase}" for phase, count in gang.phases.items())
@@ -110,9 +110,7 @@ def _waits(gang: GangAnswer, now: datetime) -> Iterable[tuple[str, str]]:
 
 
 def _counted(count: int, gangs: Sequence[str], own: str) -> str:
-    """How many, and the names of those whose names may be known: they are of the namespace of
-    `own`.
-    """
+    """The number of gangs, and the names of those in the namespace of `own`."""
     place = f"{own.partition('/')[0]}/"
     named = f": {', '.join(gang.removeprefix(place) for gang in gangs)}" if gangs else ""
     return f"{max(count, len(gangs))}{named}"

@@ -80,5 +80,5 @@ def test_names_come_from_the_flag_and_from_arguments_and_must_come() -> None:
     assert required_name("job", "", ("b",)) == "b"
     with pytest.raises(Refusal, match="mandatory"):
         required_names("job", "", ())
-    with pytest.raises(Refusal, match="one job name is wanted, not 2: a, b"):
+    with pytest.raises(Refusal, match="give one job name, not 2: a, b"):
         required_name("job", "a", ("b",))

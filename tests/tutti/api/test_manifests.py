@@ -28,9 +28,9 @@ def test_warnings_are_read_from_every_header_of_that_name(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        pytest.param("a: [", "no YAML", id="no yaml"),
-        pytest.param("---\n", "no manifest of a Job in it", id="empty"),
-        pytest.param("- a\n", "no kind of no apiVersion where Job", id="a list"),
+        pytest.param("a: [", "not YAML", id="no yaml"),
+        pytest.param("---\n", "there is no Job in it", id="empty"),
+        pytest.param("- a\n", "no kind of no apiVersion; expected Job", id="a list"),
     ],
 )
 def test_a_file_without_manifests_is_refused_by_its_name(

@@ -41,7 +41,7 @@ def test_a_job_that_admission_takes_has_no_errors() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "error"),
     [
-        ("minAvailable: 3", "minAvailable: 4", "spec.minAvailable: 4 is greater than the tasks"),
+        ("minAvailable: 3", "minAvailable: 4", "spec.minAvailable: 4 is greater than the replicas"),
         ("minAvailable:", "minAvailableX:", 'unknown field "spec.minAvailableX"'),
         ("replicas: 3", "replica: 3", 'unknown field "spec.tasks[0].replica"'),
         ("name: c,", "name: c, imagePullPolicyX: x,", "imagePullPolicyX"),
@@ -82,4 +82,4 @@ async def test_a_kind_that_the_cluster_does_not_serve_is_an_error(client: KubeCl
 async def test_without_an_api_server_it_is_said_what_was_not_checked() -> None:
     found = await tried(None, parsed(JOB))
     assert found.errors == ()
-    assert "no API server was asked" in found.notes[0]
+    assert "no API server is available" in found.notes[0]

@@ -53,7 +53,7 @@ async def checked(typed: Typed, *words: str, status: int) -> list[tuple[str, str
 async def test_an_empty_cluster_has_nothing_that_blocks_and_says_so(typed: Typed) -> None:
     found = await typed("migrate", "check")
     assert found.exit_code == 0, found.output
-    assert "looked at 0 pods, 0 groups, 0 Jobs and" in found.output
+    assert "checked 0 pods, 0 groups, 0 Jobs and" in found.output
     assert found.output.rstrip().endswith(": nothing blocks a switch")
 
 

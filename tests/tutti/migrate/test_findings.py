@@ -51,12 +51,12 @@ OWNER = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="train",
 @pytest.mark.parametrize(
     ("pods", "words"),
     [
-        ((pod("a", node="n", phase="Running"), pod("b")), "takes it for started"),
+        ((pod("a", node="n", phase="Running"), pod("b")), "treats it as started"),
         ((pod("a", node="n"),), "only 1 of its pods exist"),
         ((pod("a", node="n"), pod("b")), "1 bound pods have no controller"),
         (
             (pod("a", node="n", owner=OWNER), pod("b", owner=OWNER)),
-            "releases nothing of the gang before",
+            "releases no pod of the gang before",
         ),
     ],
     ids=["running", "incomplete", "bare", "of a Job"],
@@ -127,7 +127,7 @@ def test_a_crd_of_another_product_stays_and_one_that_is_missing_is_to_be_made() 
     old, kept, missing = crds(crd(first), plain)
     assert (missing.level, missing.what) == ("step", f"{len(default_names()) - 2} CRDs")
     assert (kept.level, kept.what) == ("tells", "1 CRDs")
-    assert "leaves those of another product" in kept.message
+    assert "does not change CRDs of other products" in kept.message
     assert "stored as v0" in old.message
 
 
@@ -140,7 +140,7 @@ def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
     objects = {MUTATING_WEBHOOKS: [theirs, other], CUSTOM_RESOURCE_DEFINITIONS: []}
     found = [one for one in installed.findings(seen(objects=objects)) if one.topic == "webhook"]
     assert [one.level for one in found] == ["step"]
-    assert "refuses what it is asked about" in found[0].message
+    assert "refuses its requests" in found[0].message
 
 
 def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
@@ -152,7 +152,7 @@ def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
         ("scheduler name", "volcano"),
         ("rival", "scheduler"),
     ]
-    assert "Tutti leaves it alone" in found[0].message
+    assert "Tutti would not serve it" in found[0].message
     assert "2 pods, 1 of them wait; served by Lease a/volcano" in found[1].message
 
 

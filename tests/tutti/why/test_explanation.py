@@ -178,7 +178,7 @@ PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase=
             PENDING,
             gang(None),
             "unknown",
-            "podgroup/g has no verdict yet: does Tutti run?",
+            "podgroup/g has no verdict yet: is Tutti running?",
             id="nobody has judged it",
         ),
         pytest.param(
@@ -368,7 +368,7 @@ def missing_pods(reason: str) -> Group:
         ),
         pytest.param(
             gang(None),
-            f"podgroup/g has no pods yet, and no verdict: does Tutti run?; {QUOTA}",
+            f"podgroup/g has no pods yet, and no verdict: is Tutti running?; {QUOTA}",
             id="nobody has judged it",
         ),
     ],
@@ -464,7 +464,7 @@ def test_without_a_living_planner_the_answer_says_so_before_all_else() -> None:
     silent = PlannerLiveness(state="silent", silent_s=47)
     found = answer(*PENDING, groups=(gang("Inqueue", "no room"),), planner=silent)
     assert found.warning == (
-        "No planner lives: none has reported for 47 s. What follows may be out of date."
+        "No planner is active: none has reported for 47 s. This answer may be out of date."
     )
     assert found.planner.lives is False
     assert found.sentence == "podgroup/g waits: no room"
