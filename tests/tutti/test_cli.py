@@ -9,7 +9,10 @@ from click.testing import CliRunner
 from tutti.cli import COMMANDS, main
 
 #: What only some subcommands need.
-HEAVY = {"aiohttp", "nats", "numpy", "rich", "kubernetes_asyncio", "shared.kube", "tutti.cluster"}
+HEAVY = {
+    *("aiohttp", "nats", "numpy", "rich", "kubernetes_asyncio"),
+    *("shared.kube.client", "tutti.cluster"),
+}
 
 
 def imported_by(*arguments: str) -> set[str]:
