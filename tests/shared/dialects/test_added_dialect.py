@@ -9,38 +9,17 @@ from typing import Final
 import pytest
 
 import shared
+from tests.documents.blocks import blocks
 
 ROOT: Final = Path(shared.__path__[0]).parent
 
+PAGE: Final = "docs/contributing/dialect.md"
 #: A dialect by annotations: membership, size, role, rank, queue, precedence and scheduler name.
-BY_ANNOTATIONS: Final = '''
-"""Pods of Example, which declare their gang in annotations."""
-
-from shared.dialects.protocol import Dialect, FieldError, GroupReference, PodKeys, Scheduler
-
-def validate(kind, candidate):
-    given = candidate.get("metadata", {}).get("annotations", {})
-    if kind == "Pod" and given.get("example.com/size") == "0":
-        return [FieldError(path="metadata.annotations[example.com/size]", message="is 0")]
-    return []
-
-DIALECT = Dialect(
-    name="example",
-    precedence=5,
-    validate=validate,
-    references=(
-        GroupReference(place="annotation", key="example.com/gang", declared_by="Example"),
-        # Known as a reference that no dialect reads, until this file is there.
-        GroupReference(place="annotation", key="pod-group-name", declared_by="KAI"),
-    ),
-    self_declared=True,
-    min_member=PodKeys(annotations=("example.com/size",)),
-    role=PodKeys(labels=("example.com/role", "volcano.sh/task-spec")),
-    index=PodKeys(labels=("example.com/rank",)),
-    queue=PodKeys(annotations=("example.com/queue",)),
-    schedulers=(Scheduler(name="example-scheduler", implies_groups=False),),
+BY_ANNOTATIONS: Final = next(
+    block.text
+    for block in blocks(PAGE, (ROOT / PAGE).read_text())
+    if block.detail == "shared/dialects/example.py"
 )
-'''
 
 #: A dialect with an API of its own, and a name for the gang that no key holds.
 BY_OBJECTS: Final = '''
