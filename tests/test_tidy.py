@@ -6,11 +6,18 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.support import tidy_rules
-from tests.support.banned_words import readers_need_no_private_vocabulary
+from tests.support.banned_words import (
+    names_need_no_private_vocabulary,
+    readers_need_no_private_vocabulary,
+)
 from tests.support.tidy_rules import File, Rule
 
 ROOT = Path(__file__).parents[1]
-RULES = (*tidy_rules.RULES, readers_need_no_private_vocabulary)
+RULES = (
+    *tidy_rules.RULES,
+    names_need_no_private_vocabulary,
+    readers_need_no_private_vocabulary,
+)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +133,18 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
     (tidy_rules.waivers_have_reasons, ":1: write", [file("tutti/a.py", "x  # type: ignore\n")]),
     (tidy_rules.markdown_opens_with_a_title, "docs/a.md", [file("docs/a.md", "\n# A\n")]),
     (readers_need_no_private_vocabulary, ":1: `Whoever`", [file("shared/a.py", "# Whoever\n")]),
+    (
+        readers_need_no_private_vocabulary,
+        ":1: `in vain`",
+        [file("bench/a.py", "# In it, in vain\n")],
+    ),
+    (names_need_no_private_vocabulary, ":1: `nobody` in", [file("bench/a.py", "nobody = 1\n")]),
+    (
+        names_need_no_private_vocabulary,
+        ":1: `Rival` in",
+        [file("bench/a.py", "class ARival: ...\n")],
+    ),
+    (names_need_no_private_vocabulary, ":1: `story` in", [file("bench/story.py")]),
     (readers_need_no_private_vocabulary, "README.md:1", [file("README.md", "An Incarnation\n")]),
     (tidy_rules.nothing_is_a_blob, "600000 bytes", [file("a.bin")._replace(size_bytes=600_000)]),
 ]

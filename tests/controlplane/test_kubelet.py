@@ -133,10 +133,10 @@ async def test_pods_end_by_annotation_or_on_request_and_free_their_capacity(
     whole = {"cpu": "2"}
     short = pod_manifest("short", requests=whole, annotations={RUN_SECONDS: "0.1", EXIT_CODE: "3"})
     failed = await seen_in(api, await bound(api, namespace, node, short), "Failed")
-    told = await bound(api, namespace, node, pod_manifest("told", requests=whole))
-    await seen_in(api, told, "Running")
-    kubelet.finish(told["metadata"]["uid"])
-    await seen_in(api, told, "Succeeded")
+    second = await bound(api, namespace, node, pod_manifest("second", requests=whole))
+    await seen_in(api, second, "Running")
+    kubelet.finish(second["metadata"]["uid"])
+    await seen_in(api, second, "Succeeded")
     last = await bound(api, namespace, node, pod_manifest("last", requests=whole))
 
     await seen_in(api, last, "Running")

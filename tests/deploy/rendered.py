@@ -18,7 +18,7 @@ FILE: Final = _DEPLOY / "tutti.yaml"
 RELEASE: Final = "tutti"
 NAMESPACE: Final = "kube-system"
 _HEAD: Final = (
-    "# The chart as it is by default, for people without Helm: kubectl apply -f tutti.yaml\n"
+    "# The chart as it is by default, for users without Helm: kubectl apply -f tutti.yaml\n"
     "# Made by `make chart`: change deploy/chart instead.\n"
 )
 

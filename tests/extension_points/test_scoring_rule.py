@@ -14,7 +14,7 @@ _FAST: Final = Requirement(key="example.com/fast", operator="Exists")
 
 
 class FastNodes:
-    """Full points for marked nodes, none for the others."""
+    """Full points for marked nodes, none for the rest."""
 
     name = "fastnodes"
 

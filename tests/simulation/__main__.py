@@ -28,13 +28,15 @@ def main() -> int:
     given = parser.parse_args()
     run_with_fixed_hashes()
     # Imported late: with another hash seed this program starts again.
-    from tests.simulation import many, telling
+    from tests.simulation import many, single_run
 
     if given.seed is not None:
-        return telling.one(given.seed, gang=given.tell, shrink_it=given.shrink, bug=given.canary)
+        return single_run.play_seed(
+            given.seed, gang=given.tell, shrink_it=given.shrink, bug=given.canary
+        )
     first = given.first or SystemRandom().randrange(1, 2**31)
     if given.canary:
-        return telling.canary(given.canary, first_seed=first)
+        return single_run.catch_canary(given.canary, first_seed=first)
     where = {"first_seed": first, "workers": given.workers, "kept_in": given.totals}
     if given.seeds:
         totals = many.run_seeds(given.seeds, **where)

@@ -24,7 +24,7 @@ from tests.simulation.kube_server import Write
 from tests.simulation.loop import EPOCH_MS, Dice, SimLoop, Stuck
 from tests.simulation.nats_server import SimNats
 from tests.simulation.patches import patched
-from tests.simulation.story import Story
+from tests.simulation.run_history import RunHistory
 from tests.simulation.suite import Suite
 from tests.simulation.truth import Truth
 from tests.simulation.workload import Shape
@@ -101,7 +101,7 @@ class Run:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.loop = SimLoop(Dice(options.seed))
-        self.story = Story(self.loop)
+        self.history = RunHistory(self.loop)
         self.coverage = Coverage()
         self.faults: dict[str, int] = {}
         self._fault_times: list[int] = []
@@ -114,7 +114,7 @@ class Run:
             self.loop,
             options.shape,
             on_fault=self._small_fault,
-            note=self.story.note,
+            note=self.history.note,
             claims=claims,
         )
         self.world.only = options.gangs
@@ -142,7 +142,7 @@ class Run:
         )
         if options.seed % _CONTROLLER_EVERY == 0:
             self.suite.add_controller()
-        self.story.listen(self.checkers)
+        self.history.listen(self.checkers)
         self.nats.observers.append(self.truth)
         self.world.etcd.observers.append(self._written)
         self.storm.on_wiped = self.suite.set_up
@@ -218,10 +218,10 @@ class Run:
         self.faults[kind] = self.faults.get(kind, 0) + 1
         self._fault_times.append(self.loop.now_ms)
         self.coverage.hit(kind, self.truth.states())
-        self.story.note("", f"{kind} {what}")
+        self.history.note("", f"{kind} {what}")
 
     def _process(self, name: str, what: str) -> None:
-        self.story.note("", f"{name} {what}")
+        self.history.note("", f"{name} {what}")
 
     def _written(self, write: Write) -> None:
         metadata = write.new["metadata"]

@@ -1,14 +1,15 @@
 """Words that readers would have to learn first, with what to write instead.
 
-`../shared/vocabulary.md` has the rules and the reasons. The check covers what the product's readers
-and users see: comments, docstrings and sentences in strings of the source, and the documents at the
-root. Identifiers are left to reviews, for a word such as `house` may be a test's own example.
+`../shared/vocabulary.md` has the rules and the reasons. One rule covers what readers and users see:
+comments, docstrings and sentences in strings of the source, and the documents at the root. The
+other one covers the names that the source defines.
 """
 
+import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tests.support.tidy_rules import File
@@ -46,6 +47,51 @@ BANNED: Final = {
     "incarnation": "generation, lifetime",
     "reign": "epoch",
 }
+#: Further words, for the folders that are clean of them.
+BANNED_WHERE_CLEAN: Final = {
+    "who": "the gang that, the process that (who: of people only)",
+    "anybody": "any client, any service",
+    "everybody": "all services, all gangs",
+    "for good": "finally, permanently",
+    "in vain": "without effect",
+    "all the same": "nevertheless",
+    "for people": "for users",
+    "meanwhile": "name the time: during the restart, until then",
+    "owe": "reserve for",
+    "owed": "reserved for",
+    "befalls": "happens to",
+    "hopeless": "cannot finish",
+    "story": "event history",
+    "wish": "request, preference",
+    "door": "interface",
+    "it is over": "it has ended",
+}
+#: Words of names -> what to call the thing instead.
+BANNED_IN_NAMES: Final = {
+    "told": "reported, published, messages",
+    "tells": "reports",
+    "telling": "reporting",
+    "anew": "again",
+    "incarnation": "generation, uid",
+    "lobby": "admission queue",
+    "loan": "release of a reservation",
+    "nursery": "fork server",
+    "picture": "state, snapshot, plot",
+    "reign": "epoch",
+    "rival": "other scheduler",
+    "shelf": "volumes",
+    "stray": "foreign",
+    "story": "history",
+    "wish": "request, preference",
+    "hopeless": "cannot finish",
+    "who": "the kind of thing",
+    "whoever": "the kind of thing",
+    "whom": "the kind of thing",
+    "anybody": "the kind of thing",
+    "everybody": "the kind of thing",
+    "nobody": "the kind of thing",
+    "somebody": "the kind of thing",
+}
 #: Files in which a word stays, each with the reason.
 ALLOWED: Final = {
     ("services/gang_planner/core/verdicts/pending_reason.py", "the others"): "a verdict's wording",
@@ -53,34 +99,100 @@ ALLOWED: Final = {
     ("services/watcher/state.py", "picture"): "an attribute's name",
     ("tutti/migrate/findings.py", "tells"): "a value of `level`",
     ("tutti/observe/view.py", "rival"): "a column of the table",
+    **{
+        ("tests/recordings/tape.py", word): "sentences of planners before the vocabulary"
+        for word in ("under way", "the others", "picture", "nobody", "takes back")
+    },
+    ("tests/controlplane/test_control_plane.py", "nobody"): "the name of an account",
+    ("bench/__main__.py", "who"): "a user",
+    ("bench/upgrade.py", "who"): "an operator",
+    ("tests/oracle/running.py", "who"): "a user",
+    ("tests/controlplane/cluster.py", "who"): "a user",
 }
-#: What is checked: the product's sources, and the documents at the root. Those under `docs/` hold
-#: about 350 such places yet.
-_SOURCES: Final = ("services/", "shared/", "tutti/", "bench/")
-_WORDS: Final = re.compile(
-    r"\b(" + "|".join(sorted(map(re.escape, BANNED), key=len, reverse=True)) + r")(s?)\b",
-    re.IGNORECASE,
+#: Names that stay, each with the reason.
+ALLOWED_NAMES: Final = {
+    ("tests/controlplane/test_control_plane.py", "nobody"): "the name of an account",
+    ("tests/simulation/patches.py", "nobody"): "an account that is none",
+}
+#: Sources that are checked for BANNED.
+_SOURCES: Final = ("services/", "shared/", "tutti/", "bench/", "tests/")
+#: Of these, folders that still hold such words, and those about the words themselves.
+_NOT_CLEAN: Final = (
+    "tests/documents/",
+    "tests/model/",
+    "tests/services/",
+    "tests/shared/",
+    "tests/support/banned_words.py",
+    "tests/test_tidy.py",
+    "tests/tutti/",
 )
+#: Sources that are clean of the further words, and of words in names.
+_CLEAN: Final = ("bench/", "tests/")
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str]:
+    longest_first = sorted(map(re.escape, words), key=len, reverse=True)
+    return re.compile(rf"\b({'|'.join(longest_first)})(s?)\b", re.IGNORECASE)
+
+
+_PROSE: Final = _pattern(BANNED)
+_STRICT_PROSE: Final = _pattern([*BANNED, *BANNED_WHERE_CLEAN])
 #: Names of things, not prose: code, fields of f-strings, targets of links.
-_NAMES: Final = re.compile(r"`[^`\n]*`|\{[^{}\n]*\}|\]\([^)\n]*\)")
+_CODE: Final = re.compile(r"`[^`\n]*`|\{[^{}\n]*\}|\]\([^)\n]*\)")
+#: The words of a name: of snake_case, CamelCase and UPPER_CASE.
+_WORDS_OF_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def readers_need_no_private_vocabulary(files: list[File]) -> Iterator[str]:
-    """Prose of the product uses no word of BANNED, but where ALLOWED has a reason."""
+    """Prose uses no banned word, but where ALLOWED has a reason."""
+    meanings = BANNED | BANNED_WHERE_CLEAN
     for file in files:
         path = str(file.path)
         if path.endswith(".md") and "/" not in path and path != "CHANGELOG.md":
             lines = _outside_code(file.text)
-        elif file.is_python and path.startswith(_SOURCES):
+        elif file.is_python and path.startswith(_SOURCES) and not path.startswith(_NOT_CLEAN):
             lines = _prose_of(file.text)
         else:
             continue
+        banned = _STRICT_PROSE if path.startswith(_CLEAN) else _PROSE
         for number, line in lines:
-            for match in _WORDS.finditer(_NAMES.sub("", line)):
+            for match in banned.finditer(_CODE.sub("", line)):
                 word = match[0].lower()
-                known = word if word in BANNED else word.removesuffix("s")
+                known = word if word in meanings else word.removesuffix("s")
                 if (path, known) not in ALLOWED:
-                    yield f"{path}:{number}: `{match[0]}`; write {BANNED[known]}"
+                    yield f"{path}:{number}: `{match[0]}`; write {meanings[known]}"
+
+
+def names_need_no_private_vocabulary(files: list[File]) -> Iterator[str]:
+    """Names have no word of BANNED_IN_NAMES, but where ALLOWED_NAMES has a reason."""
+    for file in files:
+        path = str(file.path)
+        if not file.is_python or not path.startswith(_CLEAN) or path.startswith(_NOT_CLEAN):
+            continue
+        for number, name in _names_of(file):
+            if (path, name) in ALLOWED_NAMES:
+                continue
+            for word in _WORDS_OF_NAME.findall(name):
+                if word.lower() in BANNED_IN_NAMES:
+                    instead = BANNED_IN_NAMES[word.lower()]
+                    yield f"{path}:{number}: `{word}` in the name {name}; write {instead}"
+
+
+def _names_of(file: File) -> Iterator[tuple[int, str]]:
+    """The names that a file defines, its own among them, by line."""
+    yield 1, file.path.stem
+    for node in ast.walk(ast.parse(file.text)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.lineno, node.name
+            case ast.arg():
+                yield node.lineno, node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield node.lineno, node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.lineno, node.attr
+            case _:
+                pass
 
 
 def _outside_code(text: str) -> Iterator[tuple[int, str]]:

@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-class Story:
+class RunHistory:
     """Collects lines; printed only when something went wrong, or on request."""
 
     def __init__(self, loop: SimLoop) -> None:
@@ -54,7 +54,7 @@ class Story:
         if len(self.lines) > _LINES_MAX:
             del self.lines[: _LINES_MAX // 2]
 
-    def tell(self, gang: str) -> str:
+    def text_of(self, gang: str) -> str:
         """The life of one gang, faults included, one line each."""
         return "\n".join(
             f"{(line.at_ms - EPOCH_MS) / 1000:9.3f}  {'' if line.gang else '! '}{line.text}"
@@ -62,7 +62,7 @@ class Story:
             if line.gang in {gang, ""}
         )
 
-    def tell_end(self, lines: int) -> str:
+    def text_of_end(self, lines: int) -> str:
         """What happened last, to whomever."""
         return "\n".join(
             f"{(line.at_ms - EPOCH_MS) / 1000:9.3f}  {line.gang or '!'}: {line.text}"

@@ -12,16 +12,16 @@ from tests.simulation.shrinking import shrink
 _LINES_OF_ALL: Final = 60
 
 
-def one(seed: int, *, gang: str = "", shrink_it: bool = False, bug: str = "") -> int:
+def play_seed(seed: int, *, gang: str = "", shrink_it: bool = False, bug: str = "") -> int:
     """Run `seed`, with a planted bug or none, and say what came of it; returns 1 when a promise was
     broken.
     """
     claims = canaries.CANARIES[bug].claims if bug else None
     with canaries.planted(bug):
-        return _one(Options(seed=seed, claims=claims), gang, shrink_it=shrink_it)
+        return _play(Options(seed=seed, claims=claims), gang, shrink_it=shrink_it)
 
 
-def _one(options: Options, gang: str, *, shrink_it: bool) -> int:
+def _play(options: Options, gang: str, *, shrink_it: bool) -> int:
     if shrink_it:
         options = shrink(options)
         sys.stdout.write(_left(options))
@@ -35,10 +35,10 @@ def _one(options: Options, gang: str, *, shrink_it: bool) -> int:
     return 1 if result.violations else 0
 
 
-def canary(name: str, *, first_seed: int) -> int:
+def catch_canary(name: str, *, first_seed: int) -> int:
     """Plant a bug and run seeds until it is caught; returns 1 when it is not within its number."""
     wanted = canaries.CANARIES[name]
-    others: list[str] = []
+    missed: list[str] = []
     for seed in range(first_seed, first_seed + wanted.seeds):
         options = Options(seed=seed, overlook=wanted.overlook, claims=wanted.claims)
         with canaries.planted(name):
@@ -48,13 +48,13 @@ def canary(name: str, *, first_seed: int) -> int:
                 number = seed - first_seed + 1
                 sys.stdout.write(f"{name}: caught by seed {number} of {wanted.seeds}: ")
                 sys.stdout.write(f"{violation.gang or 'all'}: {violation.what}\n")
-                return _guiltless(options, wanted)
-            others.append(f"  seed {seed}: {violation.gang}: {violation.what[-300:]}")
-    sys.stdout.write(f"{name}: NOT caught within {wanted.seeds} seeds\n" + "\n".join(others) + "\n")
+                return _is_clean_without_bug(options, wanted)
+            missed.append(f"  seed {seed}: {violation.gang}: {violation.what[-300:]}")
+    sys.stdout.write(f"{name}: NOT caught within {wanted.seeds} seeds\n" + "\n".join(missed) + "\n")
     return 1
 
 
-def _guiltless(options: Options, wanted: Canary) -> int:
+def _is_clean_without_bug(options: Options, wanted: Canary) -> int:
     """A world that is made for a bug must not look so without it; returns 1 when it does."""
     for violation in run(options).violations if wanted.claims is not None else ():
         if wanted.is_caught_by(violation.what):
@@ -78,9 +78,9 @@ def _report(simulation: Run, result: Result, gang: str) -> str:
         lines.append(f"BROKEN at {at_s:.3f} s: {violation.gang or 'all'}: {violation.what}")
     about = gang or next((each.gang for each in result.violations), "")
     if about:
-        lines.append(simulation.story.tell(about))
+        lines.append(simulation.history.text_of(about))
     elif result.violations:
-        lines.append(simulation.story.tell_end(_LINES_OF_ALL))
+        lines.append(simulation.history.text_of_end(_LINES_OF_ALL))
     lines.append(
         f"seed {result.seed}: {result.gangs} gangs, {result.kills} kills, "
         f"{sum(result.faults.values())} faults, {result.virtual_ms / 1000:.0f} virtual seconds in "
