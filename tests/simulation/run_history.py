@@ -63,7 +63,7 @@ class RunHistory:
         )
 
     def text_of_end(self, lines: int) -> str:
-        """What happened last, to whomever."""
+        """What happened last, to any gang."""
         return "\n".join(
             f"{(line.at_ms - EPOCH_MS) / 1000:9.3f}  {line.gang or '!'}: {line.text}"
             for line in self.lines[-lines:]

@@ -17,6 +17,7 @@ from tests.support.tidy_rules import File
 #: Word or phrase -> what to write instead.
 BANNED: Final = {
     "whoever": "every client that, every gang that",
+    "whomever": "any gang",
     "whom": "for which gang, to which process",
     "somebody": "another gang, a user, an operator",
     "nobody": "no process, no gang, no client",
@@ -86,6 +87,7 @@ BANNED_IN_NAMES: Final = {
     "hopeless": "cannot finish",
     "who": "the kind of thing",
     "whoever": "the kind of thing",
+    "whomever": "any gang",
     "whom": "the kind of thing",
     "anybody": "the kind of thing",
     "everybody": "the kind of thing",

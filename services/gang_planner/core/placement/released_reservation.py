@@ -41,7 +41,7 @@ class ReleasedReservations:
 
     def restore_if_fits(self, session: Session, filled: Collection[Hold]) -> list[Hold]:
         """Settle the reservations after an attempt that placed its gang: end the rows of the holds
-        that it fills, restore the others as far as they fit.
+        that it fills, restore the rest as far as they fit.
 
         Returns:
             Holds that have lost their reservation.
