@@ -1,7 +1,7 @@
 """Evicts pods of gangs with lower priority in the same queue for gangs that do not fit.
 
 `preempt` leaves gangs their quorum where the policy `gang` protects it (its flag
-`enablePreemptable`); `gangpreempt` takes whole gangs all the same. Both search alike.
+`enablePreemptable`); `gangpreempt` may evict whole gangs. Both use the same search.
 """
 
 from services.gang_planner.core.cycle_context import CycleContext
@@ -9,5 +9,5 @@ from services.gang_planner.core.preemption import requests
 
 
 def run(work: CycleContext, *, gangs: bool) -> None:
-    """Ask within queues; `gangs`: whole gangs, too."""
-    requests.ask(work, "preempt", whole=gangs)
+    """Evict within queues; `gangs`: whole gangs, too."""
+    requests.evict_for_refused(work, "preempt", whole=gangs)

@@ -1,7 +1,7 @@
 """Evicts pods of queues that hold more than they deserve for gangs of queues that hold less.
 
 `reclaim` leaves gangs their quorum where the policy `gang` protects it (its flag
-`enableReclaimable`); `gangreclaim` takes whole gangs all the same. Both search alike.
+`enableReclaimable`); `gangreclaim` may evict whole gangs. Both use the same search.
 """
 
 from services.gang_planner.core.cycle_context import CycleContext
@@ -9,5 +9,5 @@ from services.gang_planner.core.preemption import requests
 
 
 def run(work: CycleContext, *, gangs: bool) -> None:
-    """Ask between queues; `gangs`: whole gangs, too."""
-    requests.ask(work, "reclaim", whole=gangs)
+    """Evict from other queues; `gangs`: whole gangs, too."""
+    requests.evict_for_refused(work, "reclaim", whole=gangs)

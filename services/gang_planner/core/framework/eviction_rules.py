@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["preempt", "reclaim"]
 
 
-class Asks(NamedTuple):
-    """A gang that asks for the room of others."""
+class Preemptor(NamedTuple):
+    """A gang for which pods of others may be evicted."""
 
     gang: "Gang"
     kind: Kind
@@ -31,7 +31,7 @@ class Asks(NamedTuple):
 
 
 Title: TypeAlias = Literal["priority", "share"]
-"""What entitles a gang to the room of another one in its queue."""
+"""What entitles a gang to the capacity of another one in its queue."""
 
 _BY_PRIORITY: Final[frozenset[Title]] = frozenset({"priority"})
 
@@ -40,7 +40,7 @@ Allows: TypeAlias = Callable[["Member"], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class VictimRule:
-    """What a policy says of victims."""
+    """What a policy demands of victims."""
 
     #: Whether it lets a pod be evicted; None: it does not look at single pods.
     allows: Allows | None = None
@@ -68,7 +68,7 @@ class VictimRule:
 
 
 class VictimRules(NamedTuple):
-    """All policies' rules for one kind of taking."""
+    """All policies' rules for one kind of eviction."""
 
     allows: tuple[Allows, ...] = ()
     keeps_quorum: bool = False

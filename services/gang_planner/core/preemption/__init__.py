@@ -7,9 +7,9 @@ pods that may be evicted, `search` selects victims. The proof of a placement is 
 Invariants, checked after every step where they can be seen (`invariants`):
 
 * an eviction is decided only with a placement of the gang's quorum that the search found without
-  the victims; what they leave is kept for it (rows with reason "preemptor") until its decision
-  takes the room over, or the preemption ends with a reason;
+  the victims; their capacity is reserved for it (rows with reason "preemptor") until its decision
+  takes it over, or the preemption ends with a reason;
 * a gang has at most one open preemption, a pod is the victim of at most one;
-* of each victim's gang all that is bound is evicted, or its quorum stays;
+* all bound members of a victim's gang are evicted, or its quorum stays;
 * no gang gets a replacement reservation for a pod that the planner itself evicted.
 """

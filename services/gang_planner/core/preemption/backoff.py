@@ -1,7 +1,7 @@
-"""Ends of preemptions: what of them is remembered, whichever planner ended them.
+"""Backoff after preemptions that failed.
 
-Everything that a gang carries from one to the next follows from the record of its end, so that a
-restart, or another planner, continues alike.
+Everything that a gang remembers of a preemption follows from the record of its end, so that a
+restart, or another planner, continues in the same way.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.preemptions import Preemption
     from shared.contracts.decisions import NoteClosed
 
-#: Its gang is gone, or waits for no room any more.
+#: Its gang is gone, or no longer waits for capacity.
 GONE: Final = "Gone"
 NOT_NEEDED: Final = "NotNeeded"
-#: A victim, or a binding of the gang, was refused: a budget's, or a policy's, words say why.
+#: The API server refused a victim or a binding of the gang, for a budget or a policy.
 REFUSED: Final = "EvictionRefused"
 #: No binder has answered.
 UNANSWERED: Final = "Unanswered"
@@ -23,17 +23,17 @@ UNANSWERED: Final = "Unanswered"
 STAYED: Final = "VictimsStayed"
 #: All victims are gone, and the gang does not fit where they were any more.
 LOST: Final = "PlacementLost"
-#: Ends after which the gang asks for no other eviction for a while.
+#: Ends after which no pod is evicted for the gang for a while.
 _FAILURES: Final = frozenset({REFUSED, UNANSWERED, STAYED, LOST})
 #: First pause; each further failure in a row doubles it, up to five minutes.
 _PAUSE_MS: Final = 2_000
 _PAUSE_MS_MAX: Final = 300_000
-#: A victim that was refused is left alone this long.
+#: A victim that was refused is no candidate for this long.
 SPARED_MS: Final = 60_000
 
 
 def note(history: "History", reason: str, at_ms: int, refused: tuple[str, ...], words: str) -> None:
-    """Remember of a gang that a preemption for it ended."""
+    """Record the end of a preemption in its gang's history."""
     if reason not in _FAILURES:
         return
     history.preemptions_failed += 1
@@ -45,7 +45,7 @@ def note(history: "History", reason: str, at_ms: int, refused: tuple[str, ...], 
 
 
 def taken_over(state: "State", one: "Preemption") -> None:
-    """A decision in the log has the room that was kept."""
+    """End a preemption whose capacity a decision in the log takes over."""
     state.preemptions.end(state, one)
     gang = one.gang or state.gangs.by_id.get(one.act.gang_id)
     if gang is not None:
@@ -53,7 +53,7 @@ def taken_over(state: "State", one: "Preemption") -> None:
 
 
 def succeeded(history: "History") -> None:
-    """The gang is placed: what failed before is over."""
+    """Reset the backoff of a gang that has been placed."""
     history.preemptions_failed = 0
     history.preempt_after_ms = 0
     history.preemption_ended = ""
@@ -61,7 +61,7 @@ def succeeded(history: "History") -> None:
 
 
 def recall(state: "State", closed: "NoteClosed") -> None:
-    """The log says that a gang's preemption ended."""
+    """Apply a record of the log that ends a gang's preemption."""
     one = state.preemptions.find(closed.gang_id)
     if one is None:
         return

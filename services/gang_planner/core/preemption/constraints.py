@@ -1,12 +1,12 @@
-"""What may be evicted together: of each gang no more than its surplus or all of it, no more than
-budgets let go, of each queue no more than it has too much.
+"""Which units may be evicted together: from each gang its surplus or all of it, within
+PodDisruptionBudgets, and from each queue no more than its excess.
 
-Whatever may be taken together may be taken in part: units can be undone in any order.
+Every part of a permitted set is permitted: units can be undone in any order.
 """
 
 from typing import TYPE_CHECKING, Protocol
 
-from services.gang_planner.core.preemption.units import NOTHING_LOST, Lost, Unit
+from services.gang_planner.core.preemption.units import NOTHING_TAKEN, TakenUnits, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ class Ledger(Protocol):
     """A limit on what is taken."""
 
     def allows(self, unit: Unit) -> bool:
-        """Whether a unit may be taken beside what was."""
+        """Whether a unit may be taken besides those taken so far."""
         ...
 
     def add(self, unit: Unit, by: int = 1) -> None:
@@ -28,20 +28,20 @@ class Ledger(Protocol):
 
 
 class Allowances:
-    """What was taken so far, and what may be taken beside it."""
+    """The units taken so far, and which others may be taken with them."""
 
     def __init__(self, ledgers: "Iterable[Ledger]" = ()) -> None:
-        self._lost: dict[GangKey, Lost] = {}
+        self._lost: dict[GangKey, TakenUnits] = {}
         self._ledgers = tuple(ledgers)
 
     @property
     def by_name(self) -> bool:
-        """Whether it matters which of two pods goes that leave the same."""
+        """Whether it matters which of two pods with the same amounts is evicted."""
         return bool(self._ledgers)
 
     def allows(self, unit: Unit) -> bool:
-        """Whether a unit may be taken beside what was."""
-        if not self._lost.get(unit.gang.key, NOTHING_LOST).allows(unit):
+        """Whether a unit may be taken besides those taken so far."""
+        if not self._lost.get(unit.gang.key, NOTHING_TAKEN).allows(unit):
             return False
         return not self._ledgers or all(one.allows(unit) for one in self._ledgers)
 
@@ -63,14 +63,14 @@ class Allowances:
         """A unit is taken, or (-1) undone."""
         lost = self._lost.get(unit.gang.key)
         if lost is None:
-            lost = self._lost[unit.gang.key] = Lost()
+            lost = self._lost[unit.gang.key] = TakenUnits()
         lost.add(unit, by)
         for one in self._ledgers:
             one.add(unit, by)
 
-    def lost(self, unit: Unit) -> Lost:
-        """What was taken of a unit's gang."""
-        return self._lost.get(unit.gang.key, NOTHING_LOST)
+    def lost(self, unit: Unit) -> TakenUnits:
+        """The units taken from a unit's gang."""
+        return self._lost.get(unit.gang.key, NOTHING_TAKEN)
 
 
 class BudgetLedger:

@@ -1,7 +1,6 @@
-"""PodDisruptionBudgets, as far as an eviction would violate them.
+"""PodDisruptionBudgets, and how far evictions would violate them.
 
-How many more pods each lets go is what its status says, less those that evictions of ours still
-in flight will take.
+A budget allows as many evictions as its status says, less those of ours that are in flight.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,7 +25,7 @@ class Budgets:
 
     def __init__(self, state: "State") -> None:
         self._by_namespace: dict[str, list[Budget]] = {}
-        #: How many pods more each lets go, by UID.
+        #: How many more evictions each allows, by UID.
         self._left: dict[str, int] = {}
         for uid in sorted(state.reference_objects.budgets):
             one = state.reference_objects.budgets[uid]
@@ -46,9 +45,7 @@ class Budgets:
         return bool(self._by_namespace)
 
     def violations(self, victims: "Iterable[Member]") -> int:
-        """How many of these pods go beyond what the budgets allow; one that two budgets forbid
-        counts twice.
-        """
+        """How many of these pods exceed the budgets; one that exceeds two budgets counts twice."""
         if not self._by_namespace:
             return 0
         taken: dict[str, int] = {}
@@ -58,11 +55,11 @@ class Budgets:
         return sum(max(count - self.left(uid), 0) for uid, count in taken.items())
 
     def left(self, uid: str) -> int:
-        """How many pods more a budget lets go."""
+        """How many more evictions a budget allows."""
         return max(self._left[uid], 0)
 
     def of(self, member: "Member") -> tuple[str, ...]:
-        """UIDs of the budgets that are for a pod."""
+        """UIDs of the budgets that select a pod."""
         budgets = self._by_namespace.get(member.pod.namespace)
         if not budgets:
             return ()

@@ -1,8 +1,8 @@
-"""What a gang may take by its share of the cluster: from gangs of its queue that hold, without what
-is taken, no smaller share than it holds then itself.
+"""What a gang may take by its dominant share: from gangs of its queue whose share stays at least as
+large as its own then is.
 
-Each eviction brings two shares closer to each other, which is why it ends. No gang goes whole: what
-it held then would be nothing.
+Each eviction brings two shares closer to each other, so it ends. No gang is evicted whole, because
+its share would be zero.
 """
 
 from typing import TYPE_CHECKING
@@ -18,20 +18,22 @@ if TYPE_CHECKING:
     from shared.model.gang_keys import GangKey
 
 
-class Shares:
+class DominantShareLedger:
     """A `Ledger` of shares."""
 
     def __init__(
         self, state: "State", gang: "Gang", wanted: dict[int, int], totals: "Sequence[int]"
     ) -> None:
-        """`wanted`: what the gang would hold more, by resource row; `totals`: the cluster's."""
+        """`wanted`: the amounts that the gang would gain, by resource row; `totals`: the
+        cluster's.
+        """
         self._state = state
         self._totals = totals
         own = self._held_of(gang)
         for row, amount in wanted.items():
             own[row] = own.get(row, 0) + amount
         self._own = dominant_share(own, totals)
-        #: What gangs hold that were asked about, without what was taken.
+        #: Amounts that gangs hold without the units taken, by gang; filled on demand.
         self._held: dict[GangKey, dict[int, int]] = {}
 
     def allows(self, unit: Unit) -> bool:
@@ -54,7 +56,7 @@ class Shares:
         return held
 
     def _held_of(self, gang: "Gang") -> dict[int, int]:
-        """What a gang holds, without pods that are decided to be evicted."""
+        """Amounts that a gang holds, without pods whose eviction is decided."""
         held: dict[int, int] = {}
         for shape_id, count in gang.held.items():
             for row, amount in self._state.shapes.entries[shape_id].pairs:

@@ -1,12 +1,12 @@
-"""The cheapest of all choices of a few units, by branch and bound.
+"""Finds the cheapest choice among a few units, by branch and bound.
 
-Units are decided one after the other, taken or left. A choice is followed no further when it costs
-as much as the best one known, when even everything that is left would not make enough room by
-amounts alone, or when a unit just like one that was left would be taken in its stead. What may
-suffice is proven. Two rounds: first the cost that counts (`_DECISIVE`), then which of equal
-victims.
+For one unit after the other the search decides whether it is taken. A branch ends when it costs as
+much as the best choice known, when even all remaining units do not suffice by amounts, or when a
+unit would be taken although an interchangeable one was not. A choice that may suffice is proven.
+There are two rounds: the first compares the decisive parts of the cost (`_DECISIVE`), the second
+chooses between equal victims.
 
-All of it is counted: beyond its budget the best choice found so far stands.
+The search has a budget; when it is spent, the best choice found so far is the result.
 """
 
 from itertools import accumulate
@@ -21,24 +21,25 @@ if TYPE_CHECKING:
     from services.gang_planner.core.preemption.units import Cost
     from services.gang_planner.core.preemption.upper_bounds import UpperBound
 
-#: What is chosen from: more units have no exact answer in a few milliseconds.
+#: Limits of the pool: more units have no exact answer within a few milliseconds.
 _UNITS_MAX: Final = 16
 _PODS_MAX: Final = 32
-#: Choices looked at in one search, both rounds together.
+#: Choices examined in one search, both rounds together.
 _CHOICES_MAX: Final = 2_000
 _PROOFS_MAX: Final = 100
-#: Parts of a cost that say how much harm is done: budgets, gangs broken, priority, pods. Those
-#: after it choose between equals.
+#: The first parts of a cost measure the harm: budgets, gangs broken, priority, pods. The others
+#: choose between equals.
 _DECISIVE: Final = 4
+#: Indices in a cost.
 _PODS: Final = 3
-#: A gang, in parts of which each of its pods counts one.
-_WHOLE: Final = 1_000_000
 _ENDS: Final = 4
 _WORK: Final = 6
+#: A gang in parts, of which each of its pods counts an equal number.
+_WHOLE: Final = 1_000_000
 
 
-class Exact:
-    """One search among few units; nothing has changed when it ends."""
+class ExactSearch:
+    """One search among few units, without lasting changes."""
 
     def __init__(
         self,
@@ -49,13 +50,15 @@ class Exact:
         proven: "Callable[[Sequence[Unit]], bool]",
         now_ms: int,
     ) -> None:
-        """`cost` never falls when a unit is added; `proven`: whether the gang fits without them."""
+        """`cost` must not fall when a unit is added; `proven`: whether the gang fits without these
+        units.
+        """
         self._pool = pool
         self._upper_bounds = upper_bounds
         self._cost = cost
         self._allowances = allowances
         self._proven = proven
-        self._alike = [_likeness(unit) for unit in pool]
+        self._kinds = [_kind(unit) for unit in pool]
         self._least = [_Least(pool[at:], now_ms) for at in range(len(pool) + 1)]
         self._choices_left = _CHOICES_MAX
         self._proofs_left = _PROOFS_MAX
@@ -65,7 +68,7 @@ class Exact:
         self._best_cost: Cost | None = None
 
     def better_than(self, known: "list[Unit] | None") -> "list[Unit] | None":
-        """The cheapest choice that suffices; `known` is one that does, None: none is known."""
+        """The cheapest choice that suffices; `known`: a choice that does, if one is known."""
         self._best = known
         self._best_cost = None if known is None else self._cost(known)
         for self._compared in (_DECISIVE, None):
@@ -76,15 +79,15 @@ class Exact:
 
     @property
     def budget_exceeded(self) -> bool:
-        """Whether it ended by its budget: what it did not find may exist."""
+        """Whether it ended by its budget: a cheaper choice may exist."""
         return self._choices_left <= 0 or self._proofs_left <= 0
 
     def _walk(self, at: int, *, new: bool) -> None:
-        """Decide the unit at a place and those after it; `new`: one was taken just now."""
+        """Decide the unit at an index and those after it; `new`: a unit was just taken."""
         self._choices_left -= 1
         if self.budget_exceeded or not self._promising(at):
             return
-        if new and not any(hope.pods_missing() for hope in self._upper_bounds):
+        if new and not any(bound.pods_missing() for bound in self._upper_bounds):
             self._proofs_left -= 1
             if self._proven(self._chosen):
                 self._best, self._best_cost = list(self._chosen), self._cost(self._chosen)
@@ -101,13 +104,15 @@ class Exact:
         self._walk(self._after(at), new=False)
 
     def _promising(self, at: int) -> bool:
-        """Whether what is chosen now, or more with it, may be cheaper than the best, and enough."""
-        if not all(hope.lasts(at) for hope in self._upper_bounds):
+        """Whether the current choice, or an extension of it, may suffice and be cheaper than the
+        best one.
+        """
+        if not all(bound.may_suffice(at) for bound in self._upper_bounds):
             return False
         if self._best_cost is None:
             return True
         cost = list(self._cost(self._chosen))
-        pods = max((hope.pods_missing() for hope in self._upper_bounds), default=0)
+        pods = max((bound.pods_missing() for bound in self._upper_bounds), default=0)
         cost[_PODS] += pods
         if pods and self._compared is None:
             least = self._least[at]
@@ -122,21 +127,21 @@ class Exact:
 
     def _change(self, unit: Unit, sign: int) -> None:
         self._allowances.add(unit, sign)
-        for hope in self._upper_bounds:
-            hope.free(unit, sign)
+        for bound in self._upper_bounds:
+            bound.free(unit, sign)
 
     def _after(self, at: int) -> int:
-        """The next place after a unit that is left, and after those just like it."""
+        """The next index after a unit that is not taken, and after the interchangeable ones."""
         if self._compared is None or self._allowances.by_name:
             return at + 1
-        alike = self._alike[at]
-        while at < len(self._pool) and self._alike[at] == alike:
+        kind = self._kinds[at]
+        while at < len(self._pool) and self._kinds[at] == kind:
             at += 1
         return at
 
 
 class _Least:
-    """What so many pods of some units cost at least, beside the harm that decides."""
+    """The least cost of a number of pods of some units, beyond the decisive parts."""
 
     def __init__(self, units: "Sequence[Unit]", now_ms: int) -> None:
         #: Of a gang that ends each pod counts for its part.
@@ -156,13 +161,13 @@ class _Least:
         return self._work_s[min(pods, len(self._work_s) - 1)]
 
 
-def is_few(pool: "Sequence[Unit]") -> bool:
-    """Whether a pool is small enough for every choice to be looked at."""
+def is_small(pool: "Sequence[Unit]") -> bool:
+    """Whether a pool is small enough to examine every choice."""
     return len(pool) <= _UNITS_MAX and sum(len(one.members) for one in pool) <= _PODS_MAX
 
 
-def _likeness(unit: Unit) -> "Hashable":
-    """Equal for units of which it does not matter which is taken, as far as harm goes."""
+def _kind(unit: Unit) -> "Hashable":
+    """Equal for units that are interchangeable with regard to harm."""
     amounts = tuple(
         (slot, tuple(sorted(freed.items()))) for slot, freed in sorted(unit.freed.items())
     )

@@ -1,10 +1,10 @@
-"""What a reclaim may take: the asking queue stays within what it deserves, and others give only
-while they hold more than they deserve, and never so that they fall below their guarantee.
+"""What a reclaim may take: the reclaiming queue stays within its deserved amounts; others lose pods
+only while they hold more than they deserve, and stay above their guarantee.
 
-No queue that takes in this way can be taken from in return: what it holds afterwards it deserves.
-So two queues cannot evict each other for ever.
+Afterwards the reclaiming queue deserves everything that it holds, so nothing can be reclaimed from
+it in return, and two queues cannot keep evicting each other.
 
-Within one queue nothing is limited here: priorities are.
+Within one queue nothing is limited here; priorities are the limit there.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:
-    """What so many of its members ask for, by resource row."""
+    """What `wanted` of its members request, by resource row."""
     amounts: dict[int, int] = {}
     for _, shape_id, count in need.wanted:
         taken = min(count, wanted)
@@ -30,7 +30,7 @@ def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int,
     return amounts
 
 
-class Fairness:
+class FairShareLedger:
     """What one gang may take from other queues; a `Ledger`."""
 
     def __init__(
@@ -41,8 +41,8 @@ class Fairness:
         levels: int | None,
         filled: "Sequence[QueueEntry]" = (),
     ) -> None:
-        """`levels`: how many queues above a giver's must have too much, too; None: all. `filled`:
-        queues above `own` that must not hold more than now.
+        """`levels`: how many queues above a victim's must hold more than they deserve, too; None:
+        all. `filled`: queues above `own` that must not hold more than now.
         """
         self._own = own
         self._filled = filled

@@ -1,9 +1,9 @@
-"""Chooses units node by node until a shape fits often enough: each step makes room for one more pod
-on one node, and the cheapest step of all nodes is taken.
+"""Selects units node by node until a shape fits often enough: each step frees capacity for one more
+pod on one node, and the cheapest step of all nodes is taken.
 
-A step is one unit that suffices, or several that do together. It is an estimate by amounts alone:
-where the node takes no pod more all the same (its ports, pods that it must not stand beside), the
-step is undone and the node left alone.
+A step is one unit that suffices, or several that do together. Amounts are the only estimate: where
+the node cannot take the pod for another reason (host ports, anti-affinity), the step is undone and
+the node is not used.
 """
 
 import heapq
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Member
     from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
-#: Units looked at on one node: the cheapest ones.
-_LOOKED_AT_MAX: Final = 64
+#: Units examined on one node: the cheapest ones.
+_EXAMINED_MAX: Final = 64
 _Cost: TypeAlias = tuple[int, int, int, int]
-"""Of a step: gangs broken, pods per pod that it makes room for (in thousandths), the highest
+"""Of a step: gangs broken, pods evicted per pod that fits then (in thousandths), the highest
 priority, gangs that end.
 """
 
 
 _Entry: TypeAlias = tuple[_Cost, int, int, tuple[Unit, ...], int]
-"""A step that could be taken: its cost, the node's place in order and slot, its units, and how
-often the node had changed.
+"""A possible step: its cost, the rank and slot of the node, its units, and how often the node had
+changed when the step was computed.
 """
 
 
-class _Counting:
-    """What nodes would hold of one shape, by amounts alone, while steps are chosen."""
+class _EstimatedCounts:
+    """How many pods of one shape nodes could hold, by amounts alone, while steps are chosen."""
 
     def __init__(self, session: "Session", shape: "ShapeEntry", usable: "Bools") -> None:
         self.usable = usable
-        #: How many pods more fit than at the beginning.
+        #: How many more pods fit than at the beginning.
         self.gained = 0
-        #: How many would fit, by the slots of nodes that were looked at.
+        #: How many would fit, by slot of the nodes that were examined.
         self.counts: dict[int, int] = {}
         self._free: dict[int, dict[int, int]] = {}
         self._pairs = shape.pairs
@@ -55,7 +55,7 @@ class _Counting:
         ]
 
     def on(self, slot: int) -> tuple[int, dict[int, int]]:
-        """How many fit on a node, and what is free there, by resource row."""
+        """How many fit on a node, and the free amounts there, by resource row."""
         free = self._free.get(slot)
         if free is None:
             free = self._free[slot] = {row: amounts[slot] for row, amounts in self._cells}
@@ -63,7 +63,7 @@ class _Counting:
         return self.counts[slot], free
 
     def take(self, unit: Unit) -> None:
-        """The unit is gone from all its nodes."""
+        """Count a unit as gone from all its nodes."""
         for slot, freed in unit.freed.items():
             if not self.usable[slot]:
                 continue
@@ -75,8 +75,8 @@ class _Counting:
             self.gained += self.counts[slot] - before
 
 
-class Growing:
-    """Choices made so far, of one pool, on one trial node capacity."""
+class GreedySelection:
+    """The units selected so far from one pool, on one trial of the node capacity."""
 
     def __init__(
         self,
@@ -92,17 +92,17 @@ class Growing:
         self._chosen: set[int] = set()
         #: Counts what was taken or undone on a node.
         self._changes: dict[int, int] = {}
-        self._counting: _Counting
+        self._estimate: _EstimatedCounts
         self._on: defaultdict[int, list[Unit]] = defaultdict(list)
         for unit in pool:
             for slot in unit.freed:
                 self._on[slot].append(unit)
 
     def until(self, shape: "ShapeEntry", wanted: int, avoid: "Ints") -> bool:
-        """Take units until so many pods of the shape fit; False: there are not enough.
+        """Take units until `wanted` pods of the shape fit; False: there are not enough.
 
-        Steps are counted by amounts first, and taken together; nodes that hold fewer than was
-        counted are left alone, and what was to go there is not evicted.
+        Steps are estimated by amounts first, and taken together; nodes that hold fewer pods than
+        estimated are not used, and the units on them are not evicted.
         """
         fits = self._session.fits
         usable = fits.masks.mask(shape).copy()
@@ -111,11 +111,11 @@ class Growing:
         while (missing := wanted + excluded - fits.total(shape)) > 0:
             if self._session.exhausted:
                 return False
-            self._counting = _Counting(self._session, shape, usable)
+            self._estimate = _EstimatedCounts(self._session, shape, usable)
             steps = self._count(missing, shape)
             self._trial.take_away([one for unit in steps for one in unit.members])
             counts = fits.counts(shape)
-            wrong = [slot for slot, count in self._counting.counts.items() if counts[slot] < count]
+            wrong = [slot for slot, count in self._estimate.counts.items() if counts[slot] < count]
             if not wrong:
                 return fits.total(shape) - excluded >= wanted
             usable[wrong] = False
@@ -123,23 +123,23 @@ class Growing:
         return True
 
     def _count(self, missing: int, shape: "ShapeEntry") -> list[Unit]:
-        """Choose steps, the cheapest first, until they make room for so many pods more."""
-        counting = self._counting
+        """Choose steps, the cheapest first, until as many more pods fit as are missing."""
+        estimate = self._estimate
         rank = self._session.node_capacity.nodes.rank()
         heap: list[_Entry] = []
         for slot in self._on:
-            if counting.usable[slot]:
+            if estimate.usable[slot]:
                 self._push(heap, int(rank[slot]), slot, shape)
         steps: list[Unit] = []
-        while heap and counting.gained < missing:
+        while heap and estimate.gained < missing:
             _, place, slot, units, change = heapq.heappop(heap)
             if change == self._changes.get(slot, 0) and self._allowances.allows_all(units):
                 for unit in units:
                     self._note(unit)
-                    counting.take(unit)
+                    estimate.take(unit)
                     steps.append(unit)
                 self._session.work_left -= len(self._on[slot])
-            # Else what it counted on has been taken, or its gang has no more to give.
+            # Otherwise a unit of the step has been taken, or its gang may lose no more.
             self._push(heap, place, slot, shape)
         return steps
 
@@ -149,8 +149,8 @@ class Growing:
             heapq.heappush(heap, (cost, place, slot, units, self._changes.get(slot, 0)))
 
     def take_all(self, units: "Sequence[Unit]") -> None:
-        """As many of these as may be taken together, in their order: a whole gang instead of
-        single members of it that were taken before.
+        """Take as many of these as may be taken together, in their order: a whole gang may follow
+        single members of it.
         """
         members: list[Member] = []
         for unit in units:
@@ -160,13 +160,13 @@ class Growing:
         self._trial.take_away(members)
 
     def take(self, units: "Sequence[Unit]") -> None:
-        """These are evicted, too."""
+        """Take these units, too."""
         for unit in units:
             self._note(unit)
             self._trial.take_away(unit.members)
 
     def clear(self) -> None:
-        """No pod is evicted."""
+        """Undo everything."""
         self._trial.put_back([member for unit in self.taken for member in unit.members])
         for unit in self.taken:
             self._allowances.add(unit, -1)
@@ -174,7 +174,7 @@ class Growing:
         self._chosen.clear()
 
     def undo(self, units: "Sequence[Unit]") -> None:
-        """These are not evicted after all."""
+        """Undo these units."""
         for unit in units:
             self.taken.remove(unit)
             self._chosen.discard(id(unit))
@@ -184,7 +184,7 @@ class Growing:
             if not (lost.whole or (unit.whole and lost.count)):
                 self._trial.put_back(unit.members)
                 continue
-            # Single members of it had been taken before all of it was.
+            # Single members of the gang were taken before all of it was.
             same = [one for one in self.taken if one.gang is unit.gang]
             kept = {member.pod.uid for one in same for member in one.members}
             self._trial.put_back([one for one in unit.members if one.pod.uid not in kept])
@@ -214,17 +214,17 @@ class Growing:
         return spare < 0
 
     def _step(self, slot: int, shape: "ShapeEntry") -> tuple[_Cost, tuple[Unit, ...]]:
-        """The cheapest units that make room for one more pod of the shape on a node; none: it
-        cannot be made there.
+        """The cheapest units without which one more pod of the shape fits on a node; empty: there
+        are none.
         """
-        counts, free = self._counting.on(slot)
+        counts, free = self._estimate.on(slot)
         short = {
             row: lacking
             for row, amount in shape.pairs
             if (lacking := (counts + 1) * amount - free[row]) > 0
         }
         on, chosen = self._on[slot], self._chosen
-        left = islice((one for one in on if id(one) not in chosen), _LOOKED_AT_MAX)
+        left = islice((one for one in on if id(one) not in chosen), _EXAMINED_MAX)
         there: list[Unit] = []
         for unit in left:
             there.append(unit)
@@ -243,7 +243,7 @@ class Growing:
         return self._cost(units, slot, shape), units
 
     def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
-        counts, free = self._counting.on(slot)
+        counts, free = self._estimate.on(slot)
         if len(units) == 1:
             (unit,) = units
             gain = _fitting(shape, free, unit.freed[slot]) - counts
@@ -262,7 +262,7 @@ class Growing:
         )
 
     def _several(self, there: list[Unit], slot: int, short: dict[int, int]) -> tuple[Unit, ...]:
-        """Units that suffice together; those first that leave the most for their size."""
+        """Units that suffice together; those that free the most per pod come first."""
         left = dict(short)
         chosen: list[Unit] = []
         others = list(there)
@@ -281,7 +281,7 @@ class Growing:
         return () if any(amount > 0 for amount in left.values()) else tuple(chosen)
 
     def _best(self, units: list[Unit], slot: int, left: dict[int, int]) -> Unit | None:
-        """The unit that leaves the most of what is missing for its size, the first of equals."""
+        """The unit that frees the most of the missing amounts per pod, the first of equals."""
         best: Unit | None = None
         most = 0
         rated: dict[int, int] = {}
@@ -296,7 +296,7 @@ class Growing:
 
 
 def _fitting(shape: "ShapeEntry", free: dict[int, int], freed: dict[int, int]) -> int:
-    """How many pods of a shape fit where so much is free, and freed."""
+    """How many pods of a shape fit into the amounts that are free, plus those freed."""
     most = None
     for row, amount in shape.pairs:
         times = (free[row] + freed.get(row, 0)) // amount
@@ -306,7 +306,7 @@ def _fitting(shape: "ShapeEntry", free: dict[int, int], freed: dict[int, int]) -
 
 
 def _is_gentler(unit: Unit, other: Unit) -> bool:
-    """Whether a unit may be one of several that do less harm than the other one alone."""
+    """Whether several units, this one among them, may do less harm than the other one alone."""
     return len(unit.members) < len(other.members) and not unit.breaks
 
 
@@ -315,7 +315,7 @@ def _covers(freed: dict[int, int], short: dict[int, int]) -> bool:
 
 
 def _relief(freed: dict[int, int], left: dict[int, int]) -> int:
-    """How much of what is missing it leaves, in thousandths, summed over resources."""
+    """How much of the missing amounts it frees, in millionths, summed over resources."""
     return sum(
         min(freed.get(row, 0), amount) * 1_000_000 // amount
         for row, amount in left.items()

@@ -1,9 +1,8 @@
-"""Asks for room on behalf of gangs that were refused, gang after gang in their order, and decides
-the evictions that make it.
+"""Decides evictions for gangs that were refused, gang after gang in their order.
 
-A gang that was refused asks again only when something has changed that could let it in: room that
-was freed, members that were placed, what queues deserve, an instant at which a pod's protection
-ends. So what a search found does not depend on how often it was made.
+The search for victims is repeated only after a change that may let the gang in: capacity that was
+freed, members that were placed, deserved amounts of queues, the end of a pod's protection. So the
+result does not depend on how often the search was made.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from services.gang_planner.core.allocation.decision import assign_members
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView
-from services.gang_planner.core.framework.eviction_rules import Asks, Kind
+from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.preemption.candidates import VictimCandidates
-from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, Search
+from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, VictimSearch
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
 from services.gang_planner.core.preemption.victim_swap import swaps
 from services.gang_planner.core.queueing import fair_share
@@ -28,33 +27,33 @@ if TYPE_CHECKING:
 
 #: Refusals that evictions could cure.
 _WITHOUT_ROOM: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "SearchBudgetExceeded"})
-#: Preemptions that are open at a time: each reserves capacity that no gang can use yet.
+#: Preemptions open at a time: each reserves capacity that no gang can use yet.
 _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
 
 
-def ask(work: CycleContext, kind: Kind, *, whole: bool) -> None:
-    """Ask for every gang whose bucket was refused, until the cycle's budget is spent.
+def evict_for_refused(work: CycleContext, kind: Kind, *, whole: bool) -> None:
+    """Evict pods for every refused gang that fits without them, until the cycle's budget is spent.
 
     Args:
         work: This cycle.
-        kind: Which pods it may evict.
-        whole: The action takes whole gangs, whatever protects a gang's quorum.
+        kind: Pods of the same queue (preempt) or of other queues (reclaim).
+        whole: The action evicts whole gangs, even where a policy protects the quorum of a gang.
     """
-    asking = _Asking(work, kind, whole=whole)
-    for bucket in asking.buckets():
-        while bucket.entries and not work.session.exhausted and asking.ask_for(bucket):
+    run = _Run(work, kind, whole=whole)
+    for bucket in run.buckets():
+        while bucket.entries and not work.session.exhausted and run.evict_for(bucket):
             pass
 
 
-class _Asking:
+class _Run:
     """One run of an action."""
 
     def __init__(self, work: CycleContext, kind: Kind, *, whole: bool) -> None:
         self._work = work
         self._kind: Kind = kind
         self._action = f"gang{kind}" if whole else kind
-        #: Members of a gang may go for others of it.
+        #: Members of a gang may be evicted for more important members of it.
         self._swaps = kind == "preempt" and not whole
         rules = work.session.policies.victims(kind)
         self._rules = rules.for_gangs if whole else rules
@@ -63,12 +62,12 @@ class _Asking:
         self._candidates: VictimCandidates | None = None
 
     def buckets(self) -> "list[Bucket]":
-        """Buckets whose first gang may find what it has not sought in vain, in the gangs' order."""
+        """Buckets whose first gang may find victims, in the order of gangs."""
         work = self._work
         refused = [
             one
             for one in work.state.backlog.buckets.values()
-            # A gang that waits for binders has not tried what was freed since it was refused.
+            # A gang that waits for binders has not been tried since capacity was freed.
             if one.reason in _WITHOUT_ROOM
             and (not work.throttled or one.refused_at == work.state.node_capacity.freed)
         ]
@@ -77,29 +76,29 @@ class _Asking:
         if self._kind == "preempt":
             self._lowest = _lowest_priorities(work)
         else:
-            # What is deserved is of the last cycle that looked, and a replay leaves some of them
-            # out.
+            # Deserved amounts are those of the last cycle that computed them; a replay leaves some
+            # cycles out.
             fair_share.refresh(work.state, work.session)
             self._deserved = _deserved(work)
         return sorted((one for one in refused if self._may_find(one)), key=self._place)
 
-    def ask_for(self, bucket: "Bucket") -> bool:
+    def evict_for(self, bucket: "Bucket") -> bool:
         """Search for the bucket's first gang; False: nothing is decided for it."""
         work, gang = self._work, bucket.entries[0][2]
-        if not self._may_find(bucket) or not _may_ask(work, gang):
+        if not self._may_find(bucket) or not _may_preempt(work, gang):
             return False
         mark = self._mark(gang)
         if self._candidates is None:
             self._candidates = VictimCandidates(work, self._rules)
-        asks = Asks(gang, self._kind, work.now_ms)
+        preemptor = Preemptor(gang, self._kind, work.now_ms)
         eligible_ms, found = 0, None
         if self._may_take(bucket):
-            eligible_ms = self._candidates.eligible_ms(asks)
-            search = Search(work, asks, bucket.need, self._rules, self._candidates)
+            eligible_ms = self._candidates.eligible_ms(preemptor)
+            search = VictimSearch(work, preemptor, bucket.need, self._rules, self._candidates)
             found = search.run()
             bucket.budget_exceeded |= search.budget_exceeded
         if found is None and self._swaps:
-            found = self._swapped(asks, bucket.need, self._candidates)
+            found = self._swapped(preemptor, bucket.need, self._candidates)
         if eligible_ms:
             work.timers.set(eligible_ms, gang)
         if found is None or not found.victims:
@@ -119,8 +118,8 @@ class _Asking:
         return failed.retry_ms is not None and failed.retry_ms <= self._work.now_ms
 
     def _may_take(self, bucket: "Bucket") -> bool:
-        """Whether other gangs' pods may go for it, as far as its need and priorities say. Members
-        above a minimum preempt no pod.
+        """Whether its need and the priorities allow it to evict pods of other gangs. Members above
+        a minimum preempt no pod.
         """
         need = bucket.need
         above_minimum = not (need.quorum or need.lacking)
@@ -129,24 +128,26 @@ class _Asking:
         return self._outranks(bucket.entries[0][2])
 
     def _outranks(self, gang: "Gang") -> bool:
-        """Whether it may take from anybody in its queue, as far as priorities say."""
+        """Whether priorities allow it to evict pods of any gang in its queue."""
         if self._kind == "reclaim" or "priority" not in self._rules.entitles:
             return True
         return gang.priority > self._lowest.get(gang.queue.name, gang.priority)
 
     def _swapped(
-        self, asks: Asks, need: "Need", candidates: VictimCandidates
+        self, preemptor: Preemptor, need: "Need", candidates: VictimCandidates
     ) -> FoundVictims | None:
-        """Members of the gang itself that go for others of it."""
+        """Members of the gang to evict for more important members of it."""
         rules = self._rules.for_gangs
-        for swap in swaps(asks.gang, need, candidates):
-            found = Search(self._work, asks, swap.need, rules, candidates, swap.units).run()
+        for swap in swaps(preemptor.gang, need, candidates):
+            found = VictimSearch(
+                self._work, preemptor, swap.need, rules, candidates, swap.units
+            ).run()
             if found is not None:
                 return found
         return None
 
     def _mark(self, gang: "Gang") -> tuple[object, ...]:
-        """All that a search looks at, but for the instants at which protections end."""
+        """Everything that a search depends on, except the ends of protections."""
         state = self._work.state
         stirred = state.preemptions.stirred
         return state.node_capacity.freed, stirred, gang.key, gang.priority, self._deserved
@@ -158,22 +159,24 @@ class _Asking:
 
 
 def _may_swap(gang: "Gang", need: "Need") -> bool:
-    """Whether the gang's own members might go for others of it: most gangs need no look at them."""
+    """Whether the gang's own members may be evicted for it: a cheap check that excludes most
+    gangs.
+    """
     return not need.quorum and gang.history.started and gang.bound > gang.min_member
 
 
-def _may_ask(work: CycleContext, gang: "Gang") -> bool:
+def _may_preempt(work: CycleContext, gang: "Gang") -> bool:
     state, history = work.state, gang.history
     if gang.have() and not history.started:
-        # What is bound of it is made whole, or released: it has a deadline of its own.
+        # Its bound members are completed to a quorum, or released: repair has its own deadline.
         return False
     assert gang.bucket is not None
     if gang.bucket.need.reserved:
-        # No eviction can be proven to make room for pods whose shapes are not known.
+        # No eviction can be proven to help pods whose shapes are not known.
         return False
     if gang.key in work.took_over:
-        # Evictions stand before bindings in a cycle's records: a log that is cut between them would
-        # contain two preemptions of one gang. It asks for its next members in the next cycle.
+        # Evictions precede bindings in a cycle's records: a log that is cut between them would
+        # contain two preemptions of one gang. The next cycle evicts for its next members.
         work.timers.set(work.now_ms, gang)
         return False
     if history.preempt_after_ms > work.now_ms:
@@ -197,8 +200,8 @@ def preempts(work: CycleContext, gang: "Gang") -> bool:
 
 
 def _wants_more_than_there_is(work: CycleContext, gang: "Gang") -> bool:
-    """Whether it declares to need more than the whole cluster has: no pod is evicted for a gang
-    that its user does not expect to run, even where the pods that it has so far would fit.
+    """Whether its declared minimum exceeds the whole cluster: no pod is evicted for a gang that
+    cannot run as a whole, even where the pods that it has so far would fit.
     """
     session = work.session
     view = AdmissionView(work.state, session.totals, work.now_ms, session.policies.without_room)
@@ -206,8 +209,8 @@ def _wants_more_than_there_is(work: CycleContext, gang: "Gang") -> bool:
 
 
 def _lowest_priorities(work: CycleContext) -> dict[str, int]:
-    """By queue, the lowest priority of a gang that has something bound: most gangs need no search
-    to find that they may evict no pod.
+    """By queue, the lowest priority of a gang with bound members: it shows for most gangs without a
+    search that they may not evict any pod.
     """
     lowest: dict[str, int] = {}
     for gang in work.state.gangs.gangs.values():

@@ -1,20 +1,19 @@
 """Finds the cheapest pods whose eviction lets a gang be placed, and proves that it does.
 
-Least harm first: members above the quorum of their gangs and pods that are gangs of their own, then
-whole gangs; last, where policies leave it to the API server, pods that a PodDisruptionBudget
-protects. Within each, as low a priority as might suffice by amounts (`upper_bounds`). There as few
-pods as possible: chosen node by node (`greedy_selection`), proven by the ordinary search for
-placements on the node capacity without them, and then each that is not needed is left out. Of a few
-candidates every choice that costs less is looked at, so that small cases are exact (`exact`).
+Least harm first: members above the quorum of their gangs and single pods, then whole gangs; last,
+where policies leave it to the API server, pods that a PodDisruptionBudget protects. At each level
+of harm, the lowest priority that may suffice by amounts (`upper_bounds`); at that priority as few
+pods as possible. They are selected node by node (`greedy_selection`) and proven by the ordinary
+search for placements on the capacity without them; then each that is not needed is left out. With
+few candidates every cheaper choice is examined, so that small cases are exact (`exact_search`).
 
-A gang that will fit when pods that are leaving anyway have left evicts no pod.
+No pod is evicted for a gang that will fit when the pods that are already leaving have left.
 
-What may go depends on which members of the gang ask:
+Which pods may be evicted depends on the members that need them:
 
-* for those that it needs to start: members above minima of their gangs, and whole gangs;
-* for those that a started gang lacks of its minima: members above minima, and pods that are gangs
-  of their own;
-* for those above its minimum: by preempt no pod, by reclaim members above minima.
+* members that a gang needs to start: members above minima of their gangs, and whole gangs;
+* members that a started gang lacks of its minima: members above minima, and single pods;
+* members above its minimum: by preempt no pod, by reclaim members above minima.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,17 +22,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.framework.eviction_rules import Asks, VictimRules
+from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
 from services.gang_planner.core.preemption.constraints import Allowances, BudgetLedger
 from services.gang_planner.core.preemption.disruption_budgets import Budgets
-from services.gang_planner.core.preemption.dominant_shares import Shares
-from services.gang_planner.core.preemption.exact_search import Exact, is_few
-from services.gang_planner.core.preemption.fair_share import Fairness, amounts_wanted
-from services.gang_planner.core.preemption.greedy_selection import Growing
+from services.gang_planner.core.preemption.dominant_shares import DominantShareLedger
+from services.gang_planner.core.preemption.exact_search import ExactSearch, is_small
+from services.gang_planner.core.preemption.fair_share import FairShareLedger, amounts_wanted
+from services.gang_planner.core.preemption.greedy_selection import GreedySelection
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.preemption.units import Cost, Unit, cost_of, members_of
-from services.gang_planner.core.preemption.upper_bounds import Crowd, ShapeRequest, UpperBound
+from services.gang_planner.core.preemption.upper_bounds import PoolBound, ShapeRequest, UpperBound
+from shared.model.invariants import required
 
 if TYPE_CHECKING:
     from services.gang_planner.core.framework.statement import Allocation
@@ -50,34 +50,34 @@ VICTIMS_MAX: Final = 2_000
 
 
 class FoundVictims(NamedTuple):
-    """Which pods to evict, and where the gang goes then; none: it only has to wait."""
+    """The pods to evict, and where the gang is placed then; without victims it only has to wait."""
 
     victims: "list[Member]"
     allocations: "tuple[Allocation, ...]"
 
 
-class Search:
+class VictimSearch:
     """One search for one gang."""
 
     def __init__(
         self,
         work: CycleContext,
-        asks: Asks,
+        preemptor: Preemptor,
         need: "Need",
         rules: VictimRules,
         candidates: "VictimCandidates",
         units: "list[Unit] | None" = None,
     ) -> None:
-        """`units`: members of the gang itself that may go for others of it; None: all of the
-        candidates that the gang may take.
+        """`units`: members of the gang itself that may be evicted for it; None: all candidates that
+        the gang may evict.
         """
         self._state = work.state
         self._session = work.session
-        self._asks = asks
+        self._preemptor = preemptor
         self._need = need
         self._rules = rules
         self._candidates = candidates
-        self._units = candidates.of(asks) if units is None else units
+        self._units = candidates.of(preemptor) if units is None else units
         self._swaps = units is not None
         self._trial = Trial(work.state)
         self._budgets = Budgets(work.state)
@@ -85,17 +85,17 @@ class Search:
         self._avoid = work.session.slots(need.avoid)
         self._wanted = need.quorum
         #: Evictions anywhere help, because its queue is full.
-        self._anywhere = asks.kind == "preempt" and bool(
-            asks.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
+        self._anywhere = preemptor.kind == "preempt" and bool(
+            preemptor.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
         )
         self._requests: list[ShapeRequest] = []
-        #: What was chosen last, and where the gang goes then; None: that is not known.
+        #: The units chosen last, and where the gang is placed without them; None: not known.
         self._placed: tuple[list[Unit], tuple[Allocation, ...]] | None = None
         #: It ended by its budget: whether evictions would help is not known.
         self.budget_exceeded = False
 
     def run(self) -> FoundVictims | None:
-        """Search; nothing has changed when it ends. None: no evictions help, or none are found."""
+        """Search without lasting changes; None: no evictions help, or none are found."""
         self._session.work_left -= len(self._units)
         if not self._units:
             return None
@@ -109,8 +109,8 @@ class Search:
         return None
 
     def _stages(self) -> "Iterator[tuple[int, list[Unit]]]":
-        """How many members to make room for, and what may go for them: the quorum; of a started
-        gang what it lacks of its minima, as much of it as can be; then members above them.
+        """How many members to place, and the units that may be evicted for them: the quorum; for a
+        started gang the members that it lacks, as many as possible; then members above its minima.
         """
         need, units = self._need, self._units
         if need.quorum:
@@ -121,7 +121,7 @@ class Search:
         lacking = [one for one in units if not one.whole or one.single]
         for amount in _halves(min(need.lacking, wanted)):
             yield amount, lacking
-        if self._asks.kind == "reclaim" or self._swaps:
+        if self._preemptor.kind == "reclaim" or self._swaps:
             for amount in _halves(wanted):
                 yield amount, above_minima
 
@@ -132,22 +132,24 @@ class Search:
         ledgers: list[Ledger] = []
         shapes = self._session.shapes
         amounts = amounts_wanted(self._need, self._wanted, shapes)
-        if self._asks.kind == "reclaim":
-            queue = self._asks.gang.queue
+        if self._preemptor.kind == "reclaim":
+            queue = self._preemptor.gang.queue
             filled = queue.filled_above(amounts)
             if filled is None:
                 return None
-            fair = Fairness(queue, self._need, shapes, self._rules.levels, filled)
+            fair = FairShareLedger(queue, self._need, shapes, self._rules.levels, filled)
             ledgers.append(fair)
             units = fair.givers(units)
         elif "share" in self._rules.entitles:
-            shares = Shares(self._state, self._asks.gang, amounts, self._session.totals)
+            shares = DominantShareLedger(
+                self._state, self._preemptor.gang, amounts, self._session.totals
+            )
             ledgers.append(shares)
             units = [one for one in units if shares.allows(one)]
         self._requests = self._requests_now()
         pool = self._helpful(units)
-        taken = self._counted_off(pool, ledgers)
-        if is_few(pool):
+        taken = self._greedy(pool, ledgers)
+        if is_small(pool):
             taken = self._exact(pool, ledgers, taken)
         return self._found(taken) if taken else None
 
@@ -174,8 +176,8 @@ class Search:
         flags: list[bool] = usable.tolist()
         return [one for one in units if any(flags[slot] for slot in one.freed)]
 
-    def _counted_off(self, pool: list[Unit], ledgers: "Sequence[Ledger]") -> list[Unit] | None:
-        """Units that suffice, of the first level of harm that has enough of them."""
+    def _greedy(self, pool: list[Unit], ledgers: "Sequence[Ledger]") -> list[Unit] | None:
+        """Units that suffice, at the lowest level of harm that has enough of them."""
         guarded = self._budgets.any
         for keeps_budgets in (True, False) if guarded else (False,):
             if not keeps_budgets and guarded and self._rules.keeps_budgets:
@@ -202,8 +204,8 @@ class Search:
         keeps_budgets = self._rules.keeps_budgets and self._budgets.any
         allowances = self._allowances(ledgers, keeps_budgets=keeps_budgets)
         upper_bounds = [UpperBound(request, pool) for request in self._requests]
-        exact = Exact(
-            pool, upper_bounds, self._cost, allowances, self._proven_without, self._asks.now_ms
+        exact = ExactSearch(
+            pool, upper_bounds, self._cost, allowances, self._proven_without, self._preemptor.now_ms
         )
         found = exact.better_than(known)
         self.budget_exceeded = found is None and (self.budget_exceeded or exact.budget_exceeded)
@@ -225,21 +227,21 @@ class Search:
         self._trial.take_away(members)
         allocations = self._proven()
         self._trial.put_back(members)
-        assert allocations is not None, "a set of victims was proven to suffice"
-        return FoundVictims(members, allocations)
+        rule = "were proven to suffice and do not"
+        return FoundVictims(members, required(allocations, "victims", rule))
 
     def _level(self, pool: list[Unit], allowances: Allowances) -> list[Unit] | None:
-        """The cheapest units of one level of harm; None: even all of it does not help."""
+        """The cheapest units of one level of harm; None: even all of them do not suffice."""
         if not pool:
             return None
-        crowd = Crowd(pool, self._requests)
-        if not crowd.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
+        bound = PoolBound(pool, self._requests)
+        if not bound.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
             return None
-        lowest = _up_to(_priority_of(crowd, pool), pool)
+        lowest = _up_to(_priority_of(bound, pool), pool)
         taken = self._cheapest(lowest, allowances)
         broken = 0 if taken is None else sum(one.breaks for one in taken)
         if len(lowest) < len(pool) and (taken is None or broken > 1):
-            # Higher priorities may do where these do not, or break fewer gangs.
+            # Units of higher priority may suffice where these do not, or break fewer gangs.
             other = self._cheapest(pool, allowances)
             if taken is None or (other is not None and self._cost(other) < self._cost(taken)):
                 return other
@@ -247,41 +249,41 @@ class Search:
 
     @property
     def _by_amounts(self) -> bool:
-        """Whether amounts alone say how many fit, so that nothing has to be tried."""
+        """Whether amounts alone decide how many fit, so that no proof is needed."""
         need, shape = self._need, self._single()
         if shape is None or need.structure is not None or self._anywhere:
             return False
         return not (shape.pairwise or shape.attached or shape.shape.host_ports)
 
     def _cheapest(self, pool: Sequence[Unit], allowances: Allowances) -> list[Unit] | None:
-        growing = Growing(self._session, self._trial, pool, allowances)
-        self._grow(growing)
+        selection = GreedySelection(self._session, self._trial, pool, allowances)
+        self._grow(selection)
         proven = self._proven()
         if proven is None:
-            self._add(growing, pool)
+            self._add(selection, pool)
             proven = self._proven()
         if proven is None:
-            growing.clear()
+            selection.clear()
             return None
-        chosen = len(growing.taken)
-        self._leave_out(growing)
-        taken = list(growing.taken)
+        chosen = len(selection.taken)
+        self._leave_out(selection)
+        taken = list(selection.taken)
         self._placed = (taken, proven) if len(taken) == chosen else None
-        growing.clear()
+        selection.clear()
         return taken
 
-    def _grow(self, growing: Growing) -> None:
+    def _grow(self, selection: GreedySelection) -> None:
         """Take units until every shape would fit, one shape after the other."""
         tried = self._attempt()
         targets = _targets(tried.groups, self._need, self._wanted)
         targets = [(group, target) for group, target in targets if target]
         for place, (group, target) in enumerate(targets, 1):
-            growing.until(group.shape, target, self._avoid)
+            selection.until(group.shape, target, self._avoid)
             if place < len(targets):
-                # The next shape finds room beside it.
+                # The next shape is placed beside it.
                 self._session.spread(
                     tried.statement,
-                    self._asks.gang.queue,
+                    self._preemptor.gang.queue,
                     group.role,
                     group.shape,
                     target,
@@ -289,31 +291,31 @@ class Search:
                 )
         tried.statement.discard()
 
-    def _add(self, growing: Growing, pool: Sequence[Unit]) -> None:
-        """What was counted off does not suffice (a topology, a quota): take more, cheapest first,
-        twice as many each time.
+    def _add(self, selection: GreedySelection, pool: Sequence[Unit]) -> None:
+        """Take more units where the estimated ones do not suffice (because of a topology, or a
+        quota): the cheapest first, twice as many each time.
         """
-        left = [one for one in pool if one not in growing.taken]
-        more = max(len(growing.taken), 1)
+        left = [one for one in pool if one not in selection.taken]
+        more = max(len(selection.taken), 1)
         while left and self._proven() is None and not self._out_of_budget():
-            growing.take_all(left[:more])
+            selection.take_all(left[:more])
             left = left[more:]
             more *= 2
 
-    def _leave_out(self, growing: Growing) -> None:
-        """Leave out what is not needed, the most costly first."""
+    def _leave_out(self, selection: GreedySelection) -> None:
+        """Leave out units that are not needed, the most costly first."""
         single = self._single()
-        for unit in sorted(growing.taken, key=lambda one: self._cost([one]), reverse=True):
+        for unit in sorted(selection.taken, key=lambda one: self._cost([one]), reverse=True):
             if self._out_of_budget():
                 return
-            # What fits is counted off; only what might do without is proven.
+            # Amounts show most units to be needed; only the others cost a proof.
             if single is not None:
                 spare = self._session.fits.total(single) - self._wanted
-                if growing.needed(unit, single, spare):
+                if selection.needed(unit, single, spare):
                     continue
-            growing.undo([unit])
+            selection.undo([unit])
             if self._proven() is None:
-                growing.take([unit])
+                selection.take([unit])
 
     def _single(self) -> "ShapeEntry | None":
         """The gang's shape, if it has only one."""
@@ -322,14 +324,16 @@ class Search:
         return self._session.shapes.entries[self._need.wanted[0][1]]
 
     def _cost(self, units: Sequence[Unit]) -> Cost:
-        return cost_of(units, self._budgets, self._asks.now_ms)
+        return cost_of(units, self._budgets, self._preemptor.now_ms)
 
     def _attempt(self) -> GangPlacement:
         most = self._wanted
-        return GangPlacement(self._session, self._asks.gang.queue, self._need, members_max=most)
+        return GangPlacement(
+            self._session, self._preemptor.gang.queue, self._need, members_max=most
+        )
 
     def _proven(self) -> "tuple[Allocation, ...] | None":
-        """Where the gang continues the node capacity as it is now; None: it does not fit."""
+        """Where the gang fits on the node capacity as it is now; None: nowhere."""
         self._proofs_left -= 1
         tried = self._attempt()
         if not tried.run():
@@ -374,13 +378,13 @@ def _scarcity(group: Group) -> tuple[int, str, bytes]:
     return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
 
 
-def _priority_of(crowd: Crowd, pool: Sequence[Unit]) -> int:
-    """The lowest priority up to which a pool that suffices might."""
+def _priority_of(bound: PoolBound, pool: Sequence[Unit]) -> int:
+    """The lowest priority up to which units may suffice, where those of the whole pool do."""
     priorities = sorted({one.gang.priority for one in pool})
     low, high = -1, len(priorities) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if crowd.may_suffice(priorities[middle]):
+        if bound.may_suffice(priorities[middle]):
             high = middle
         else:
             low = middle

@@ -1,6 +1,4 @@
-"""Where victims may come from: gangs, with the members of each that may go, and how many of them
-without the gang losing its quorum.
-"""
+"""Gangs whose pods may be evicted: which members, and how many before the gang loses its quorum."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,30 +14,30 @@ if TYPE_CHECKING:
 _BOUND = frozenset({PLACED, RUNNING})
 
 
-class Source(NamedTuple):
-    """A gang of which something may be evicted."""
+class VictimSource(NamedTuple):
+    """A gang with members that may be evicted."""
 
     gang: "Gang"
-    #: Members that may be, those that go first first.
+    #: These members, in the order of eviction.
     members: tuple[Member, ...]
     #: How many of them above its quorum, in all and by role.
     surplus: int
     role_surplus: tuple[tuple[str, int], ...]
-    #: All that is bound of it may go.
+    #: All its bound members may be evicted.
     whole: bool
 
 
-class Sources:
-    """Judges gangs one by one, for one action of one cycle; all preemptors share what it finds."""
+class VictimSources:
+    """Judges gangs one by one, for one action of one cycle; all preemptors share the results."""
 
     def __init__(self, state: "State", rules: VictimRules, now_ms: int) -> None:
         self._state = state
         self._rules = rules
         self._now_ms = now_ms
 
-    def of(self, gang: "Gang") -> tuple[Source | None, int]:
-        """What may be evicted of a gang, and the first instant at which a pod of it that is
-        protected by its age no longer is (0: none is).
+    def of(self, gang: "Gang") -> tuple[VictimSource | None, int]:
+        """Which members of a gang may be evicted, and the first instant at which the age of another
+        one no longer protects it (0: none is protected).
         """
         group = gang.group
         if _is_left_alone(gang):
@@ -67,11 +65,11 @@ class Sources:
         if len(members) > 1:
             members.sort(key=_first_to_go)
         structured = group is not None and bool(group.sub_groups)
-        # An assumed member may still fail: its gang could not do without the remaining members.
+        # An assumed member may still fail; the gang needs its other members then.
         surplus = gang.placed() - going - gang.min_member
         if structured or not gang.size_known:
             surplus = 0
-        found = Source(
+        found = VictimSource(
             gang,
             tuple(members),
             max(min(surplus, len(members)), 0),
@@ -102,21 +100,21 @@ def _is_left_alone(gang: "Gang") -> bool:
 
 
 def _in_flight(gang: "Gang") -> frozenset[str]:
-    """Pods that a decision names of which a member is not seen bound yet: it may still be carried
+    """Pods of decisions with a member that is not seen bound yet: binders may still carry these
     out, and a pod is in one such decision at a time.
     """
     if not gang.counts[ASSUMED]:
         return frozenset()
     reservations = (one.reservation for one in gang.members.values() if one.state == ASSUMED)
     acts = {reservation.act for reservation in reservations if reservation is not None}
-    # One of this very cycle is not in the log yet.
+    # A decision of this cycle is not in the log yet.
     logged = (one.act for one in acts if one is not None and one.seq)
     return frozenset(binding.uid for act in logged for binding in act.bindings)
 
 
 def leaving(state: "State") -> list[Member]:
-    """Pods that are on their nodes and will not be for long: they are being deleted, or evictions
-    of ours are in flight.
+    """Pods that are about to leave their nodes: they are being deleted, or their evictions are in
+    flight.
     """
     found = [
         member
@@ -133,7 +131,7 @@ def leaving(state: "State") -> list[Member]:
 
 
 def _first_to_go(member: Member) -> tuple[int, int, int, int, str]:
-    """The least important first; of equals the youngest, whose work is lost the least."""
+    """The least important first; of equals the youngest, which loses the least work."""
     pod = member.pod
     priority = pod.priority if pod.task_priority is None else pod.task_priority
     return priority, -pod.started_ms, pod.restarts, -pod.index, pod.name

@@ -1,16 +1,16 @@
-"""What becomes of an open preemption: its gang takes the room over, or it ends with a reason.
+"""Follows open preemptions to their ends: the gang takes the capacity over, or a reason ends it.
 
 | what is seen | what follows |
 | --- | --- |
 | all victims have left | the gang is placed: where the eviction said, or wherever it fits |
-| room elsewhere, before that | the gang is placed there |
+| enough free capacity elsewhere, before that | the gang is placed there |
 | an answer that a victim, or a binding of the gang, was refused | EvictionRefused |
 | no answer in time; victims that do not leave | Unanswered; VictimsStayed |
 | victims gone, and no place for the gang any more | PlacementLost |
 | the gang gone, or waiting for something else or for nothing | Gone; NotNeeded |
 
-Steps can be repeated: a planner that takes over finds the decision, its answer and the victims, and
-continues from there.
+Each step can be repeated: a planner that takes over finds the decision, its answer and the victims,
+and continues from there.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.needs import Need
     from shared.contracts.outcomes import Outcome
 
-#: A decision that no binder has begun with by then is not begun at all.
+#: Binders do not start an eviction after that.
 ANSWER_MS: Final = 60_000
-#: After that a binder that began in time has answered.
+#: A binder that started in time has answered by then.
 _ANSWERED_MS: Final = ANSWER_MS + 30_000
 #: A clock that goes back by more than this was set back.
 _CLOCK_STEP_MS: Final = 1_000
@@ -72,7 +72,7 @@ def follow(work: CycleContext) -> None:
 
 
 def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
-    """Why it ends now, and the words that go with it; "" while it lasts."""
+    """Why it ends now, and a message; "" while it lasts."""
     state, gang = work.state, one.gang
     if gang is None:
         newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
@@ -140,7 +140,9 @@ def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
 
 
 def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
-    """Place the gang with the room that is kept for it: exactly there, else wherever it fits."""
+    """Place the gang with the capacity that is reserved for it: on the same nodes if it still fits
+    there, otherwise wherever it fits.
+    """
     state = work.state
     need = need_of(state, gang)
     if not need.wanted:
@@ -164,7 +166,7 @@ def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
 
 
 def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
-    """How many members of which role and shape were to go where."""
+    """How many members of each role and shape have reservations on each node."""
     places: dict[tuple[str, int], dict[int, int]] = {}
     for uid, (reservation, gang) in one.reservations.items():
         key = gang.members[uid].pod.role, reservation.shape.id
@@ -176,7 +178,7 @@ def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
 def _exactly(
     work: CycleContext, gang: "Gang", need: "Need", places: dict[tuple[str, int], dict[int, int]]
 ) -> Statement | None:
-    """The placement that was proven, if it still is one and is enough; None: nothing is taken."""
+    """The placement that was proven, if it still fits and suffices; None: nothing is taken."""
     session = work.session
     statement = Statement(work.state.node_capacity, gang.queue)
     avoid = set(session.slots(need.avoid).tolist())

@@ -1,7 +1,7 @@
-"""The node capacity as it would be without some pods, and back again to the last unit.
+"""The node capacity without some pods, for the duration of a trial.
 
-Pods are taken away from the real node capacity and their queues, which everybody's caches follow,
-and put back when the trial ends; what was freed meanwhile counts for no gang.
+Pods are taken away from the real node capacity and their queues, so that all caches follow, and put
+back exactly when the trial ends. The capacity that was free in between does not count as freed.
 """
 
 from typing import TYPE_CHECKING, Self
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Trial:
-    """A context: inside, pods are taken away and put back; when it is left, all are back."""
+    """A context in which pods can be taken away; when it is left, all are back."""
 
     def __init__(self, state: "State") -> None:
         self._state = state
@@ -35,7 +35,7 @@ class Trial:
         self._state.node_capacity.freed = self._freed
 
     def take_away(self, members: "Iterable[Member]") -> None:
-        """These pods are gone from their nodes."""
+        """Take these pods off their nodes."""
         taken: list[Member] = []
         for one in members:
             if one.slot >= 0 and one.pod.uid not in self.away:
@@ -44,7 +44,7 @@ class Trial:
         self._change(taken, away=True)
 
     def put_back(self, members: "Iterable[Member]") -> None:
-        """These pods are on their nodes again."""
+        """Put these pods back on their nodes."""
         back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
         self._change(back, away=False)
 

@@ -1,4 +1,4 @@
-"""What a search chooses from: single members above a gang's quorum, and whole gangs."""
+"""The units of eviction: single members above a gang's quorum, and whole gangs."""
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -8,17 +8,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from services.gang_planner.core.preemption.disruption_budgets import Budgets
-    from services.gang_planner.core.preemption.sources import Source
+    from services.gang_planner.core.preemption.sources import VictimSource
     from services.gang_planner.core.state.gangs import Gang, Member
 
 Cost: TypeAlias = tuple[int, ...]
 """The harm of evicting pods, the lower the better; `cost_of` makes it."""
 
 Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
-"""A unit's place among those that could go."""
+"""A unit's place in the order of eviction."""
 
-#: Below every priority.
-_NO_MATTER: Final = -(2**62)
+#: Below every priority: that of no unit.
+_LOWEST: Final = -(2**62)
 
 
 class Unit:
@@ -36,28 +36,30 @@ class Unit:
         "whole",
     )
 
-    def __init__(self, source: "Source", members: "tuple[Member, ...]", *, whole: bool) -> None:
+    def __init__(
+        self, source: "VictimSource", members: "tuple[Member, ...]", *, whole: bool
+    ) -> None:
         self.source = source
         self.gang: Gang = source.gang
         self.members = members
-        #: All that is bound of its gang.
+        #: All bound members of its gang.
         self.whole = whole
-        #: A gang of more than one is brought below its quorum by it.
+        #: It brings a gang of more than one member below its quorum.
         self.breaks = whole and (
             self.gang.min_member > 1 if self.gang.size_known else len(members) > 1
         )
-        #: What it leaves: amounts by resource row, per node's slot.
+        #: The amounts that it frees, by resource row, by slot.
         self.freed: dict[int, dict[int, int]] = {}
         for member in members:
             amounts = self.freed.setdefault(member.slot, {})
             for row, amount in member.shape.pairs:
                 amounts[row] = amounts.get(row, 0) + amount
-        #: Equal for units of one pod that leave the same on their node.
+        #: Equal for single pods that free the same amounts on their node.
         self.kind = members[0].shape.id if len(members) == 1 else -id(self)
         first = members[0].pod
-        #: How much the one that counts most counts among those of its gang.
+        #: The highest task priority of its members.
         self.importance = max(task_priority(member.pod) for member in members)
-        #: Those that cost less go first; between equals the last of their rank, and names, decide.
+        #: Cheaper units go first; between equals the higher index, then the name decides.
         self.place: Place = (
             self.breaks,
             self.gang.priority,
@@ -78,16 +80,16 @@ class Unit:
 
     @property
     def amounts(self) -> dict[int, int]:
-        """What it leaves on all nodes together, by resource row."""
+        """The amounts that it frees on all nodes together, by resource row."""
         return amounts_of(self.members)
 
 
-def units_of(source: "Source", *, whole: bool) -> "Iterator[Unit]":
-    """Everything that may be chosen of a gang.
+def units_of(source: "VictimSource", *, whole: bool) -> "Iterator[Unit]":
+    """The units of a gang.
 
     Args:
         source: The gang.
-        whole: All of it, too, if it ends by that.
+        whole: The whole gang is a unit, too, if all its bound members may be evicted.
     """
     if source.surplus:
         for member in source.members:
@@ -96,19 +98,19 @@ def units_of(source: "Source", *, whole: bool) -> "Iterator[Unit]":
         yield Unit(source, source.members, whole=True)
 
 
-class Lost:
-    """What was chosen of one gang, counted."""
+class TakenUnits:
+    """How many units of one gang are taken."""
 
     __slots__ = ("count", "roles", "whole")
 
     def __init__(self) -> None:
         self.count = 0
-        #: All that is bound of it.
+        #: How often the whole gang is.
         self.whole = 0
         self.roles: dict[str, int] = {}
 
     def add(self, unit: Unit, by: int = 1) -> None:
-        """One unit more, or (-1) less."""
+        """Count a unit, or (-1) no longer."""
         if unit.whole:
             self.whole += by
             return
@@ -118,7 +120,7 @@ class Lost:
             self.roles[role] = self.roles.get(role, 0) + by
 
     def allows(self, unit: Unit) -> bool:
-        """Whether the gang may lose a unit beside that: no more than its surplus, or all."""
+        """Whether a unit may be taken besides: no more than the gang's surplus, or all of it."""
         if self.whole:
             return False
         if unit.whole:
@@ -132,7 +134,7 @@ class Lost:
         )
 
 
-NOTHING_LOST: Final = Lost()
+NOTHING_TAKEN: Final = TakenUnits()
 
 
 def members_of(taken: "Iterable[Unit]") -> "list[Member]":
@@ -142,7 +144,7 @@ def members_of(taken: "Iterable[Unit]") -> "list[Member]":
 
 
 def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
-    """What pods ask for together, by resource row."""
+    """What pods request together, by resource row."""
     amounts: dict[int, int] = {}
     for member in members:
         for row, amount in member.shape.pairs:
@@ -151,25 +153,25 @@ def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
 
 
 def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
-    """What evicting all of it costs, the lower the better: budgets violated, gangs broken, the
-    highest priority among them, pods, gangs that end, the importance of members, work lost (in
-    seconds of pods), restarts.
+    """The cost of evicting all of these units, compared item by item: budgets violated, gangs
+    broken, their highest priority, pods, gangs that end, the importance of members, work lost (in
+    pod seconds), restarts.
     """
     members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
     return (
         budgets.violations(members),
         len({one.gang.key for one in taken if one.breaks}),
-        max((one.gang.priority for one in taken), default=_NO_MATTER),
+        max((one.gang.priority for one in taken), default=_LOWEST),
         len(members),
         sum(one.whole for one in taken),
-        max((one.importance for one in taken), default=_NO_MATTER),
+        max((one.importance for one in taken), default=_LOWEST),
         sum(work_s(one, now_ms) for one in members),
         sum(one.pod.restarts for one in members),
     )
 
 
 def work_s(member: "Member", now_ms: int) -> int:
-    """Seconds for which a pod has run: what it has done since is lost."""
+    """Seconds for which a pod has run: this work is lost."""
     return max(now_ms - (member.pod.started_ms or now_ms), 0) // 1000
 
 

@@ -1,4 +1,4 @@
-"""How often shapes could fit without some pods, by amounts alone: never less than the truth."""
+"""Upper bounds, by amounts alone, of how often shapes fit without some pods."""
 
 from operator import add
 from typing import TYPE_CHECKING
@@ -26,22 +26,22 @@ class ShapeRequest:
         #: One flag per slot.
         self.usable = usable
         session.node_capacity.fit_cells()
-        #: What is free, by the shape's resources and slot.
+        #: Free amounts, by the shape's resources and slot.
         self.free: Ints = session.node_capacity.free.cells[shape.rows, : len(usable)]
 
     def counts(self, free: Ints) -> Ints:
-        """How many fit on each node with these amounts free."""
+        """How many fit on each node if these amounts are free."""
         if not len(self.shape.rows):
             return np.where(self.usable, self.least, 0)
         counts: Ints = (free // self.shape.column).min(axis=0)
         return np.where(self.usable, np.maximum(counts, 0), 0)
 
 
-class Crowd:
-    """Pods of a pool, as arrays: for the question whether enough would fit if all were gone."""
+class PoolBound:
+    """The bound for a whole pool, computed by arrays."""
 
     def __init__(self, pool: "Sequence[Unit]", requests: "Sequence[ShapeRequest]") -> None:
-        # Of a gang with single members in the pool these are all that it could lose.
+        # A gang with single members in the pool can lose only these.
         members = (
             (member, unit.gang.priority)
             for unit in pool
@@ -55,7 +55,7 @@ class Crowd:
             self._slots.setdefault((priority, member.shape), []).append(member.slot)
 
     def may_suffice(self, priority: int | None = None) -> bool:
-        """Whether enough could fit if all up to a priority were gone; None: all."""
+        """Whether enough could fit without all units up to a priority; None: without all."""
         amounts: dict[int, Ints] = {}
         for request in self._requests:
             free = request.free.copy()
@@ -77,18 +77,18 @@ class Crowd:
 
 
 class UpperBound:
-    """The same of few units, which are freed one by one in the order of their pool."""
+    """The bound for few units, which are taken one by one in the order of their pool."""
 
     def __init__(self, request: ShapeRequest, pool: "Sequence[Unit]") -> None:
         slots = sorted({slot for unit in pool for slot in unit.freed if request.usable[slot]})
         self._pairs = request.shape.pairs
-        #: What is free now, in the order of the shape's resources, by slot.
+        #: Amounts free now, in the order of the shape's resources, by slot.
         self._free: dict[int, list[int]] = {slot: request.free[:, slot].tolist() for slot in slots}
         counts = request.counts(request.free)
         self._wanted = request.least - int(counts.sum()) + int(counts[slots].sum())
-        #: What each unit leaves there, by its identity.
+        #: The amounts that each unit frees there, by its identity.
         self._freed = {id(unit): self._left_by(unit) for unit in pool}
-        #: What every unit from a place on leaves.
+        #: The amounts that all units from an index on free.
         self._rest: list[dict[int, list[int]]] = [{}]
         for unit in reversed(pool):
             rest = dict(self._rest[-1])
@@ -96,21 +96,21 @@ class UpperBound:
                 rest[slot] = list(map(add, rest.get(slot, [0] * len(amounts)), amounts))
             self._rest.append(rest)
         self._rest.reverse()
-        #: The most that one pod leaves of each resource.
+        #: The most that one pod frees of each resource.
         self._most = [
             max((dict(one.shape.pairs).get(row, 0) for u in pool for one in u.members), default=0)
             for row, _ in self._pairs
         ]
 
     def free(self, unit: "Unit", sign: int = 1) -> None:
-        """The unit is gone, or (-1) is back."""
+        """Count a unit as gone, or (-1) as back."""
         for slot, amounts in self._freed[id(unit)].items():
             free = self._free[slot]
             for at, amount in enumerate(amounts):
                 free[at] += sign * amount
 
-    def lasts(self, at: int) -> bool:
-        """Whether enough could fit if all units from this place on were gone, too."""
+    def may_suffice(self, at: int) -> bool:
+        """Whether enough could fit without all units from this index on."""
         rest = self._rest[at]
         total = 0
         for slot, free in self._free.items():
@@ -119,7 +119,7 @@ class UpperBound:
         return total >= self._wanted
 
     def pods_missing(self) -> int:
-        """How many pods more must go at least."""
+        """How many more pods must be evicted at least."""
         counts = {slot: self._count(free) for slot, free in self._free.items()}
         missing = self._wanted - sum(counts.values())
         if missing <= 0:

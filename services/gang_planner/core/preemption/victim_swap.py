@@ -1,8 +1,8 @@
-"""Members of a gang in the place of others of the same gang that count less (their task priority).
+"""Evicts members of a gang for members of the same gang with a higher task priority.
 
-Only for a gang that has started, and only members above its minima go, so that it stays whole while
-they leave. The least important go first. What its controller makes again for them waits: it counts
-less than those in its place, so this ends.
+Only for a gang that has started, and only members above its minima, so that it stays whole while
+they leave. The least important ones go first. The pods that its controller creates for them wait:
+they are less important than their replacements, so the exchange ends.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Swap(NamedTuple):
-    """Members to place, and members that may go for them."""
+    """Members to place, and members that may be evicted for them."""
 
     need: Need
     units: "list[Unit]"
 
 
 def swaps(gang: "Gang", need: Need, candidates: "VictimCandidates") -> "Iterator[Swap]":
-    """What may be tried for the members of a gang that count most, the gentlest first."""
+    """Swaps for the most important waiting members of a gang, the least harmful first."""
     if need.quorum or need.structure is not None or not gang.history.started:
         return
     groups = [

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
-from services.gang_planner.core.framework.eviction_rules import Asks, Kind
+from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.requests import preempts
-from services.gang_planner.core.preemption.search import Search
+from services.gang_planner.core.preemption.search import VictimSearch
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.timers import Timers
@@ -73,8 +73,8 @@ def displaced(
         rules = rules.for_gangs if whole else rules
         session.begin()
         with _waiting(state, session, need):
-            asks = Asks(gang, kind, now_ms)
-            found = Search(work, asks, need, rules, VictimCandidates(work, rules)).run()
+            preemptor = Preemptor(gang, kind, now_ms)
+            found = VictimSearch(work, preemptor, need, rules, VictimCandidates(work, rules)).run()
         if found is not None and found.victims:
             return Displaced(kind, found.victims)
     return None
