@@ -1,17 +1,17 @@
-"""One clock for everything a controller plans: an instant since the epoch that never steps."""
+"""A clock for planned instants: milliseconds since the epoch, without steps."""
 
 import time
 
 
 class SteadyClock:
-    """Wall time as it was at the start, moved on by the monotonic clock.
+    """The wall time at the start, advanced by the monotonic clock.
 
-    Delays and rates must not stop for an hour because an operator corrects the wall clock; instants
-    in verdicts are close enough to it.
+    A correction of the wall clock must not delay writes. The difference to instants in verdicts is
+    small enough.
     """
 
     def __init__(self) -> None:
-        """Read the wall clock, once."""
+        """Read the wall clock once."""
         self._offset_ns = time.time_ns() - time.monotonic_ns()
 
     def now_ms(self) -> int:

@@ -7,7 +7,7 @@ from msgspec import Meta
 from shared.dialects.discovery import scheduler_names
 from shared.runtime.settings import KubeSettings, SettingsError
 
-#: Those that read verdicts, then those that reconcile (`service.RECONCILERS`).
+#: The controllers that read verdicts, then the reconcilers (`service.RECONCILERS`).
 CONTROLLERS: Final = (
     "podgroup",
     "status",
@@ -20,7 +20,7 @@ CONTROLLERS: Final = (
     "workload",
 )
 
-#: What Volcano calls them.
+#: Volcano's name -> ours.
 _ALIASES: Final = {
     "gc-controller": "gc",
     "hyperNode-controller": "hypernode",
@@ -39,23 +39,24 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
     controllers: Annotated[
         tuple[str, ...],
         Meta(
-            description="which controllers to run, by name; *: all, -NAME: not that one; Volcano's "
-            "names (job-controller) are understood"
+            description="controllers to run, by name; *: all, -NAME: not that one; Volcano's names "
+            "(job-controller) are accepted"
         ),
     ] = ("status",)
     scheduler_name: Annotated[
         tuple[Annotated[str, Meta(min_length=1, max_length=63)], ...],
-        Meta(min_length=1, description="scheduler names that are ours; Jobs name one of them"),
+        Meta(min_length=1, description="scheduler names that Tutti serves; Jobs name one of them"),
     ] = scheduler_names()
     take_over: Annotated[
-        bool, Meta(description="act although Volcano's programs live (their Leases are renewed)")
+        bool,
+        Meta(description="write although Volcano's programs are active (they renew their Leases)"),
     ] = False
     lease_namespace: Annotated[
         str,
         Meta(
             min_length=1,
-            description="where replicas keep the Leases by which they divide keys, and where the "
-            "Lease is that shows that a planner lives",
+            description="namespace of the Leases by which replicas divide keys, and of the Lease "
+            "that shows that a planner is alive",
         ),
     ] = "kube-system"
     pod_uid: Annotated[
@@ -66,34 +67,33 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(
             pattern="^[^/]+/[^/]+$",
-            description="NAMESPACE/NAME of the ConfigMap whose key volcano-controller.conf says by "
-            "which labels of nodes HyperNodes are discovered",
+            description="NAMESPACE/NAME of the ConfigMap whose key volcano-controller.conf has the "
+            "node labels by which HyperNodes are discovered",
         ),
     ] = "volcano-system/volcano-controller-configmap"
     writes_per_s: Annotated[
-        int, Meta(ge=1, le=10_000, description="writes of statuses, conditions, events a second")
+        int, Meta(ge=1, le=10_000, description="writes of statuses, conditions and Events a second")
     ] = 200
     pod_events_per_s: Annotated[
-        int, Meta(ge=1, le=10_000, description="Scheduled events of pods a second, others dropped")
+        int,
+        Meta(ge=1, le=10_000, description="Scheduled Events of pods a second; others are dropped"),
     ] = 10
     waiting_pod_events_per_s: Annotated[
         int,
         Meta(
             ge=0,
             le=10_000,
-            description="FailedScheduling events of waiting pods a second, the first pods of each "
+            description="FailedScheduling Events of waiting pods a second, the first pods of each "
             "gang before the rest; 0: none",
         ),
     ] = 20
     objects_per_s: Annotated[
         int,
-        Meta(
-            ge=1, le=100_000, description="pods and other objects that are made or deleted a second"
-        ),
+        Meta(ge=1, le=100_000, description="pods and other objects created or deleted a second"),
     ] = 2_000
 
     def __post_init__(self) -> None:
-        """Refuse controllers that there are not.
+        """Check the chosen controllers.
 
         Raises:
             SettingsError: One is unknown, or none is left.
@@ -125,7 +125,7 @@ class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
 
 
 def _own(name: str) -> set[str]:
-    """Our names for what was given, without the sign that says whether it is wanted."""
+    """Our names for a given name, without its sign."""
     bare = name[1:] if name[0] in "+-" else name
     return {*_ALIASES.get(bare, bare).split()}
 

@@ -1,4 +1,4 @@
-"""The controller of CronJobs: makes Jobs when they are due, and clears away what is not kept."""
+"""The controller of CronJobs: creates Jobs when they are due, and deletes old finished ones."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from services.controller.core.cronjobs.planning import CronEvent, CronPlan, job_of, plan, with_job
+from services.controller.core.cronjobs import CronEvent, CronPlan, job_of, plan, with_job
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer, Informers, latest
 from services.controller.reconciling.writes import Outcome, Written
 from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
 from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
@@ -18,16 +18,16 @@ from shared.kinds.job import Job
 from shared.kube.errors import KubeError
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
 
-#: Waking a moment late beats waking a moment early and finding nothing due.
+#: A moment after the instant: too early, nothing would be due.
 _LATE_S: Final = 0.1
-#: A status that is overtaken this often is planned again instead.
+#: Attempts to write a status; after them it is planned again.
 _STATUS_TRIES: Final = 4
 
 Now = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The time."""
+    """The current time."""
     return datetime.now(UTC)
 
 
@@ -46,7 +46,7 @@ class CronJobReconciler:
         self._jobs: Informer[Job]
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """CronJobs, and the Jobs that belong to them."""
+        """CronJobs, and their Jobs."""
         self._crons = informers.of(CRONJOBS_VOLCANO, CronJob)
         self._jobs = informers.of(JOBS_VOLCANO, Job)
 
@@ -55,9 +55,9 @@ class CronJobReconciler:
                 wake(new.metadata.key)
 
         def job_changed(old: Job | None, new: Job | None) -> None:
-            job = new or old
-            owner = job.metadata.controller if job is not None else None
-            if job is not None and owner is not None and owner.kind == CRON_JOB.kind:
+            job = latest(old, new)
+            owner = job.metadata.controller
+            if owner is not None and owner.kind == CRON_JOB.kind:
                 wake(f"{job.metadata.namespace}/{owner.name}")
 
         self._crons.on_change(cron_changed)
@@ -69,7 +69,7 @@ class CronJobReconciler:
         return self._crons.keys()
 
     async def reconcile(self, key: str) -> float | None:
-        """Do what is due, and come back when the next thing is."""
+        """Perform what is due, and return the seconds until the next start."""
         cron = self._crons.get(key)
         if cron is None or cron.metadata.deletion_timestamp is not None:
             return None
@@ -79,8 +79,8 @@ class CronJobReconciler:
         schedule, zone = clock
         now = self._now()
         decided = plan(cron, self._jobs.owned_by(cron.metadata.uid), now, schedule, zone)
-        for news in decided.news:
-            self._report(cron, news)
+        for event in decided.events:
+            self._report(cron, event)
         for job in decided.delete:
             await self._delete(cron, job)
         status = await self._start(cron, decided, zone)
@@ -90,32 +90,32 @@ class CronJobReconciler:
         return max(0.0, (decided.next - self._now()).total_seconds()) + _LATE_S
 
     def _clock(self, cron: CronJob) -> tuple[Schedule, tzinfo] | None:
-        """Its schedule and whose clock it is read by; None: one of them cannot be read, which is
-        reported. Only where the webhook did not see the CronJob does that happen.
+        """The schedule and its time zone; None when one of them is invalid, which is reported. The
+        webhook refuses such a CronJob.
         """
         if "TZ=" in cron.spec.schedule:
-            told = "TZ and CRON_TZ belong into spec.timeZone"
-            self._report(cron, CronEvent("Warning", "UnsupportedSchedule", told))
+            message = "TZ and CRON_TZ belong into spec.timeZone"
+            self._report(cron, CronEvent("Warning", "UnsupportedSchedule", message))
             return None
         try:
             schedule = parse(cron.spec.schedule)
         except ScheduleError as error:
-            told = f"unparseable schedule: {error}"
-            self._report(cron, CronEvent("Warning", "UnParseableCronJobSchedule", told))
+            message = f"unparseable schedule: {error}"
+            self._report(cron, CronEvent("Warning", "UnParseableCronJobSchedule", message))
             return None
         if cron.spec.time_zone is None:
             return schedule, UTC
         try:
             return schedule, ZoneInfo(cron.spec.time_zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            told = f"unknown time zone: {cron.spec.time_zone}"
-            self._report(cron, CronEvent("Warning", "InvalidTimeZone", told))
+            message = f"unknown time zone: {cron.spec.time_zone}"
+            self._report(cron, CronEvent("Warning", "InvalidTimeZone", message))
             return None
 
     async def _start(self, cron: CronJob, decided: CronPlan, zone: tzinfo) -> CronJobStatus:
-        """Make the Job that is due, and return the status that says so.
+        """Create the Job that is due, and return the status with it.
 
-        Raises KubeError when it is refused: then the start stays missed, and is tried again.
+        Raises KubeError when it is refused; then the start is tried again.
         """
         if decided.start is None:
             return decided.status
@@ -127,15 +127,15 @@ class CronJobReconciler:
             self._report(cron, CronEvent("Warning", "FailedCreate", f"Error creating job: {error}"))
             raise
         if made.outcome is Outcome.EXISTS:
-            # Created before a controller was killed, or by an earlier start of the same minute.
+            # Created before this controller was killed, or by an earlier start of the same minute.
             known = self._jobs.get(f"{namespace}/{name}")
             if known is not None and known.metadata.controller != job.metadata.owner_references[0]:
-                told = f"Job {name} exists and belongs to another owner"
-                self._report(cron, CronEvent("Warning", "ForeignJob", told))
+                message = f"Job {name} exists and belongs to another owner"
+                self._report(cron, CronEvent("Warning", "ForeignJob", message))
             return decided.status
         self._jobs.learn(made.body)
-        told = f"Created job {name} for CronJob {namespace}/{cron.metadata.name}"
-        self._report(cron, CronEvent("Normal", "SuccessfulCreate", told))
+        message = f"Created job {name} for CronJob {namespace}/{cron.metadata.name}"
+        self._report(cron, CronEvent("Normal", "SuccessfulCreate", message))
         stored = self._jobs.get(f"{namespace}/{name}")
         return decided.status if stored is None else with_job(decided.status, stored)
 
@@ -148,10 +148,10 @@ class CronJobReconciler:
             self._report(cron, CronEvent("Normal", "SuccessfulDelete", f'Deleted job "{name}"'))
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
-        """Write what was decided, also over a change of the rest that came in between.
+        """Write the planned status, also when other parts of the CronJob have changed since then.
 
-        A status that is lost would be planned again from the Jobs, but with wrong Events: a Job
-        that was just replaced would be reported missing.
+        A lost status would be planned again from the Jobs, but with wrong Events: a Job that was
+        just replaced would be reported missing.
         """
         namespace, name = cron.metadata.namespace, cron.metadata.name
         found = cron
@@ -171,10 +171,10 @@ class CronJobReconciler:
                 return
             found = await self._client.get(CRONJOBS_VOLCANO, name, CronJob, namespace=namespace)
             if found.metadata.uid != cron.metadata.uid or found.status != cron.status:
-                # Another CronJob, or another writer: what was decided is about something else.
+                # Another CronJob, or another writer: the plan does not apply any more.
                 return
 
-    def _report(self, cron: CronJob, news: CronEvent) -> None:
+    def _report(self, cron: CronJob, event: CronEvent) -> None:
         metadata = cron.metadata
         about = About(CRONJOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
-        self._events.record(about, news.type, news.reason, news.message)
+        self._events.record(about, event.type, event.reason, event.message)

@@ -1,10 +1,29 @@
-"""What a write can end in besides being done."""
+"""The outcome of a write that is to be repeated later."""
+
+from shared.kube.errors import ApiError, KubeError
+
+#: When the API server names no delay: it can recover, and statuses stay current.
+RETRY_S = 2.0
 
 
 class RetryLater(Exception):
-    """The API server did not take it now: plan again after `delay_s`, with the newest verdict."""
+    """The write failed for the moment; after `delay_s` it is planned again by the newest
+    verdict.
+    """
 
     def __init__(self, what: str, delay_s: float) -> None:
-        """Say what was not written, and for how long not to try."""
+        """State the failure and the seconds to wait."""
         super().__init__(what)
         self.delay_s = delay_s
+
+
+def is_temporary(error: KubeError) -> bool:
+    """Whether a repeated request may succeed: the API server was overloaded, failed, did not
+    answer, or does not know a renewed token yet. All other errors are definite refusals.
+    """
+    return not isinstance(error, ApiError) or error.status in {401, 429} or error.status >= 500
+
+
+def retry_after_s(error: KubeError) -> float | None:
+    """The delay that the API server asked for, if it did."""
+    return error.retry_after_s if isinstance(error, ApiError) else None

@@ -1,13 +1,12 @@
-"""The garbage collector: deletes finished Jobs whose ttlSecondsAfterFinished is over."""
+"""The garbage collector: deletes finished Jobs after their ttlSecondsAfterFinished."""
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from services.controller.core.garbage.expiry import expires
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
-from shared.kinds.job import Job
+from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kube.errors import Invalid
 from shared.kube.resources import JOBS_VOLCANO
 
@@ -26,7 +25,7 @@ class GarbageReconciler:
         self._jobs: Informer[Job]
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Jobs that have a time to live after they finished."""
+        """Finished Jobs with a time to live."""
         self._jobs = informers.of(JOBS_VOLCANO, Job)
 
         def changed(_old: Job | None, new: Job | None) -> None:
@@ -37,11 +36,13 @@ class GarbageReconciler:
         return (self._jobs,)
 
     def keys(self) -> Iterable[str]:
-        """Jobs that are to be deleted at some time."""
+        """Jobs that expire."""
         return [job.metadata.key for job in self._jobs.all() if expires(job) is not None]
 
     async def reconcile(self, key: str) -> float | None:
-        """Delete the Job, with all that it owns before it, or come back when it is time."""
+        """Delete an expired Job after all objects that it owns, or return the time until it
+        expires.
+        """
         job = self._jobs.get(key)
         at = expires(job) if job is not None else None
         if job is None or at is None:
@@ -52,7 +53,7 @@ class GarbageReconciler:
         try:
             await self._delete(job, "Foreground")
         except Invalid:
-            # The embedded cluster knows one order only.
+            # The embedded cluster supports background deletion only.
             await self._delete(job, "Background")
         return None
 
@@ -65,3 +66,16 @@ class GarbageReconciler:
             namespace=metadata.namespace,
             propagation=propagation,
         )
+
+
+def expires(job: Job) -> datetime | None:
+    """The instant at which the job may be deleted; None: it is kept.
+
+    An Aborted job can be resumed, so it is not finished.
+    """
+    ttl_s = job.spec.ttl_seconds_after_finished
+    state = job.status.state
+    finished = state.phase in FINISHED_PHASES and job.metadata.deletion_timestamp is None
+    if ttl_s is None or state.last_transition_time is None or not finished:
+        return None
+    return state.last_transition_time + timedelta(seconds=ttl_s)

@@ -1,7 +1,7 @@
-"""The HyperNode controller: counts their nodes, and makes those that labels of nodes ask for.
+"""The HyperNode controller: counts their nodes, and creates those that node labels describe.
 
-All HyperNodes are one key: a node may be in many, and one HyperNode's nodes are those of others.
-Nodes come and go in bursts, so a pass over all comes at most once a second.
+All HyperNodes are one key, since a node may be in many, and a HyperNode may have others as members.
+Nodes come and go in bursts, so all HyperNodes are processed at most once a second.
 """
 
 import asyncio
@@ -34,36 +34,36 @@ logger = logging.getLogger(__name__)
 #: The key of all HyperNodes.
 _ALL: Final = "hypernodes"
 _PASS_EVERY_S: Final = 1.0
-#: While HyperNodes are not served.
-_LOOK_EVERY_S: Final = 10.0
+#: Interval of checks while HyperNodes are not served.
+_CHECK_EVERY_S: Final = 10.0
 #: The key of Volcano's ConfigMap.
 CONFIGURATION_KEY: Final = "volcano-controller.conf"
 
 
 class SeenNode(msgspec.Struct, frozen=True):
-    """What is read of a node."""
+    """The part of a node that is read."""
 
     metadata: Metadata = Metadata()
 
 
 class SeenConfigMap(msgspec.Struct, frozen=True):
-    """What is read of the ConfigMap."""
+    """The part of the ConfigMap that is read."""
 
     metadata: Metadata = Metadata()
     data: dict[str, str] = {}
 
 
 class HyperNodeReconciler:
-    """See the module."""
+    """Reconciles all HyperNodes as one key."""
 
     name = "hypernode"
 
     def __init__(self, runtime: Runtime, configmap: str) -> None:
-        """Read the configuration from this ConfigMap, "namespace/name", if it is there."""
+        """`configmap` is "namespace/name" of the configuration, which may be absent."""
         self._writes = runtime.writes
         self._configmap = configmap
         self._passed_s = float("-inf")
-        self._told: tuple[str, ...] = ()
+        self._logged: tuple[str, ...] = ()
         self._hypernodes: Informer[HyperNode]
         self._nodes: Informer[SeenNode]
         self._configuration: Informer[SeenConfigMap]
@@ -87,14 +87,14 @@ class HyperNodeReconciler:
         return self._hypernodes, self._nodes, self._configuration
 
     def keys(self) -> Iterable[str]:
-        """One for all."""
+        """The one key."""
         return (_ALL,)
 
     async def reconcile(self, key: str) -> float | None:
-        """Make, change and delete what labels say, then write the counts that changed."""
+        """Create, change and delete HyperNodes by the node labels, then write changed counts."""
         del key
         if self._hypernodes.absent:
-            return _LOOK_EVERY_S
+            return _CHECK_EVERY_S
         now_s = asyncio.get_running_loop().time()
         wait_s = self._passed_s + _PASS_EVERY_S - now_s
         if wait_s > 0:
@@ -102,42 +102,43 @@ class HyperNodeReconciler:
         self._passed_s = now_s
         nodes = {node.metadata.name: node.metadata.labels for node in self._nodes.all()}
         discovered = self._discovered(nodes)
-        writes = [] if discovered is None else self._publishing(discovered)
+        writes = [] if discovered is None else self._discovery_writes(discovered)
         refused: KubeError | None = None
-        for write in chain(writes, self._counting(nodes)):
+        for write in chain(writes, self._count_writes(nodes)):
             try:
                 await write
             except KubeError as error:
-                # One HyperNode that cannot be written must not keep other HyperNodes from being
-                # written.
+                # A HyperNode that cannot be written must not stop the writes of other HyperNodes.
                 refused = error
         if refused is not None:
             raise refused
         return None
 
     def _discovered(self, nodes: Mapping[str, Labels]) -> Discovered | None:
-        """None: discovery is not configured, or its configuration is malformed."""
+        """The HyperNodes that labels describe; None when discovery is not configured, or its
+        configuration is invalid.
+        """
         configmap = self._configuration.get(self._configmap)
         text = configmap.data.get(CONFIGURATION_KEY, "") if configmap is not None else ""
         try:
             given = topologies(yaml.safe_load(text)) if text else None
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            # A ValueError is a date that is none, too, or a ConfigurationError.
-            self._say((f"ConfigMap {self._configmap}, key {CONFIGURATION_KEY}: {error}",))
+            # ValueError includes ConfigurationError, and YAML's invalid dates.
+            self._log_problems((f"ConfigMap {self._configmap}, key {CONFIGURATION_KEY}: {error}",))
             return None
         found = None if given is None else discover(given, nodes)
-        self._say(found.problems if found is not None else ())
+        self._log_problems(found.problems if found is not None else ())
         return found
 
-    def _say(self, problems: tuple[str, ...]) -> None:
-        """Log what is wrong, once."""
+    def _log_problems(self, problems: tuple[str, ...]) -> None:
+        """Log each problem once."""
         for problem in problems:
-            if problem not in self._told:
+            if problem not in self._logged:
                 logger.warning("HyperNodes are not discovered: %s", problem)
-        self._told = problems
+        self._logged = problems
 
-    def _publishing(self, discovered: Discovered) -> Iterator[Coroutine[Any, Any, None]]:
-        """What is to be made, changed and deleted."""
+    def _discovery_writes(self, discovered: Discovered) -> Iterator[Coroutine[Any, Any, None]]:
+        """The writes that make the stored HyperNodes equal to the discovered ones."""
         for name, wanted in sorted(discovered.hypernodes.items()):
             known = self._hypernodes.get(name)
             if known is None:
@@ -155,8 +156,8 @@ class HyperNodeReconciler:
             if ours and not stays and one.metadata.name not in discovered.hypernodes:
                 yield self._delete(one)
 
-    def _counting(self, nodes: Mapping[str, Labels]) -> Iterator[Coroutine[Any, Any, None]]:
-        """Counts that changed."""
+    def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Coroutine[Any, Any, None]]:
+        """The writes of changed counts."""
         counts = counted(self._hypernodes.all(), nodes)
         for one in [*self._hypernodes.all()]:
             count = counts.get(one.metadata.name)

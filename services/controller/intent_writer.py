@@ -1,8 +1,8 @@
-"""Writes intents to the API server, at a rate, and keeps in memory what is written.
+"""Writes intents to the API server at a limited rate, and remembers what is written.
 
-What the API server refuses for good (gone, another object of that name, no right to, invalid)
-counts as done: trying again changes nothing, and the next verdict tries again. What it did not take
-now is `RetryLater`.
+A definite refusal (the object is gone or replaced, forbidden, invalid) counts as written: a
+repeated write would be refused, too, and the next verdict causes another. A write that failed for
+the moment raises `RetryLater`.
 """
 
 import asyncio
@@ -14,36 +14,35 @@ import msgspec
 
 from services.controller.clock import SteadyClock
 from services.controller.core.events import EventIntent, evicted_event, pod_event
-from services.controller.core.intents import (
+from services.controller.core.statuses.intents import (
     CompareGroup,
     Intent,
+    MarkWaiting,
     PatchGroup,
     ReportEvicted,
     ReportPlaced,
     Situation,
     remember_stored,
+    unmark_waiting,
     without_annotations,
 )
-from services.controller.core.waiting import MarkWaiting, bound_after_all
-from services.controller.errors import RetryLater
+from services.controller.errors import RETRY_S, RetryLater, is_temporary, retry_after_s
 from services.controller.reporting import Reporting
-from services.controller.state import WrittenGang
+from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.dialects.protocol import StatusPatch
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound, TooManyRequests
+from shared.kube.errors import Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
 from shared.pacing import TokenBucket
 
 logger = logging.getLogger(__name__)
 
 PodEvent: TypeAlias = Callable[[Verdict, PodRef, int], EventIntent]
-"""What is reported of one pod, at an instant."""
+"""Builds the Event of one pod of a verdict, at an instant in ms."""
 
-#: When the API server does not say: long enough to let it recover, short enough to be current.
-_RETRY_S: Final = 2.0
-#: The API server may say an hour.
+#: The API server may ask for a delay of an hour.
 _RETRY_S_MAX: Final = 60.0
 
 
@@ -53,7 +52,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """What has to be known of a stored group."""
+    """The part of a stored group that is read."""
 
     metadata: _Metadata
 
@@ -75,8 +74,8 @@ _decode_pod: Final = msgspec.json.Decoder(_StoredPod).decode
 _decode_event: Final = msgspec.json.Decoder(_StoredEvent).decode
 
 
-class Writer:
-    """Writes for the status controller."""
+class IntentWriter:
+    """The writes of the status controller."""
 
     def __init__(
         self,
@@ -87,19 +86,20 @@ class Writer:
         writes_per_s: int,
         pod_events_per_s: int,
     ) -> None:
-        """Write over `client`, no faster than its pace."""
+        """Write over `client`, no faster than these rates."""
         self._client = client
         self._clock = clock
         self._reporting = reporting
-        # A tenth of a second's worth at once: a lone gang's writes do not wait.
+        # A burst of a tenth of a second: the writes of a single gang do not wait.
         self._writes = TokenBucket(burst=max(8, writes_per_s // 10), per_s=writes_per_s)
         self._pod_events = TokenBucket(burst=pod_events_per_s, per_s=pod_events_per_s)
 
     async def write(self, intent: Intent, situation: Situation, memory: WrittenGang) -> None:
-        """Write one intent and remember it.
+        """Write one intent and remember it in `memory`.
 
         Raises:
-            RetryLater: It is not written, as far as we know. Nothing is remembered.
+            RetryLater: The write failed for the moment, or its result is unknown. `memory` is
+                unchanged.
         """
         try:
             match intent:
@@ -108,33 +108,32 @@ class Writer:
                 case PatchGroup():
                     await self._patch_group(intent, memory)
                 case EventIntent():
-                    await self._report(intent, memory)
+                    await self._write_group_event(intent, memory)
                 case MarkWaiting():
                     await self._mark(intent, memory)
                 case ReportPlaced():
-                    await self._report_on_pods(intent.pods, pod_event, situation.verdict)
+                    await self._write_pod_events(intent.pods, pod_event, situation.verdict)
                     memory.placed = intent.placed
                 case ReportEvicted():
-                    await self._report_on_pods(intent.pods, evicted_event, situation.verdict)
+                    await self._write_pod_events(intent.pods, evicted_event, situation.verdict)
                     memory.evicted = intent.evicted
                 case _:
                     assert_never(intent)
-        except ApiError as error:
-            if isinstance(error, TooManyRequests) or error.status >= 500 or error.status == 401:
-                raise self._retry(error, error.retry_after_s) from error
-            self._refused(intent, error, memory)
         except KubeError as error:
-            raise self._retry(error, None) from error
+            if is_temporary(error):
+                raise self._retry(error) from error
+            self._refused(intent, error, memory)
 
-    def _retry(self, error: KubeError, after_s: float | None) -> RetryLater:
-        delay_s = min(_RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
+    def _retry(self, error: KubeError) -> RetryLater:
+        after_s = retry_after_s(error)
+        delay_s = min(RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
         if isinstance(error, TooManyRequests):
             self._writes.pause(self._clock.now_ms() / 1000, delay_s)
         self._reporting.retried()
         return RetryLater(str(error), delay_s)
 
-    def _refused(self, intent: Intent, error: ApiError, memory: WrittenGang) -> None:
-        """Take a definite refusal for done."""
+    def _refused(self, intent: Intent, error: KubeError, memory: WrittenGang) -> None:
+        """Remember a definite refusal like a write."""
         self._reporting.refused(type(intent).__name__)
         if not isinstance(error, NotFound):
             logger.warning("%s is refused: %s", type(intent).__name__, error)
@@ -146,9 +145,9 @@ class Writer:
                 memory.group_missing = memory.group_missing or isinstance(error, NotFound)
                 self._group_written(intent, memory)
             case EventIntent():
-                memory.events[intent.topic] = (intent.why, intent.message, now_ms)
+                memory.events[intent.topic] = Report(intent.why, intent.message, now_ms)
             case MarkWaiting():
-                memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
+                memory.marked[intent.pod.uid] = Report(intent.reason, intent.message, now_ms)
             case ReportPlaced():
                 memory.placed = intent.placed
             case ReportEvicted():
@@ -175,14 +174,14 @@ class Writer:
                     bare = without_annotations(patch)
                     if bare is None:
                         raise
-                    # A user's annotations may leave no room for ours: the status matters more.
+                    # A user's annotations may leave no space for ours; the status matters more.
                     logger.info("group %s/%s: %s", patch.namespace, patch.name, error)
                     await self._send(bare)
             except Conflict as error:
-                # Another object bears the name, or the server lost a race with itself.
+                # Another object has the name, or two writes within the API server collided.
                 stored = await self._stored(patch.resource, patch.namespace, patch.name)
                 if stored is not None and stored.metadata.uid == patch.body["metadata"]["uid"]:
-                    raise RetryLater(str(error), _RETRY_S) from error
+                    raise RetryLater(str(error), RETRY_S) from error
                 memory.group_missing = True
                 return
             self._reporting.wrote("group")
@@ -213,25 +212,26 @@ class Writer:
 
     # Events.
 
-    async def _report(self, event: EventIntent, memory: WrittenGang) -> None:
-        told = event.topic in memory.events
-        if not (told and event.repeats and await self._repeat(event)):
+    async def _write_group_event(self, event: EventIntent, memory: WrittenGang) -> None:
+        known = event.topic in memory.events
+        if not (known and event.repeats and await self._repeat(event)):
             await self._turn()
             try:
                 await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
                 self._reporting.wrote("event")
             except Conflict:
-                # Written before this process began.
+                # Written by an earlier process.
                 if event.repeats:
                     await self._repeat(event)
-        memory.events[event.topic] = (event.why, event.message, self._clock.now_ms())
+        memory.events[event.topic] = Report(event.why, event.message, self._clock.now_ms())
 
     async def write_event(self, event: EventIntent) -> None:
-        """Create an Event, or count and reword the one that there is.
+        """Create an Event, or update count and message of the existing one.
 
         Raises:
-            RetryLater: It is not written, as far as we know. What is refused for good counts as
-                written.
+            RetryLater: The write failed for the moment, or its result is unknown. A definite
+            refusal
+                counts as written.
         """
         try:
             await self._turn()
@@ -240,15 +240,13 @@ class Writer:
                 self._reporting.wrote("pod event")
             except Conflict:
                 await self._repeat(event)
-        except ApiError as error:
-            if isinstance(error, TooManyRequests) or error.status >= 500 or error.status == 401:
-                raise self._retry(error, error.retry_after_s) from error
-            self._reporting.refused("EventIntent")
         except KubeError as error:
-            raise self._retry(error, None) from error
+            if is_temporary(error):
+                raise self._retry(error) from error
+            self._reporting.refused("EventIntent")
 
     async def _repeat(self, event: EventIntent) -> bool:
-        """Count and reword an event that there is; False: it has expired."""
+        """Update count and message of an existing Event; False: it has expired."""
         await self._turn()
         try:
             reply = await self._client.request("GET", CORE_EVENTS.path(event.namespace, event.name))
@@ -264,7 +262,7 @@ class Writer:
         self._reporting.wrote("event")
         return True
 
-    async def _report_on_pods(
+    async def _write_pod_events(
         self, pods: Sequence[PodRef], event_of: PodEvent, verdict: Verdict
     ) -> None:
         for number, pod in enumerate(pods):
@@ -277,7 +275,7 @@ class Writer:
                 await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
                 self._reporting.wrote("pod event")
             except Conflict:
-                continue  # written before this process began
+                continue  # written by an earlier process
 
     # Pods.
 
@@ -292,20 +290,20 @@ class Writer:
             patch_type="strategic",
         )
         self._reporting.wrote("condition")
-        memory.marked[mark.pod.uid] = (mark.why, mark.words, self._clock.now_ms())
+        memory.marked[mark.pod.uid] = Report(mark.reason, mark.message, self._clock.now_ms())
         if _decode_pod(reply.body).spec.node_name:
-            # Bound between the verdict and this write: a pod on a node must not read unscheduled.
+            # Bound between the verdict and this write: a pod on a node must not look unscheduled.
             await self._client.patch(
                 PODS,
                 mark.pod.name,
-                bound_after_all(mark),
+                unmark_waiting(mark),
                 namespace=mark.namespace,
                 subresource="status",
                 patch_type="strategic",
             )
 
     async def _turn(self) -> None:
-        """Wait for a turn at the rate of writes."""
+        """Wait until the rate of writes allows the next one."""
         wait_s = self._writes.draw(self._clock.now_ms() / 1000)
         if wait_s:
             await asyncio.sleep(wait_s)

@@ -1,7 +1,7 @@
-"""The Job controller: gathers what a Job is and has, plans one step, carries it out.
+"""The Job controller: reads a Job's objects from caches, plans one step, and performs its writes.
 
-Everything that is decided is decided in `core.jobs`; here are caches, and the order of writes,
-which is the plan's. Commands are deleted first and acted upon then: each acts at most once.
+All decisions are made in `core.jobs`. A Command is deleted before it is carried out, so that each
+is carried out at most once.
 """
 
 import asyncio
@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.jobs.observed_pods import JOB_NAME, Lost, SeenPod
-from services.controller.core.jobs.planning import JobEvent, JobMemory, Observed, Step, plan
-from services.controller.job_spans import Carried, JobSpans
+from services.controller.core.jobs.observed_pods import JOB_NAME, LostPod, SeenPod
+from services.controller.core.jobs.planning import plan
+from services.controller.core.jobs.step import JobEvent, JobMemory, Observed, Step
+from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
-from services.controller.reconciling.informer import Informer, Informers, key_of
+from services.controller.reconciling.informer import Informer, Informers, key_of, latest
 from shared.kinds.command import Command
 from shared.kinds.job import ACTIONS, Job
 from shared.kinds.job_shape import group_name, queue_name
@@ -34,48 +35,48 @@ from shared.kube.resources import (
     QUEUES_VOLCANO,
 )
 
-#: The obstacle is a user's or operator's to remove: a missing claim, a quota, a name.
+#: Delay after an obstacle that a user has to remove: a missing claim, a quota, a name.
 _OBSTACLE_S: Final = 3.0
-#: A write that was overtaken is planned again with what overtook it, so often in one go.
+#: Attempts in one call when the job changes between reading and writing.
 _TRIES: Final = 5
-#: Counts alone are written no more often than this: a thousand pods start one after the other.
+#: The shortest interval between writes of counts only: a thousand pods start one after the other.
 _COUNTS_EVERY_S: Final = 1.0
 _COUNTS_LEAST_S: Final = 0.001
-#: While others wait for their pods, counts alone wait behind them, so long at most.
+#: The longest delay of counts while other jobs' writes are waiting.
 _COUNTS_EVERY_S_MAX: Final = 10.0
-#: In these phases a job may lack a group that its queue has refused.
+#: Phases in which a job may lack a group because its queue refused it.
 _GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
 
 
-class _Known:
-    """What is remembered of one job."""
+class _KnownJob:
+    """The controller's memory of one job."""
 
     __slots__ = ("command", "counted_s", "memory", "uid")
 
     def __init__(self, uid: str) -> None:
         self.uid = uid
         self.memory = JobMemory()
-        #: The action of a Command that is deleted and not carried out yet.
+        #: The action of a Command that was deleted and is not carried out yet; "" without one.
         self.command = ""
-        #: When its counts were written or its pods were made last, by the loop's clock.
+        #: The loop's time when its counts were last written or its pods last created.
         self.counted_s = 0.0
 
 
 class JobReconciler:
-    """See the module."""
+    """Reconciles Jobs; a key is "namespace/name"."""
 
     name = "job"
 
     def __init__(
         self, runtime: Runtime, scheduler_names: Iterable[str], spans: JobSpans | None = None
     ) -> None:
-        """Look after jobs that name one of these schedulers, or none."""
+        """Reconcile jobs that name one of these schedulers, or none."""
         self._runtime = runtime
         self._spans = spans
         self._ours = frozenset(scheduler_names) | {""}
-        self._known: dict[str, _Known] = {}
-        #: Keys of jobs with Commands, and which.
-        self._orders: dict[str, dict[str, Command]] = {}
+        self._known: dict[str, _KnownJob] = {}
+        #: By key of a job: its Commands by UID.
+        self._waiting_commands: dict[str, dict[str, Command]] = {}
         self._jobs: Informer[Job]
         self._pods: Informer[SeenPod]
         self._groups: Informer[PodGroup]
@@ -85,7 +86,7 @@ class JobReconciler:
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Jobs, what belongs to them, and the queues that they are in."""
+        """Jobs, their pods, groups and Commands, PriorityClasses and queues."""
         self._wake = wake
         self._jobs = informers.of(JOBS_VOLCANO, Job)
         self._pods = informers.of(PODS, SeenPod, label_selector=JOB_NAME)
@@ -108,15 +109,15 @@ class JobReconciler:
         )
 
     def keys(self) -> Iterable[str]:
-        """Every job."""
+        """All jobs."""
         return list(self._jobs.keys())
 
     async def reconcile(self, key: str) -> float | None:
-        """Take a job one step further; see `core.jobs`."""
+        """Plan and perform one step of a job; see `core.jobs`."""
         job = self._jobs.get(key)
         if job is None:
             self._known.pop(key, None)
-            return await self._drop_orders(key)
+            return await self._delete_commands(key)
         if job.metadata.deletion_timestamp is not None:
             return None
         if job.spec.scheduler_name not in self._ours:
@@ -134,7 +135,7 @@ class JobReconciler:
                 job = fresh
         return _OBSTACLE_S
 
-    async def _step(self, key: str, job: Job, known: _Known, writer: JobWriter) -> float | None:
+    async def _step(self, key: str, job: Job, known: _KnownJob, writer: JobWriter) -> float | None:
         queue = self._queues.get(queue_name(job))
         observed = Observed(
             job=job,
@@ -157,37 +158,37 @@ class JobReconciler:
             await writer.write_status(step.status)
         self._report(job, step.events)
         known.command = ""
-        obstacle = await self._carry_out(writer, step)
+        obstacle = await self._perform(writer, step)
         if step.status is not None and not step.status_first and not late and obstacle is None:
             await writer.write_status(step.status)
             known.counted_s = _now_s()
         if obstacle is None:
             if step.make_pods:
-                # That they are pending is no news, and mostly no longer true in a second.
+                # Their count as pending is mostly outdated within a second.
                 known.counted_s = _now_s()
-            # What was lost while we wrote was noted meanwhile.
+            # Pods may have been lost during the writes.
             came = tuple(one for one in known.memory.lost if one not in before.lost)
             known.memory = _with_lost(step.memory, came)
         return _soonest(
             None if step.again_ms is None else step.again_ms / 1000,
             waits_s if late else None,
             _OBSTACLE_S if obstacle is not None else None,
-            0.0 if self._orders.get(key) else None,
+            0.0 if self._waiting_commands.get(key) else None,
         )
 
-    def _counts_wait_s(self, known: _Known) -> float:
-        """How long a status that brings nothing but counts has to wait."""
+    def _counts_wait_s(self, known: _KnownJob) -> float:
+        """Seconds for which a status with changed counts only has to wait."""
         age_s = _now_s() - known.counted_s
         if age_s < _COUNTS_EVERY_S:
-            # Never so little that the clock does not move by it.
+            # At least as much as the clock can resolve.
             return max(_COUNTS_EVERY_S - age_s, _COUNTS_LEAST_S)
         busy = age_s < _COUNTS_EVERY_S_MAX and self._runtime.writes.all_taken
         return _COUNTS_EVERY_S if busy else 0.0
 
-    async def _carry_out(self, writer: JobWriter, step: Step) -> Obstacle | None:
-        """Everything but the status; returns what stood in the way, after reporting it."""
+    async def _perform(self, writer: JobWriter, step: Step) -> Obstacle | None:
+        """Perform all writes but the status; report and return the obstacle that ended them."""
         began_ms = time.time_ns() // 1_000_000
-        writer.grouped_ms = 0
+        writer.group_created_ms = None
         try:
             await writer.carry_out(step)
         except Obstacle as obstacle:
@@ -199,22 +200,24 @@ class JobReconciler:
 
     def _trace(self, writer: JobWriter, step: Step, began_ms: int, error: str = "") -> None:
         if self._spans is not None:
-            carried = Carried(step, began_ms, writer.grouped_ms, writer.group_uid, error)
-            self._spans.carried_out(carried)
+            performed = PerformedStep(
+                step, began_ms, writer.group_created_ms, writer.group_uid, error
+            )
+            self._spans.performed(performed)
 
     def _report(self, job: Job, events: Iterable[JobEvent]) -> None:
         metadata = job.metadata
         about = About(JOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
-        for told in events:
-            self._runtime.events.record(about, told.type, told.reason, told.message)
+        for event in events:
+            self._runtime.events.record(about, event.type, event.reason, event.message)
 
     async def _take_command(self, key: str, job: Job) -> str:
-        """The action of the oldest Command about this job, which is deleted; "" without one."""
-        orders = sorted(
-            self._orders.get(key, {}).values(),
+        """Delete the oldest Command about this job and return its action; "" without one."""
+        commands = sorted(
+            self._waiting_commands.get(key, {}).values(),
             key=lambda one: (one.metadata.created_ms, one.metadata.name),
         )
-        for command in orders:
+        for command in commands:
             taken = await self._runtime.writes.delete(
                 COMMANDS,
                 command.metadata.name,
@@ -223,28 +226,28 @@ class JobReconciler:
             )
             self._forget_command(key, command)
             target = command.target
-            # Meant for a former job of the same name, or for none: deleted without effect.
-            mine = target is not None and target.uid in ("", job.metadata.uid)
-            if not taken.done or not mine or command.action not in ACTIONS:
+            # A Command for a former job of the same name, or for none, has no effect.
+            is_for_job = target is not None and target.uid in ("", job.metadata.uid)
+            if not taken.done or not is_for_job or command.action not in ACTIONS:
                 continue
-            words = (
+            message = (
                 f"Start to execute command {command.action}, and clean it up to make sure "
                 "executed not more than once."
             )
-            self._report(job, (JobEvent("Normal", "CommandIssued", words),))
+            self._report(job, (JobEvent("Normal", "CommandIssued", message),))
             return "" if command.action == "SyncJob" else command.action
         return ""
 
-    async def _drop_orders(self, key: str) -> float | None:
-        """Delete the Commands about a job that is not there: no other controller would."""
-        orders = self._orders.get(key)
-        if not orders:
+    async def _delete_commands(self, key: str) -> float | None:
+        """Delete the Commands about a job that does not exist, since no other controller would."""
+        commands = self._waiting_commands.get(key)
+        if not commands:
             return None
         namespace, _, name = key.partition("/")
         try:
             await self._runtime.client.request("GET", JOBS_VOLCANO.path(namespace, name))
         except NotFound:
-            for command in list(orders.values()):
+            for command in list(commands.values()):
                 await self._runtime.writes.delete(
                     COMMANDS,
                     command.metadata.name,
@@ -253,39 +256,36 @@ class JobReconciler:
                 )
                 self._forget_command(key, command)
             return None
-        # It was made just now: its own news wakes it.
+        # Created a moment ago: the watch will report it.
         return _OBSTACLE_S
 
-    def _of(self, key: str, job: Job) -> _Known:
+    def _of(self, key: str, job: Job) -> _KnownJob:
         known = self._known.get(key)
         if known is None or known.uid != job.metadata.uid:
-            known = self._known[key] = _Known(job.metadata.uid)
+            known = self._known[key] = _KnownJob(job.metadata.uid)
         return known
 
-    # What wakes a job.
+    # Changes that wake a job.
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
-        thing = new if new is not None else old
-        assert thing is not None
-        self._woke(key_of(thing))
+        self._wake_or_forget(key_of(latest(old, new)))
 
-    def _woke(self, key: str) -> None:
-        """What we remember of a job is worth nothing once another replica looks after it."""
+    def _wake_or_forget(self, key: str) -> None:
+        """Wake a job, or discard its memory, which is outdated once another replica has the key."""
         if self._wake(key) is False:
             self._known.pop(key, None)
 
     def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
-        pod = new if new is not None else old
-        assert pod is not None
+        pod = latest(old, new)
         owner = pod.metadata.controller
         if owner is None or owner.kind != "Job" or not owner.api_version.startswith("batch.volc"):
             return
         key = f"{pod.metadata.namespace}/{owner.name}"
         if new is None and not pod.marked and not pod.released:
             known = self._known.get(key)
-            # Also while the first look is being carried out: that counted on the pod's being there.
+            # Also during the first step, which was planned with this pod.
             if known is not None and known.uid == owner.uid:
-                lost = Lost(
+                lost = LostPod(
                     name=pod.metadata.name,
                     uid=pod.metadata.uid,
                     task=pod.task,
@@ -294,29 +294,27 @@ class JobReconciler:
                     at_ms=time.time_ns() // 1_000_000,
                 )
                 known.memory = _with_lost(known.memory, (lost,))
-        self._woke(key)
+        self._wake_or_forget(key)
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        group = new if new is not None else old
-        assert group is not None
+        group = latest(old, new)
         owner = group.metadata.controller
         if owner is not None and owner.kind == "Job":
             self._wake(f"{group.metadata.namespace}/{owner.name}")
 
     def _command_changed(self, old: Command | None, new: Command | None) -> None:
-        command = new if new is not None else old
-        assert command is not None
+        command = latest(old, new)
         if command.target is None or command.target.kind != "Job":
             return
         key = f"{command.metadata.namespace}/{command.target.name}"
         if new is None:
             self._forget_command(key, command)
             return
-        self._orders.setdefault(key, {})[command.metadata.uid] = command
+        self._waiting_commands.setdefault(key, {})[command.metadata.uid] = command
         self._wake(key)
 
     def _queue_changed(self, old: Queue | None, new: Queue | None) -> None:
-        """What waits for a queue continues when it opens, not when a backoff ends."""
+        """Wake the jobs that wait for a queue when it opens."""
         if new is None or new.status.state != "Open":
             return
         if old is not None and old.status.state == "Open":
@@ -331,13 +329,13 @@ class JobReconciler:
                 self._wake(key)
 
     def _forget_command(self, key: str, command: Command) -> None:
-        orders = self._orders.get(key, {})
-        orders.pop(command.metadata.uid, None)
-        if not orders:
-            self._orders.pop(key, None)
+        commands = self._waiting_commands.get(key, {})
+        commands.pop(command.metadata.uid, None)
+        if not commands:
+            self._waiting_commands.pop(key, None)
 
 
-def _with_lost(memory: JobMemory, more: tuple[Lost, ...]) -> JobMemory:
+def _with_lost(memory: JobMemory, more: tuple[LostPod, ...]) -> JobMemory:
     return msgspec.structs.replace(memory, lost=(*memory.lost, *more)) if more else memory
 
 
@@ -346,5 +344,5 @@ def _soonest(*delays_s: float | None) -> float | None:
 
 
 def _now_s() -> float:
-    """The loop's clock, by which delayed keys return."""
+    """The loop's time, by which delayed keys are queued."""
     return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Carries out one step of a Job, in the plan's order, each write safe to repeat."""
+"""Performs the writes of one step of a Job, in the plan's order. Each may be repeated safely."""
 
 import asyncio
 import time
@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
-from services.controller.core.jobs.planning import Step
 from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
+from services.controller.core.jobs.step import Step
 from services.controller.owned_objects import NotOurs, OwnedObjects
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
@@ -37,9 +37,9 @@ from shared.kube.resources import (
     VOLUME_CLAIMS,
 )
 
-#: Writes for one job at a time: other jobs' writes continue between them.
+#: Writes for one job at the same time, fewer than all, so that other jobs' writes continue.
 _WRITERS: Final = 16
-#: So many errors are named in one Event.
+#: The most errors in one Event.
 _ERRORS_SHOWN: Final = 3
 
 _decode_job: Final = msgspec.json.Decoder(Job).decode
@@ -48,11 +48,11 @@ _T = TypeVar("_T")
 
 
 class Overtaken(Exception):
-    """The job has changed since it was read: plan again."""
+    """The job has changed since it was read: its step must be planned again."""
 
 
 class Obstacle(Exception):
-    """Something that others have to take away: say so, and try again later.
+    """A failure that a user has to remedy: it is reported, and the step is tried again later.
 
     Attributes:
         reason: The Event's reason.
@@ -64,7 +64,7 @@ class Obstacle(Exception):
 
 
 class JobWriter:
-    """Writes for one job, for one call of `reconcile`."""
+    """The writes for one job in one call of `reconcile`."""
 
     def __init__(
         self,
@@ -74,28 +74,28 @@ class JobWriter:
         groups: Informer[PodGroup],
         job: Job,
     ) -> None:
-        """What is written is learned by these caches."""
+        """The caches learn the answers to the writes."""
         self.job = job
-        #: When this step made the group, in ms since the epoch; 0: it did not.
-        self.grouped_ms = 0
+        #: When this step created the group, in ms since the epoch; None: it did not.
+        self.group_created_ms: int | None = None
         self._client = runtime.client
         self._writes = runtime.writes
         self._jobs = jobs
         self._pods = pods
         self._groups = groups
         self._namespace = job.metadata.namespace
-        self._belongings = OwnedObjects(
+        self._owned_objects = OwnedObjects(
             runtime.client, runtime.writes, self._namespace, job.metadata.uid
         )
 
     @property
     def group_uid(self) -> str:
-        """UID of the job's group; "" while it has none."""
+        """UID of the job's group; "" without one."""
         group = self._group()
         return group.metadata.uid if group is not None else ""
 
     async def read_again(self) -> Job | None:
-        """The job as it is stored now. Raises KubeError."""
+        """Read the stored job; None when it does not exist. Raises KubeError."""
         try:
             reply = await self._client.request(
                 "GET", JOBS_VOLCANO.path(self._namespace, self.job.metadata.name)
@@ -106,7 +106,7 @@ class JobWriter:
         return self.job
 
     async def write_status(self, status: JobStatus) -> None:
-        """Write the job's status whole. Raises Overtaken, KubeError."""
+        """Replace the job's status. Raises Overtaken, KubeError."""
         manifest = msgspec.structs.replace(self.job, status=status)
         written = await self._writes.replace(
             JOBS_VOLCANO,
@@ -121,7 +121,7 @@ class JobWriter:
             self._learn(written.body)
 
     def _learn(self, body: bytes) -> None:
-        """Take in the job as it is stored now. Raises MalformedAnswer: it cannot be read."""
+        """Keep the stored job of an answer. Raises MalformedAnswer when it cannot be decoded."""
         try:
             self.job = _decode_job(body)
         except msgspec.MsgspecError as error:
@@ -131,12 +131,12 @@ class JobWriter:
         self._jobs.learn(body)
 
     async def carry_out(self, step: Step) -> None:
-        """Everything in the step but the status.
+        """Perform all writes of the step but the status.
 
         Raises:
-            Obstacle: What others have to take away.
-            Overtaken: The job has changed meanwhile.
-            KubeError: To be tried again.
+            Obstacle: A user has to remedy a failure.
+            Overtaken: The job has changed since it was read.
+            KubeError: A write failed for the moment.
         """
         if step.ensure_objects:
             await self._ensure(step)
@@ -146,11 +146,11 @@ class JobWriter:
         await self._delete_pods(step)
         if step.delete_objects:
             for owned in self._owned(step.job):
-                await self._belongings.delete(owned.resource, owned.name)
+                await self._owned_objects.delete(owned.resource, owned.name)
         if step.delete_group:
             await self._delete_group()
 
-    # Plugins' objects and claims.
+    # Objects of plugins, and claims.
 
     async def _ensure(self, step: Step) -> None:
         await self._ensure_claims(step)
@@ -168,14 +168,14 @@ class JobWriter:
     async def _ensure_owned(self, owned: Owned) -> None:
         manifest = owned.manifest
         if owned.keys:
-            if await self._belongings.has(owned.resource, owned.name):
+            if await self._owned_objects.has(owned.resource, owned.name):
                 return
             private, public = await key_pair()
             manifest = with_keys(manifest, private, public)
-        await self._belongings.make(owned.resource, manifest, follows=owned.follows)
+        await self._owned_objects.make(owned.resource, manifest, follows=owned.follows)
 
     async def _ensure_claims(self, step: Step) -> None:
-        """Have every claim; write the names of those that were made into the job."""
+        """Create the missing claims, and write their names into the job."""
         volumes = step.job.spec.volumes
         for volume in volumes:
             if volume.volume_claim is not None:
@@ -225,7 +225,7 @@ class JobWriter:
                     PODGROUPS_VOLCANO, step.make_group, namespace=self._namespace
                 )
                 self._groups.learn(made.body)
-                self.grouped_ms = time.time_ns() // 1_000_000
+                self.group_created_ms = time.time_ns() // 1_000_000
             group = self._group()
             if step.change_group is not None and group is not None:
                 changed = await self._writes.patch(
@@ -260,13 +260,13 @@ class JobWriter:
     async def _make_pods(self, step: Step) -> None:
         plugins = plugins_of(step.job)
         refused: list[str] = []
-        #: A role's pods are alike: where one is refused (a quota, a policy), trying all other pods
-        #: every few seconds would keep every other job's writes waiting.
-        hopeless: set[str] = set()
+        #: Tasks with a refused pod (a quota, a policy). Their other pods would be refused, too, and
+        #: trying all of them every few seconds would delay the writes for other jobs.
+        refused_tasks: set[str] = set()
 
         async def make(at: tuple[TaskSpec, int]) -> None:
             task, index = at
-            if task.name in hopeless:
+            if task.name in refused_tasks:
                 return
             name = pod_name(step.job.metadata.name, task.name, index)
             try:
@@ -275,21 +275,21 @@ class JobWriter:
                 if made.outcome is Outcome.EXISTS:
                     made = await self._ours(name)
             except (Forbidden, Invalid) as error:
-                hopeless.add(task.name)
+                refused_tasks.add(task.name)
                 refused.append(f"failed to create pod {name}, err: {error.message}")
             except (PluginError, NotOurs) as error:
                 refused.append(f"failed to create pod {name}, err: {error}")
             else:
                 self._pods.learn(made.body)
 
-        for _, wave in groupby(step.make_pods, key=_class_of):
-            await _all(make, list(wave))
+        for _, pods in groupby(step.make_pods, key=_priority_class):
+            await _for_all(make, list(pods))
         if refused:
-            told = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
-            raise Obstacle("FailedCreate", f"Error creating pods: [{told}]")
+            errors = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
+            raise Obstacle("FailedCreate", f"Error creating pods: [{errors}]")
 
     async def _ours(self, name: str) -> Written:
-        """The pod that bears the name already, if it is this job's. Raises NotOurs."""
+        """The existing pod of this name, if it belongs to this job. Raises NotOurs."""
         try:
             reply = await self._client.request("GET", PODS.path(self._namespace, name))
         except NotFound:
@@ -302,7 +302,7 @@ class JobWriter:
     async def _delete_pods(self, step: Step) -> None:
         refused: list[str] = []
         marked = {pod.metadata.uid for pod in step.mark}
-        # A surplus pod of an old version is in both.
+        # A surplus pod of an old version is in both sets.
         doomed = {pod.metadata.uid: pod for pod in (*step.mark, *step.delete)}
 
         async def delete(pod: SeenPod) -> None:
@@ -324,21 +324,21 @@ class JobWriter:
             except (Forbidden, Invalid) as error:
                 refused.append(f"failed to delete pod {metadata.name}, err: {error.message}")
 
-        await _all(delete, list(doomed.values()))
+        await _for_all(delete, list(doomed.values()))
         if refused:
-            told = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
-            raise Obstacle("FailedDelete", f"Error deleting pods: [{told}]")
+            errors = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
+            raise Obstacle("FailedDelete", f"Error deleting pods: [{errors}]")
 
 
-def _class_of(at: tuple[TaskSpec, int]) -> str:
-    """The priority class of a pod that is to be made. Those of one class are made together, those
-    of the next when the first are there: which of them a gang begins with is no matter of luck.
+def _priority_class(at: tuple[TaskSpec, int]) -> str:
+    """The PriorityClass of a pod to create. Pods of one class are created together and before those
+    of the next class, so that a gang starts with its pods of the highest priority.
     """
     return str(template_spec(at[0]).get("priorityClassName") or "")
 
 
-async def _all(do: Callable[[_T], Awaitable[None]], things: Sequence[_T]) -> None:
-    """Do it for all of them, a few at a time; the first error of the API ends it."""
+async def _for_all(do: Callable[[_T], Awaitable[None]], things: Sequence[_T]) -> None:
+    """Call `do` for all things, a few at a time, until the first KubeError."""
     left = iter(things)
     errors: list[KubeError] = []
 

@@ -1,12 +1,13 @@
-"""The controller of JobFlows, and of what JobTemplates say was made from them."""
+"""The controller of JobFlows, and of the lists of created Jobs in JobTemplates."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
-from services.controller.core.jobflows.planning import FlowPlan, job_name, job_of, plan
+from services.controller.core.events import EventType
+from services.controller.core.jobflows import FlowPlan, job_name, job_of, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.events import About, EventType
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.events import About
+from services.controller.reconciling.informer import Informer, Informers, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.job import Job
 from shared.kinds.jobflow import (
@@ -22,7 +23,7 @@ from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
 
-#: How a template's key begins; a flow's has none, and no namespace is called so.
+#: Prefix of a template's key; no namespace has a colon in its name.
 _TEMPLATE: Final = "template:"
 
 
@@ -41,7 +42,7 @@ class JobFlowReconciler:
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Flows, templates, and the Jobs made from them."""
+        """Flows, templates, and the Jobs created from them."""
         self._wake = wake
         self._flows = informers.of(JOBFLOWS, JobFlow)
         self._templates = informers.of(JOBTEMPLATES, JobTemplate)
@@ -57,9 +58,9 @@ class JobFlowReconciler:
         yield from (_TEMPLATE + template.metadata.key for template in self._templates.all())
 
     async def reconcile(self, key: str) -> float | None:
-        """Start the Jobs that may start, and write what is to be said."""
+        """Create the Jobs that may start, and write the status."""
         if key.startswith(_TEMPLATE):
-            await self._describe(key.removeprefix(_TEMPLATE))
+            await self._list_jobs(key.removeprefix(_TEMPLATE))
             return None
         flow = self._flows.get(key)
         if flow is None or flow.metadata.deletion_timestamp is not None:
@@ -71,42 +72,42 @@ class JobFlowReconciler:
             await self._write_status(flow, decided)
         for job in decided.delete:
             await self._writes.delete(
-                JOBS_VOLCANO, job.metadata.name, uid=job.metadata.uid, namespace=_place(flow)
+                JOBS_VOLCANO, job.metadata.name, uid=job.metadata.uid, namespace=_namespace(flow)
             )
         if refused is not None:
             raise refused
         return None
 
     async def _start(self, flow: JobFlow, decided: FlowPlan) -> KubeError | None:
-        """Make Jobs. Returns what kept one from being made: the other Jobs continue without it."""
+        """Create Jobs. Returns the last refusal; the other Jobs are created nevertheless."""
         refused: KubeError | None = None
         for step in decided.start:
             try:
-                await self._make(flow, step)
+                await self._create(flow, step)
             except KubeError as error:
                 refused = error
                 self._report(flow, "Warning", "FailedCreate", f"job of step {step.name}: {error}")
         return refused
 
-    async def _make(self, flow: JobFlow, step: Flow) -> None:
-        template = self._templates.get(f"{_place(flow)}/{step.name}")
+    async def _create(self, flow: JobFlow, step: Flow) -> None:
+        template = self._templates.get(f"{_namespace(flow)}/{step.name}")
         if template is None:
             self._report(flow, "Warning", "FailedCreate", f"no JobTemplate is named {step.name}")
             return
         job = job_of(flow, step, template)
-        made = await self._writes.create(JOBS_VOLCANO, job, namespace=_place(flow))
+        made = await self._writes.create(JOBS_VOLCANO, job, namespace=_namespace(flow))
         name = job.metadata.name
         if made.done:
             self._jobs.learn(made.body)
             self._report(flow, "Normal", "Created", f"create a job named {name}!")
         elif made.outcome is Outcome.EXISTS:
-            known = self._jobs.get(f"{_place(flow)}/{name}")
+            known = self._jobs.get(f"{_namespace(flow)}/{name}")
             if known is not None and known.metadata.deletion_timestamp is None:
                 self._report(flow, "Warning", "FailedCreate", f"another job is named {name}")
 
     def _is_just_started(self, flow: JobFlow, decided: FlowPlan) -> bool:
-        """Whether there is nothing to report yet: its first Jobs were made just now, and have no
-        phase. A status that says only so would refuse the next update by the flow's author.
+        """Whether the first Jobs were created a moment ago and have no phase. A status that reports
+        only this would make the next update by the flow's author fail.
         """
         if flow.status != JobFlowStatus() or decided.status.state.phase != "Pending":
             return False
@@ -118,12 +119,12 @@ class JobFlowReconciler:
             return
         changed = JobFlow(metadata=_identity(flow.metadata), status=decided.status)
         written = await self._writes.replace(
-            JOBFLOWS, flow.metadata.name, changed, namespace=_place(flow), subresource="status"
+            JOBFLOWS, flow.metadata.name, changed, namespace=_namespace(flow), subresource="status"
         )
         if written.done:
             self._flows.learn(written.body)
 
-    async def _describe(self, key: str) -> None:
+    async def _list_jobs(self, key: str) -> None:
         template = self._templates.get(key)
         if template is None:
             return
@@ -134,7 +135,7 @@ class JobFlowReconciler:
             if job.metadata.namespace == template.metadata.namespace
             and job.metadata.labels.get(CREATED_BY_TEMPLATE) == mark
         )
-        # An empty list is written too: it shows that the controller has looked.
+        # An empty list is written, too: it shows that the controller has processed the template.
         status = JobTemplateStatus(job_depends_on_list=tuple(made))
         if status == template.status:
             return
@@ -150,7 +151,7 @@ class JobFlowReconciler:
             self._templates.learn(written.body)
 
     def _report(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
-        about = About(JOBFLOWS, _place(flow), flow.metadata.name, flow.metadata.uid)
+        about = About(JOBFLOWS, _namespace(flow), flow.metadata.name, flow.metadata.uid)
         self._events.record(about, type_, reason, message)
 
     def _flow_changed(self, _old: JobFlow | None, new: JobFlow | None) -> None:
@@ -161,7 +162,7 @@ class JobFlowReconciler:
         if new is None:
             return
         self._wake(_TEMPLATE + new.metadata.key)
-        # Flows may have waited for it.
+        # Flows may wait for this template.
         name, namespace = new.metadata.name, new.metadata.namespace
         for flow in self._flows.all():
             wanted = any(step.name == name for step in flow.spec.flows)
@@ -171,33 +172,32 @@ class JobFlowReconciler:
                     self._wake(flow.metadata.key)
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
-        job = new or old
-        assert job is not None
+        job = latest(old, new)
         owner = job.metadata.controller
         namespace = job.metadata.namespace
         if owner is not None and owner.kind == JOB_FLOW.kind:
             self._wake(f"{namespace}/{owner.name}")
         elif new is None:
-            self._name_is_free(namespace, job.metadata.name)
-        # A template lists the Jobs that there were when the last one was made, as Volcano's does.
+            self._wake_flows_with_job(namespace, job.metadata.name)
+        # As in Volcano, a template's list is updated only when a Job is created.
         mark = job.metadata.labels.get(CREATED_BY_TEMPLATE, "")
         if old is None and mark.startswith(f"{namespace}."):
             self._wake(f"{_TEMPLATE}{namespace}/{mark.removeprefix(f'{namespace}.')}")
 
-    def _name_is_free(self, namespace: str, name: str) -> None:
-        """A flow may have waited for a foreign Job to go."""
+    def _wake_flows_with_job(self, namespace: str, name: str) -> None:
+        """Wake flows that may wait for another owner's Job of this name to be deleted."""
         for flow in self._flows.all():
             names = (job_name(flow.metadata.name, step.name) for step in flow.spec.flows)
-            if _place(flow) == namespace and name in names:
+            if _namespace(flow) == namespace and name in names:
                 self._wake(flow.metadata.key)
 
 
-def _place(flow: JobFlow) -> str:
+def _namespace(flow: JobFlow) -> str:
     return flow.metadata.namespace
 
 
 def _identity(metadata: Metadata) -> Metadata:
-    """What a write of a status must say: which object is meant, and as of when."""
+    """The metadata that a status update needs: the object's identity and version."""
     return Metadata(
         name=metadata.name,
         namespace=metadata.namespace,

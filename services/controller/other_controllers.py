@@ -1,11 +1,11 @@
-"""Whether another project's program lives that does what we would do: by its Leases.
+"""Detects active controllers and schedulers of other projects by their Leases.
 
-Two programs that write the same objects undo each other's work, so ours waits, unless configured to
-take over. `tutti up` looks at more before it starts; this keeps looking for as long as a controller
-runs.
+Two programs that write the same objects revert each other's writes, so ours waits, unless it is
+configured to take over. `tutti up` checks more before it starts; this check is repeated for as long
+as a controller runs.
 
-Whether a Lease is renewed is judged by our own monotonic time since we saw it change, never by its
-renewTime: that is another machine's clock (ADR 0054).
+Whether a Lease is renewed is measured by our monotonic clock since its last observed change, not by
+its renewTime, which is of another machine's clock (ADR 0054).
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from shared.kube.resources import LEASES
 
 logger = logging.getLogger(__name__)
 
-#: Of the Leases named after our schedulers' names, the one that `tutti up` writes.
+#: The Lease that `tutti up` itself writes, among those named after our scheduler names.
 _OUR_OWN: Final = "tutti"
-_LOOK_EVERY_S: Final = 15.0
-#: Until the first look, no controller acts.
+_CHECK_EVERY_S: Final = 15.0
+#: Retry of a first check that failed, until which no controller acts.
 _RETRY_S: Final = 1.0
-#: A Lease that is older than this at our first sight was left behind: no two machines' clocks are
-#: so far apart. Any other is taken for a living one's until it was not renewed for `LIVES_S`.
-_LEFT_BEHIND_S: Final = 600.0
+#: A Lease that is older than this when first read is abandoned: no two clocks differ so much. Any
+#: other Lease counts as renewed until it has not changed for `LIVES_S`.
+_ABANDONED_S: Final = 600.0
 
 
 class OtherControllers:
-    """The holders of some Leases."""
+    """The holders of the given Leases."""
 
     def __init__(
         self,
@@ -40,75 +40,74 @@ class OtherControllers:
         leases: Iterable[str],
         *,
         take_over: bool = False,
-        look_every_s: float = _LOOK_EVERY_S,
+        check_every_s: float = _CHECK_EVERY_S,
         lives_s: float = LIVES_S,
     ) -> None:
-        """Know nothing yet, so that no controller acts, unless `take_over`.
+        """Before the first check no controller may act, unless `take_over`.
 
         Args:
-            client: Of the API server.
-            leases: Their names, in whatever namespace.
-            take_over: Act beside them, without looking for them.
-            look_every_s: Seconds between two looks.
-            lives_s: Seconds without a renewal after which a holder is taken for dead.
+            client: Client of the API server.
+            leases: Names of the Leases, in any namespace.
+            take_over: Act without any check.
+            check_every_s: Seconds between two checks.
+            lives_s: Seconds without a renewal after which a holder counts as dead.
         """
         self._client = client
         self._leases = () if take_over else tuple(sorted(set(leases) - {_OUR_OWN}))
-        self._look_every_s = look_every_s
+        self._check_every_s = check_every_s
         self._lives_s = lives_s
-        self._looked_s = float("-inf")
-        #: By uid: the holder of a Lease and its renewTime when we last saw it change, and when that
-        #: was.
+        self._checked_s = float("-inf")
+        #: By UID of a Lease: its holder and renewTime at the last observed change, and our time
+        #: then.
         self._changed: dict[str, tuple[tuple[str, datetime | None], float]] = {}
-        #: The Lease of one that lives, as far as is known; "": none does; None: not looked yet.
-        self._living: str | None = None if self._leases else ""
-        #: The first look has been taken.
+        #: Namespace and name of a renewed Lease; "": there is none; None: not checked yet.
+        self._active: str | None = None if self._leases else ""
+        #: Set after the first check.
         self.known = asyncio.Event()
         if not self._leases:
             self.known.set()
 
     @property
-    def none_lives(self) -> bool:
-        """Whether we may act."""
-        return self._living == ""
+    def none_active(self) -> bool:
+        """Whether our controllers may act."""
+        return self._active == ""
 
-    async def look(self) -> bool:
-        """Look, if it is time; whether none lives any more where one did.
+    async def check(self) -> bool:
+        """Read the Leases, if a check is due. Returns whether none is active any more where one
+        was.
 
         Raises:
-            KubeError: It could not be seen; what was known stands.
+            KubeError: The Leases could not be read; the last result stays.
         """
         now_s = asyncio.get_running_loop().time()
-        if not self._leases or now_s - self._looked_s < self._look_every_s:
+        if not self._leases or now_s - self._checked_s < self._check_every_s:
             return False
-        before, self._living = self._living, await self._find()
-        self._looked_s = now_s
+        before, self._active = self._active, await self._find()
+        self._checked_s = now_s
         self.known.set()
-        if self._living and self._living != before:
-            logger.warning("Lease %s is renewed: its holder acts, not we", self._living)
-        return bool(before) and not self._living
+        if self._active and self._active != before:
+            logger.warning("Lease %s is renewed: our controllers wait for its holder", self._active)
+        return bool(before) and not self._active
 
     async def run(self, on_change: Callable[[], None]) -> None:
-        """Look again and again until cancelled; `on_change` is called when we may act from now on,
-        or no longer.
-        """
+        """Check periodically until cancelled; call `on_change` when `none_active` has changed."""
         while True:
-            before = self.none_lives
+            before = self.none_active
             try:
-                await self.look()
+                await self.check()
             except Forbidden as error:
-                # A Lease of a name that the installation did not count on: nothing to go by.
+                # The rights do not include a Lease of that name, so it cannot be checked.
                 logger.warning("the check for other controllers is off: %s", error)
-                self._leases, self._living = (), ""
+                self._leases, self._active = (), ""
                 self.known.set()
             except KubeError as error:
-                logger.warning("Leases cannot be looked at: %s", error)
-            if self.none_lives != before:
+                logger.warning("Leases cannot be read: %s", error)
+            if self.none_active != before:
                 on_change()
-            await asyncio.sleep(self._look_every_s if self._living is not None else _RETRY_S)
+            await asyncio.sleep(self._check_every_s if self._active is not None else _RETRY_S)
 
     async def _find(self) -> str:
-        """The first Lease whose holder lives; all are looked at, so that each change is seen."""
+        """The first renewed Lease; "" for none. All are read, so that each change is observed."""
         leases: list[Lease] = []
         for name in self._leases:
             page = await self._client.list(LEASES, Lease, field_selector=f"metadata.name={name}")
@@ -119,19 +118,19 @@ class OtherControllers:
             for one in leases
             if one.spec.holder_identity
         }
-        living = (
+        active = (
             f"{one.metadata.namespace}/{one.metadata.name}"
             for one in leases
             if one.metadata.uid in self._changed
             and now_s - self._changed[one.metadata.uid][1] <= self._lives_s
         )
-        return next(living, "")
+        return next(active, "")
 
     def _last_change(self, lease: Lease, now_s: float) -> tuple[tuple[str, datetime | None], float]:
         spec = lease.spec
         state = (spec.holder_identity, spec.renew_time)
         known = self._changed.get(lease.metadata.uid)
         if known is None:
-            left_behind = spec.age_s(datetime.now(UTC)) > _LEFT_BEHIND_S
-            return state, float("-inf") if left_behind else now_s
+            abandoned = spec.age_s(datetime.now(UTC)) > _ABANDONED_S
+            return state, float("-inf") if abandoned else now_s
         return known if known[0] == state else (state, now_s)

@@ -1,7 +1,7 @@
-"""Objects that a controller has for an object of its own: made once, followed, deleted by UID.
+"""Objects that a controller keeps for an owner: created once, updated, and deleted by UID.
 
-A name that belongs to another owner is left alone: what is there may be the remains of a former
-object of the same name, which garbage collection takes away, or a user's.
+An object with the same name and another owner is not touched. It may be a user's, or belong to a
+former owner of the same name and be due for garbage collection.
 """
 
 from typing import Any, Final
@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 
 class NotOurs(Exception):
-    """The name is taken by an object of another owner."""
+    """The name belongs to an object of another owner."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -33,20 +33,19 @@ class OwnedObjects:
     """The objects of one owner."""
 
     def __init__(self, client: KubeClient, writes: Writes, namespace: str, owner_uid: str) -> None:
-        """Of the owner with this UID."""
+        """For the owner with this UID."""
         self._client = client
         self._writes = writes
         self._namespace = namespace
         self._owner_uid = owner_uid
 
     async def has(self, resource: Resource, name: str) -> bool:
-        """Whether the object is there. Raises NotOurs, KubeError."""
+        """Whether the object exists. Raises NotOurs, KubeError."""
         return await self._find(resource, name) is not None
 
     async def make(self, resource: Resource, manifest: Manifest, *, follows: bool = False) -> None:
-        """Have the object; bring its data up to date when it `follows`. Raises NotOurs, KubeError.
-
-        Idempotent.
+        """Create the object, or update the data of an existing one if it `follows`. Idempotent.
+        Raises NotOurs, KubeError.
         """
         made = await self._writes.create(resource, manifest, namespace=self._namespace)
         if made.outcome is not Outcome.EXISTS:
@@ -65,7 +64,7 @@ class OwnedObjects:
         )
 
     async def delete(self, resource: Resource, name: str) -> None:
-        """Have it no more. Raises KubeError."""
+        """Delete the object, if it belongs to the owner. Raises KubeError."""
         try:
             stored = await self._find(resource, name)
         except NotOurs:

@@ -1,15 +1,14 @@
-"""Shows users that a planner lives: renews the Lease `tutti-gang-planner` while one does.
+"""Renews the Lease `tutti-gang-planner` while a planner is alive, so that users can see it.
 
-Users cannot reach NATS. The planners' lease in NATS is renewed three times a second; this reports
-it to the API server every two seconds, as long as verdicts are written to groups too. So a fresh
-renewal means that the whole way of an answer is open: planner, NATS, status controller, API server.
+Users cannot reach NATS. The planners' lease in NATS is renewed three times a second; this process
+renews the Kubernetes Lease every two seconds, while verdicts are written to groups as well. So a
+fresh renewal shows that each part works: planner, NATS, status controller and API server.
 
-The instant that is written is the API server's own: taken from the Date of its last answer, and
-counted on from there by this process's monotonic clock. A reader compares it with the Date of the
-answer in which it reads the Lease. No other machine's clock is part of that comparison.
+The written instant is the API server's time: the Date of its last answer, advanced by this
+process's monotonic clock. A reader compares it with the Date of the answer in which it reads the
+Lease, so no other machine's clock is involved.
 
-The Lease is the installer's (the chart, `tutti up`): it goes when that uninstalls it, and this
-never makes it again.
+The installer (the chart, `tutti up`) creates and deletes the Lease; this process never creates it.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class PlannerHeartbeat:
-    """Renews the Lease for as long as it runs."""
+    """Renews the Lease while it runs."""
 
     def __init__(
         self,
@@ -49,14 +48,14 @@ class PlannerHeartbeat:
         writes_statuses: Callable[[], bool],
         renewal_s: float = PLANNER_RENEWAL_S,
     ) -> None:
-        """Renew nothing before `run`.
+        """Nothing is renewed before `run`.
 
         Args:
-            bus: Where the planners' lease is.
-            client: Of the API server.
-            namespace: Where the Lease is.
-            scheduler_names: The names that the planner serves.
-            writes_statuses: Whether what the planner decides is written to groups.
+            bus: Connection to the NATS servers with the planners' lease.
+            client: Client of the API server.
+            namespace: Namespace of the Lease.
+            scheduler_names: The scheduler names that the planner serves.
+            writes_statuses: Whether verdicts are written to groups.
             renewal_s: Seconds between two renewals.
         """
         self._bus = bus
@@ -68,12 +67,12 @@ class PlannerHeartbeat:
         self._renewal_s = renewal_s
         self._holder = ""
         self._heard = asyncio.Event()
-        #: The API server's time at an instant of our monotonic clock.
+        #: The API server's time, and the loop's time when it was noted; None before an answer.
         self._server_time: tuple[datetime, float] | None = None
         self._failing = False
 
     async def run(self) -> None:
-        """Renew while a planner lives, until cancelled."""
+        """Renew while a planner is alive, until cancelled."""
         subject = subjects.lease(subjects.PLANNER_LEASE_KEY)
         subscription = await self._bus.subscribe(subject, self._on_renewal)
         try:
@@ -93,8 +92,8 @@ class PlannerHeartbeat:
             self._heard.set()
 
     async def _renew(self) -> None:
-        """Write the API server's time and the holder; what cannot be written is tried again at the
-        next renewal.
+        """Write the API server's time and the holder. A failed write is repeated at the next
+        renewal.
         """
         try:
             if self._server_time is None:
@@ -107,7 +106,7 @@ class PlannerHeartbeat:
         except KubeError as error:
             if not self._failing:
                 logger.warning(
-                    "Lease %s/%s is not renewed, users cannot see that the planner lives: %s",
+                    "Lease %s/%s is not renewed, so users cannot see that the planner is alive: %s",
                     self._namespace,
                     PLANNER_LEASE,
                     error,

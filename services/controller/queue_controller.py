@@ -1,8 +1,8 @@
-"""The queue controller: the one writer of every Queue's status.
+"""The queue controller: the only writer of Queues' status.
 
-All queues are one key: they follow their parents, and a Command about one may change many. A pass
-over all of them is cheap, and runs when a queue, a Command or the number of groups in a queue
-changes. What queues hold is the planner's to know: its standby is asked while groups change.
+All queues are one key: children follow their parents, and a Command about one queue may change
+many. Planning all of them is cheap, and happens when a queue, a Command or the number of groups in
+a queue changes. The allocated resources are read from the standby planner while groups change.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
-from services.controller.core.queues.planning import Change, Order, QueueSeen, plan
+from services.controller.core.queues import Change, Order, StoredQueue, plan
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers
@@ -34,35 +34,38 @@ from shared.kinds.queue import (
 from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
+from shared.model.invariants import required
 
 #: The key of all queues.
 _ALL: Final = "queues"
-#: The planner follows the cluster within a fraction of this; one question a second is no load.
-_ASK_EVERY_S: Final = 1.0
-#: Questions after the last change of a group: the second finds what came with the change.
-_ASK_TIMES: Final = 2
-#: While no planner answers (none runs, or none knows enough yet), until one does.
-_ASK_AGAIN_S: Final = 5.0
-_ASK_TIMEOUT_S: Final = 1.0
-#: While queues are not served: their CRD may come without any queue, and nothing else wakes us.
-_LOOK_EVERY_S: Final = 10.0
+#: The planner's state is behind the cluster by a fraction of this.
+_REQUEST_EVERY_S: Final = 1.0
+#: Requests after the last change of a group: the second one returns its effects, too.
+_REQUESTS_PER_CHANGE: Final = 2
+#: Retry while no planner answers (none runs, or none has its state yet).
+_RETRY_S: Final = 5.0
+_REQUEST_TIMEOUT_S: Final = 1.0
+#: Interval of checks while queues are not served: a CRD without any queue causes no change.
+_CHECK_EVERY_S: Final = 10.0
 
-Holdings = Mapping[str, Mapping[str, str]]
-AskHoldings = Callable[[], Awaitable[Holdings | None]]
-"""Says what the groups of each queue hold, as quantities; None: not known now."""
+Allocated = Mapping[str, Mapping[str, str]]
+"""Quantities allocated to the groups of each queue, by resource."""
+
+ReadAllocated = Callable[[], Awaitable[Allocated | None]]
+"""Reads the allocated quantities; None while they are unknown."""
 
 
-def from_ledger(bus: Bus) -> AskHoldings:
-    """Asks the planner's standby."""
+def from_ledger(bus: Bus) -> ReadAllocated:
+    """Reads from the planner's ledger."""
 
-    async def holdings() -> Holdings | None:
+    async def allocated() -> Allocated | None:
         try:
             ledger = await ask(
                 bus,
                 subjects.ASK_LEDGER,
                 LedgerRequest(),
                 codec.decode_ledger_answer,
-                timeout_s=_ASK_TIMEOUT_S,
+                timeout_s=_REQUEST_TIMEOUT_S,
             )
         except BusError:
             return None
@@ -75,27 +78,28 @@ def from_ledger(bus: Bus) -> AskHoldings:
             for queue in ledger.queues
         }
 
-    return holdings
+    return allocated
 
 
 class QueueReconciler:
-    """See the module."""
+    """Reconciles all queues as one key."""
 
     name = "queue"
 
-    def __init__(self, runtime: Runtime, holdings: AskHoldings) -> None:
+    def __init__(self, runtime: Runtime, read_allocated: ReadAllocated) -> None:
         """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._events = runtime.events
-        self._ask = holdings
-        self._holdings: Holdings | None = None
-        self._questions = _ASK_TIMES
-        #: Not before then.
-        self._ask_at_s = float("-inf")
+        self._read_allocated = read_allocated
+        self._allocated: Allocated | None = None
+        #: Requests to send for changes since the last one.
+        self._requests = _REQUESTS_PER_CHANGE
+        #: The loop's time before which no request is sent.
+        self._request_at_s = float("-inf")
         #: Unfinished PodGroups by queue.
         self._groups: Counter[str] = Counter()
-        #: The queues that everybody counts on exist, or are not served.
-        self._furnished = asyncio.Event()
+        #: Set when `root` and `default` exist, or queues are not served.
+        self._has_default_queues = asyncio.Event()
         self._queues: Informer[Queue]
         self._commands: Informer[Command]
         self._wake: Wake = lambda _key: None
@@ -112,37 +116,37 @@ class QueueReconciler:
         return self._queues, self._commands, groups
 
     def keys(self) -> Iterable[str]:
-        """One for all."""
+        """The one key."""
         return (_ALL,)
 
     async def prepared(self) -> None:
-        """Return once the queues exist that all workloads count on, whichever client made them; no
-        user can count on any where the kind is not served.
+        """Return once `root` and `default` exist, whichever client created them, or queues are not
+        served.
         """
-        await self._furnished.wait()
+        await self._has_default_queues.wait()
 
     async def reconcile(self, key: str) -> float | None:
-        """Bring all queues to what they should be; Commands go once they are carried out."""
+        """Write all queues that have to change, then delete the Commands that are carried out."""
         del key
         if self._queues.absent:
-            self._furnished.set()
-            return _LOOK_EVERY_S
-        await self._furnish()
-        again_s = await self._learn_holdings()
+            self._has_default_queues.set()
+            return _CHECK_EVERY_S
+        await self._create_default_queues()
+        again_s = await self._update_allocated()
         commands = sorted(
             filter(_is_ours, self._commands.all()),
             key=lambda command: (command.metadata.created_ms, command.metadata.key),
         )
         orders = [_order(command) for command in commands]
-        changes = plan(map(_seen, self._queues.all()), self._groups, orders, self._holdings)
+        changes = plan(map(_stored, self._queues.all()), self._groups, orders, self._allocated)
         refused: dict[str, KubeError] = {}
         for change in changes:
             try:
-                await self._carry_out(change)
+                await self._write(change)
             except KubeError as error:
-                # One queue that cannot be written must not keep other queues from being written.
+                # A queue that cannot be written must not stop the writes of other queues.
                 refused[change.name] = error
-        # Carrying out twice does no harm, forgetting would: so a Command goes last.
+        # A Command is deleted last, since carrying it out twice does no harm.
         for command, order in zip(commands, orders, strict=True):
             if order.queue not in refused:
                 metadata = command.metadata
@@ -153,8 +157,7 @@ class QueueReconciler:
             raise next(iter(refused.values()))
         return again_s
 
-    async def _furnish(self) -> None:
-        """The two queues that everybody counts on."""
+    async def _create_default_queues(self) -> None:
         for name, reclaimable in ((ROOT_QUEUE, False), (DEFAULT_QUEUE, True)):
             if self._queues.get(name) is None:
                 queue = Queue(
@@ -163,25 +166,25 @@ class QueueReconciler:
                 )
                 self._learn(await self._writes.create(QUEUES_VOLCANO, queue))
 
-    async def _learn_holdings(self) -> float | None:
-        """Ask where something may have changed; seconds until it is to be asked again."""
+    async def _update_allocated(self) -> float | None:
+        """Request the ledger if groups have changed. Returns the seconds until the next request."""
         now_s = asyncio.get_running_loop().time()
-        if self._questions and now_s >= self._ask_at_s:
-            self._questions -= 1
-            holdings = await self._ask()
-            if holdings is not None:
-                self._holdings = holdings
-                self._ask_at_s = now_s + _ASK_EVERY_S
+        if self._requests and now_s >= self._request_at_s:
+            self._requests -= 1
+            allocated = await self._read_allocated()
+            if allocated is not None:
+                self._allocated = allocated
+                self._request_at_s = now_s + _REQUEST_EVERY_S
             else:
-                self._questions = max(self._questions, 1)
-                self._ask_at_s = now_s + _ASK_AGAIN_S
-        return max(0.0, self._ask_at_s - now_s) if self._questions else None
+                self._requests = max(self._requests, 1)
+                self._request_at_s = now_s + _RETRY_S
+        return max(0.0, self._request_at_s - now_s) if self._requests else None
 
-    async def _carry_out(self, change: Change) -> None:
-        """Write what has changed, in an order that a repetition after any part completes.
+    async def _write(self, change: Change) -> None:
+        """Write the changes of a queue, in an order that a repetition completes after any failure.
 
-        A queue that closes is marked first (closed without the mark it would stay so when its
-        parent opens); one that opens is unmarked last.
+        A closing queue is marked first, since without the mark it would stay closed when its parent
+        opens. The mark of an opening queue is removed last.
         """
         if change.parent is not None:
             await self._patch(change, {"spec": {"parent": change.parent}})
@@ -207,7 +210,7 @@ class QueueReconciler:
         if change.allocated is not None:
             queue = self._queues.get(change.name)
             stored = (queue.status.allocated if queue is not None else None) or {}
-            # In a merge patch null removes.
+            # In a merge patch, null removes a member.
             status["allocated"] = {**dict.fromkeys(stored), **change.allocated}
         if status:
             await self._patch(change, {"status": status}, "status")
@@ -224,7 +227,7 @@ class QueueReconciler:
 
     def _queue_changed(self, _old: Queue | None, _new: Queue | None) -> None:
         if all(self._queues.get(name) is not None for name in (ROOT_QUEUE, DEFAULT_QUEUE)):
-            self._furnished.set()
+            self._has_default_queues.set()
         self._wake(_ALL)
 
     def _command_changed(self, _old: Command | None, new: Command | None) -> None:
@@ -238,13 +241,13 @@ class QueueReconciler:
                 self._groups[was] -= 1
             if now is not None:
                 self._groups[now] += 1
-        if was != now or not self._questions:
+        if was != now or not self._requests:
             self._wake(_ALL)
-        self._questions = _ASK_TIMES
+        self._requests = _REQUESTS_PER_CHANGE
 
 
 def _queue_of(group: PodGroup | None) -> str | None:
-    """The queue that an unfinished group is in."""
+    """The queue of an unfinished group; None for another one."""
     if group is None or group.status.phase == "Completed":
         return None
     return group.spec.queue or DEFAULT_QUEUE
@@ -261,14 +264,13 @@ def _is_ours(command: Command) -> bool:
 
 
 def _order(command: Command) -> Order:
-    target = command.target
-    assert target is not None
+    target = required(command.target, "a Command about a queue", "has a target")
     return Order(action=command.action, queue=target.name, uid=target.uid)
 
 
-def _seen(queue: Queue) -> QueueSeen:
+def _stored(queue: Queue) -> StoredQueue:
     allocated = queue.status.allocated
-    return QueueSeen(
+    return StoredQueue(
         name=queue.metadata.name,
         uid=queue.metadata.uid,
         parent=queue.spec.parent,

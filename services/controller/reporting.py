@@ -1,22 +1,22 @@
-"""What the controllers show of themselves: metrics, and per verdict a span and a line of log."""
+"""Metrics of the status controller, and for each written verdict a span and a log line."""
 
 import logging
 from typing import Final, get_args
 
-from services.controller.core.intents import Intent
+from services.controller.core.statuses.intents import Intent
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracing import Tracer, gang_span
 
 logger = logging.getLogger("services.controller")
 
-#: A gang that has been running for longer than this is no longer starting.
+#: A verdict that is later than this after the gang's start does not belong to the start.
 _STARTING_MS: Final = 60_000
 _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Reporting:
-    """Counts; nothing depends on it."""
+    """Metrics, spans and log lines; no controller depends on them."""
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         """Register the metrics, once per process."""
@@ -59,11 +59,11 @@ class Reporting:
         self._dropped.inc(events)
 
     def waiting(self, gangs: int) -> None:
-        """Show the backlog."""
+        """Set the number of gangs with further writes."""
         self._waiting.set(gangs)
 
     def settled(self, verdict: Verdict, seq: int, end_ms: int) -> None:
-        """Trace and log a verdict from its making until all of it was written."""
+        """Report a verdict after its last write, from its publication until `end_ms`."""
         took_ms = max(0, end_ms - verdict.at_ms)
         self._seconds.observe(took_ms / 1000)
         logger.info(
@@ -100,9 +100,8 @@ class Reporting:
 
 
 def _belongs_to_attempt(verdict: Verdict) -> bool:
-    """Whether the verdict shows how the gang came to run, which is what its trace is about.
-
-    What becomes of it later is not; and a gang that Tutti did not decide has no trace.
+    """Whether the verdict belongs to the gang's start, which is the subject of its trace. A gang
+    without a decision of Tutti has no trace.
     """
     if verdict.phase in {"Pending", "Inqueue", "Starting"}:
         return True

@@ -1,5 +1,5 @@
-"""Starts the controllers that were chosen: those that read verdicts, each with its own consumer,
-and those that reconcile what they watch themselves, over shared caches.
+"""Starts the chosen controllers: those that read verdicts, each with a consumer of its own, and
+reconcilers, which share caches.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from services.controller.config import ControllerSettings
 from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.gc_controller import GarbageReconciler
 from services.controller.hypernode_controller import HyperNodeReconciler
-from services.controller.intent_writer import Writer
+from services.controller.intent_writer import IntentWriter
 from services.controller.job_controller import JobReconciler
 from services.controller.job_spans import JobSpans
 from services.controller.jobflow_controller import JobFlowReconciler
@@ -35,7 +35,7 @@ from shared.telemetry.api_calls import ApiCalls
 
 Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
 
-#: The controllers that reconcile, by name: how each is made.
+#: Reconciling controller -> its constructor.
 RECONCILERS: Final[dict[str, Make]] = {
     "cronjob": lambda runtime, _ctx: CronJobReconciler(runtime),
     "gc": lambda runtime, _ctx: GarbageReconciler(runtime),
@@ -52,18 +52,18 @@ RECONCILERS: Final[dict[str, Make]] = {
 
 
 class Running(Protocol):
-    """A controller as the service sees it."""
+    """A controller that the service runs and stops."""
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         ...
 
     async def stop_taking(self) -> None:
-        """Begin nothing more."""
+        """Begin no further work."""
         ...
 
     async def finish(self) -> None:
-        """Let what is in flight end."""
+        """Wait for the work in flight."""
         ...
 
 
@@ -106,8 +106,8 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
                 ctx.on_shutdown(Step.STOP_TAKING, name, controller.stop_taking)
                 ctx.on_shutdown(Step.FINISH, name, controller.finish)
                 group.create_task(controller.run(), name=name)
-            # All run before any is waited for: a kind that may not be listed keeps its own
-            # controller from beginning, and no other.
+            # All run before the first is awaited: a kind that must not be listed delays only its
+            # own controller.
             for name, controller in controllers.items():
                 if isinstance(controller, Controller):
                     await controller.ready()
@@ -133,14 +133,14 @@ def _make(
         )
     clock = SteadyClock()
     reporting = Reporting(ctx.metrics, ctx.tracer)
-    writer = Writer(
+    writer = IntentWriter(
         client,
         clock,
         reporting,
         writes_per_s=ctx.settings.writes_per_s,
         pod_events_per_s=ctx.settings.pod_events_per_s,
     )
-    # Statuses of groups and pods are their scheduler's: its Lease bears its scheduler name.
+    # Statuses of groups and pods are written by their scheduler, whose Lease has its name.
     others = _others(client, ctx.settings, *ctx.settings.scheduler_name)
     return StatusController(
         ctx.bus,

@@ -1,4 +1,4 @@
-"""Key pairs for the pods of a Job, which log in to each other with them."""
+"""SSH key pairs with which the pods of a Job log in to each other."""
 
 import asyncio
 
@@ -7,9 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 
 async def key_pair() -> tuple[str, str]:
-    """A new RSA key: private (PKCS #1, PEM) and public (OpenSSH). It takes a moment, in a
-    thread.
-    """
+    """A new RSA key: private (PKCS #1, PEM) and public (OpenSSH). Generated in a thread."""
     return await asyncio.to_thread(_generate)
 
 

@@ -1,13 +1,21 @@
-"""What the status controller knows to be written: one memory per gang, bounded.
+"""The memory of the status controller: what is written of each gang, for a bounded number of gangs.
 
-Losing it costs a read per group (what is stored says what is written) and nothing else.
+The stored objects are the truth. Losing the memory costs one read per group.
 """
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
 #: Gangs remembered; about 1 KiB each, more for those with many waiting pods.
 GANGS_MAX: Final = 20_000
+
+
+class Report(NamedTuple):
+    """A reason that was written on an object, with its wording, and when."""
+
+    reason: str
+    message: str
+    at_ms: int
 
 
 class WrittenGang:
@@ -25,34 +33,34 @@ class WrittenGang:
     )
 
     def __init__(self) -> None:
-        """Nothing is known to be written."""
-        #: Text of the verdict's annotation on the group; "": it has none, None: unknown.
+        """Know nothing yet."""
+        #: The verdict annotation on the group; "" without one, None: unknown.
         self.annotation: str | None = None
-        #: Phase, conditions and reason of that verdict: what readers act on.
+        #: `meaning_of` the verdict in that annotation.
         self.meaning: tuple[object, ...] | None = None
         self.group_at_ms = 0
-        #: The group is gone or another one bears its name: nothing can be written on it.
+        #: Whether the group is gone, or another object has its name.
         self.group_missing = False
-        #: Event topic -> (why it was written, its words, when).
-        self.events: dict[str, tuple[str, str, int]] = {}
-        #: Pod UID -> (why its PodScheduled is False, in which words, when).
-        self.marked: dict[str, tuple[str, str, int]] = {}
-        #: Pods whose Scheduled events are written or dropped.
+        #: Written Events by topic.
+        self.events: dict[str, Report] = {}
+        #: Written PodScheduled=False by pod UID.
+        self.marked: dict[str, Report] = {}
+        #: UIDs of the pods whose Scheduled Events are written or dropped.
         self.placed: frozenset[str] = frozenset()
-        #: Pods whose Evict events are written or dropped.
+        #: UIDs of the pods whose Evict Events are written or dropped.
         self.evicted: frozenset[str] = frozenset()
 
 
 class WrittenGangs:
-    """WrittenGangs by gang id; the longest unused is forgotten first."""
+    """The memory of each gang by id; the least recently used is forgotten first."""
 
     def __init__(self, gangs_max: int = GANGS_MAX) -> None:
-        """Remember nothing."""
+        """Know no gangs yet."""
         self._memories: OrderedDict[str, WrittenGang] = OrderedDict()
         self._gangs_max = gangs_max
 
     def of(self, gang_id: str) -> WrittenGang:
-        """The gang's memory, a fresh one if there is none."""
+        """The gang's memory, an empty one if there is none."""
         memory = self._memories.get(gang_id)
         if memory is None:
             memory = self._memories[gang_id] = WrittenGang()
@@ -63,5 +71,5 @@ class WrittenGangs:
         return memory
 
     def forget(self, gang_id: str) -> None:
-        """The gang is gone."""
+        """Discard the memory of a gang that is gone."""
         self._memories.pop(gang_id, None)

@@ -1,60 +1,56 @@
-"""`--controllers=status`: writes on groups, pods and in Events what verdicts say.
+"""`--controllers=status`: writes verdicts as statuses, conditions and Events.
 
-Deliveries go into the agenda, keyed by gang, the newest verdict only; writers take the gang whose
-turn it is, plan, write a little, and put the gang back until its plan is empty. Then the delivery
-is acknowledged. Until then the consumer is informed that it is in progress, so that a replica that
-dies leaves its gangs to another one.
+A queue has the newest verdict of each gang. Each writer takes the most urgent gang that is due,
+plans, performs a few writes, and returns the gang to the queue until its plan is empty. Then the
+delivery is acknowledged. Until then the consumer is informed regularly that it is in progress, so
+that the deliveries of a replica that dies go to another one.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from typing import Final
 
-import msgspec
-
 from services.controller.clock import SteadyClock
-from services.controller.core.agenda import Agenda
-from services.controller.core.annotation import annotation_of
-from services.controller.core.intents import (
+from services.controller.core.statuses.annotation import annotation_of
+from services.controller.core.statuses.intents import (
     SETTLE,
     CompareGroup,
     PatchGroup,
     Plan,
     Situation,
     WriteIntervals,
-    notice,
+    forget_outdated,
     plan,
 )
+from services.controller.core.statuses.verdict_queue import VerdictQueue
 from services.controller.errors import RetryLater
-from services.controller.intent_writer import Writer
+from services.controller.intent_writer import IntentWriter
 from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
 from services.controller.state import WrittenGang, WrittenGangs
+from services.controller.verdict_deliveries import decode, inform_consumer, read_verdict
 from services.controller.waiting_events import WaitingEvents
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
-from shared.contracts.codec import decode_verdict
-from shared.contracts.foreign_messages import OnForeign, unless_foreign
+from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import Verdict
 from shared.dialects.discovery import dialects
 from shared.dialects.protocol import StatusPatch
+from shared.model.invariants import required
 
 logger = logging.getLogger(__name__)
 
-_decode: Final = unless_foreign(subjects.VERDICTS, decode_verdict)
-
-#: Writes at the same time: enough to keep the rate with an API server that takes 40 ms.
+#: Writes at the same time: enough for the rate with an API server that answers within 40 ms.
 _WRITERS: Final = 8
-#: Writes for one gang before it is another one's turn.
-_TURN: Final = 16
+#: Writes for one gang before the next gang is taken.
+_WRITES_MAX: Final = 16
 #: A third of the consumer's ack wait.
 _PROGRESS_EVERY_S: Final = 10.0
-#: Before a verdict that could not be read is read again.
+#: Delay before a verdict is requested again that could not be read from the stream.
 _READ_AGAIN_S: Final = 2.0
-#: For a last write: nothing has to be read or waited for before it.
+#: For the last write before the process ends: without delays, and without a read before it.
 _AT_ONCE: Final = WriteIntervals(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
 
 
@@ -84,8 +80,8 @@ class _Entry:
         self.patch = _patch_of(verdict)
         self.annotation = "" if self.patch is None else annotation_of(verdict)
         self.compared = False
-        #: Whether something was written, or is being written, and has not been checked yet;
-        #: and whether that is this verdict.
+        #: Whether a group was written, or may have been, without the check of `_settle` since then;
+        #: and whether this verdict was written.
         self.wrote = False
         self.patched = False
         self.not_before_ms = 0
@@ -101,12 +97,12 @@ class _Entry:
 
 
 class StatusController:
-    """Everything one status controller does."""
+    """Writes verdicts until it is stopped."""
 
     def __init__(
         self,
         bus: Bus,
-        writer: Writer,
+        writer: IntentWriter,
         clock: SteadyClock,
         reporting: Reporting,
         others: OtherControllers,
@@ -114,8 +110,8 @@ class StatusController:
         *,
         waiting_pod_events_per_s: int,
     ) -> None:
-        """Make one; nothing happens before `run`, nor while another controller lives: what we would
-        write is its to write.
+        """Nothing is read before `run`, and nothing is written while another scheduler with one of
+        our names is active, which writes its own statuses.
         """
         self._bus = bus
         self._writer = writer
@@ -128,55 +124,55 @@ class StatusController:
         )
         self._intervals = WriteIntervals(started_ms=clock.now_ms())
         self._memories = WrittenGangs()
-        self._agenda: Agenda[_Entry] = Agenda()
+        self._verdicts: VerdictQueue[_Entry] = VerdictQueue()
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.CONTROLLER_CONSUMER)
-        #: Which VERDICTS the agenda's sequences count in, and the connection over which it was
-        #: looked at: a server that was away may have lost it.
+        #: The generation of VERDICTS that the sequences belong to, and the connection over which it
+        #: was checked: a server that was away may have lost the stream.
         self._generation = ""
-        self._looked_over = 0
-        self._turn = asyncio.Lock()
-        self._news = asyncio.Event()
-        self._pulled_off = asyncio.Event()
+        self._checked_connection = 0
+        self._taking = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._pull_ended = asyncio.Event()
         self._writing = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
 
     async def run(self) -> None:
-        """Write until cancelled; what is not acknowledged then is delivered again."""
+        """Write until cancelled. Verdicts without an acknowledgement are delivered again."""
         async with asyncio.TaskGroup() as group:
             for number in range(_WRITERS):
                 group.create_task(self._write_on(), name=f"status-writer-{number}")
-            group.create_task(self._keep_ours(), name="status-progress")
-            group.create_task(self._others.run(self._news.set), name="status-rivals")
+            group.create_task(self._report_progress(), name="status-progress")
+            group.create_task(self._others.run(self._changed.set), name="status-other-schedulers")
             waiting_events = self._waiting_events.run(self.writes_statuses)
             group.create_task(waiting_events, name="status-waiting-events")
             await self._pulling.run(self._take)
-            self._pulled_off.set()
+            self._pull_ended.set()
 
     def writes_statuses(self) -> bool:
-        """Whether verdicts are written now: not while another scheduler of our names lives."""
-        return self._others.none_lives and not self._closing
+        """Whether verdicts are written now: not while another scheduler of our names is active."""
+        return self._others.none_active and not self._closing
 
     async def stop_taking(self) -> None:
         """Pull no more and begin no more writes."""
         self._closing = True
-        self._news.set()
+        self._changed.set()
         self._pulling.stop()
-        await self._pulled_off.wait()
+        await self._pull_ended.wait()
 
     async def finish(self) -> None:
-        """Let the writes in flight end, then give everything back that is not all written."""
+        """Wait for the writes in flight, then return all deliveries that are not fully written."""
         await self._idle.wait()
-        for entry in self._agenda.entries():
+        for entry in self._verdicts.entries():
             if entry.wrote:
-                await self._leave(entry)
+                await self._leave_newest(entry)
             if entry.delivery is not None:
-                await _inform_consumer(entry.delivery.nak())
+                await inform_consumer(entry.delivery.nak())
 
-    async def _leave(self, entry: _Entry) -> None:
-        """Leave the newest verdict on a group that was written and not looked at since: another
-        replica may have written it before us, and no replica would get it again.
+    async def _leave_newest(self, entry: _Entry) -> None:
+        """Write the newest verdict on a group that was written and not checked since then: another
+        replica may have written a newer verdict before our write, and no replica gets it again.
         """
         newer = await self._newer(entry)
         if newer is None and entry.patched:
@@ -194,65 +190,58 @@ class StatusController:
     # Taking.
 
     async def _take(self, deliveries: list[Delivery]) -> None:
-        await self._look()
+        await self._check_generation()
         for delivery in deliveries:
-            try:
-                verdict = _decode(delivery.payload)
-            except msgspec.MsgspecError as error:
-                logger.error("verdict %d cannot be read: %s", delivery.seq, error)
-                await _inform_consumer(delivery.term("cannot be read"))
-                continue
-            if verdict is None:
-                self._on_foreign(
-                    subjects.VERDICTS, delivery.seq, delivery.subject, delivery.payload
-                )
-                await _inform_consumer(delivery.ack())
-                continue
-            await self._offer(verdict, delivery.seq, delivery)
-        self._reporting.waiting(len(self._agenda))
-        self._news.set()
+            verdict = await read_verdict(delivery, self._on_foreign)
+            if verdict is not None:
+                await self._offer(verdict, delivery.seq, delivery)
+        self._reporting.waiting(len(self._verdicts))
+        self._changed.set()
 
-    async def _look(self) -> None:
-        """Look, once per connection, whether VERDICTS was made again. Then whatever comes is newer
-        than what is on the agenda, whose deliveries are another consumer's.
+    async def _check_generation(self) -> None:
+        """Check, once per connection, whether VERDICTS was created again. Then all further verdicts
+        are newer than those in the queue, whose deliveries belong to a deleted consumer.
         """
-        over = self._bus.connections
-        if over == self._looked_over:
+        connection = self._bus.connections
+        if connection == self._checked_connection:
             return
         try:
             generation = (await self._bus.stream_info(subjects.VERDICTS)).generation
         except BusError as error:
-            logger.warning("cannot look at VERDICTS: %s", error)
+            logger.warning("the generation of VERDICTS cannot be read: %s", error)
             return
         if self._generation not in {"", generation}:
             logger.warning("VERDICTS was created again: its sequences start over")
-            for entry in self._agenda.entries():
+            for entry in self._verdicts.entries():
                 entry.seq, entry.delivery = 0, None
-        self._generation, self._looked_over = generation, over
+        self._generation, self._checked_connection = generation, connection
 
     async def _offer(self, verdict: Verdict, seq: int, delivery: Delivery | None) -> None:
-        """Put a verdict on the agenda unless it is overtaken already."""
+        """Queue a verdict unless a newer one of its gang is queued. `delivery` None: the verdict
+        was read from the stream.
+        """
         now_ms = self._clock.now_ms()
-        before = self._agenda.get(verdict.gang_id)
+        before = self._verdicts.get(verdict.gang_id)
         if before is not None and before.seq > seq:
             if delivery is not None:
-                await _inform_consumer(delivery.ack())
+                await inform_consumer(delivery.ack())
             return
         entry = _Entry(verdict, seq, delivery, now_ms if before is None else before.since_ms)
-        # The write of the overtaken one may be in flight: it has to be looked after all the same.
+        # A write of the older verdict may be in flight, and has to be checked too.
         entry.wrote = before is not None and before.wrote
         if delivery is None and before is not None:
-            # Its own delivery is another replica's.
+            # The newer verdict was delivered to another replica.
             entry.delivery, before.delivery = before.delivery, None
         memory = self._memories.of(verdict.gang_id)
-        notice(memory, verdict)
+        forget_outdated(memory, verdict)
         self._waiting_events.note(verdict)
         first = plan(entry.situation(), memory, now_ms, self._intervals)
-        self._agenda.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
-        # The same message again (a killed nats-server forgets its consumers' newest state) is
-        # not done yet: to acknowledge one delivery is to acknowledge the message.
+        self._verdicts.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
+        # The same message may be delivered twice, since a killed nats-server loses the latest state
+        # of its consumers. Acknowledging one delivery acknowledges the message, which is not
+        # written yet.
         if before is not None and before.delivery is not None and before.seq < seq:
-            await _inform_consumer(before.delivery.ack())
+            await inform_consumer(before.delivery.ack())
 
     # Writing.
 
@@ -267,52 +256,51 @@ class StatusController:
                 self._writing -= 1
                 if not self._writing:
                     self._idle.set()
-            self._reporting.waiting(len(self._agenda))
+            self._reporting.waiting(len(self._verdicts))
 
     async def _next(self) -> str:
-        """Wait for a gang whose turn it is. One writer waits at a time, the other writers behind
-        it.
+        """Wait for a gang that is due, and take it. One writer waits at a time; the other writers
+        wait behind it.
         """
-        async with self._turn:
+        async with self._taking:
             while True:
                 now_ms = self._clock.now_ms()
-                waits = self._closing or not self._others.none_lives
-                gang_id = None if waits else self._agenda.pop(now_ms)
+                waits = self._closing or not self._others.none_active
+                gang_id = None if waits else self._verdicts.pop(now_ms)
                 if gang_id is not None:
                     return gang_id
-                wait_ms = None if waits else self._agenda.wait_ms(now_ms)
-                self._news.clear()
+                wait_ms = None if waits else self._verdicts.wait_ms(now_ms)
+                self._changed.clear()
                 try:
                     async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
-                        await self._news.wait()
+                        await self._changed.wait()
                 except TimeoutError:
                     continue
 
     async def _write_some(self, gang_id: str) -> None:
-        """Write what is due for one gang, a few writes at most, and put it back."""
-        entry = self._agenda.get(gang_id)
-        assert entry is not None, "a gang that is out has an entry"
+        """Perform a few due writes of a taken gang, and return it to the queue."""
+        entry = required(self._verdicts.get(gang_id), f"gang {gang_id}", "a taken gang is queued")
         memory = self._memories.of(gang_id)
         now_ms = self._clock.now_ms()
         planned = plan(entry.situation(), memory, now_ms, self._intervals)
         if not planned.now and planned.next_ms is None:
             await self._settle(gang_id, entry)
             return
-        await self._write_turn(gang_id, entry, memory, planned)
+        await self._perform(gang_id, entry, memory, planned)
         due_ms = now_ms if planned.now else (planned.next_ms or now_ms)
-        written = len(planned.now) <= _TURN and entry.not_before_ms <= now_ms
+        written = len(planned.now) <= _WRITES_MAX and entry.not_before_ms <= now_ms
         urgency = SETTLE if written and planned.next_ms is None else planned.urgency
-        self._agenda.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=urgency)
-        self._news.set()
+        self._verdicts.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=urgency)
+        self._changed.set()
 
-    async def _write_turn(
+    async def _perform(
         self, gang_id: str, entry: _Entry, memory: WrittenGang, planned: Plan
     ) -> None:
         situation = entry.situation()
-        for intent in planned.now[:_TURN]:
-            if self._agenda.get(gang_id) is not entry or self._closing:
-                return  # overtaken: plan again
-            # Said before it is written: even what fails may have been stored, or still will be.
+        for intent in planned.now[:_WRITES_MAX]:
+            if self._verdicts.get(gang_id) is not entry or self._closing:
+                return  # a newer verdict came: plan again
+            # Set before the write: even a write that fails may have been stored, or will be.
             entry.wrote = entry.wrote or isinstance(intent, PatchGroup)
             try:
                 await self._writer.write(intent, situation, memory)
@@ -324,78 +312,70 @@ class StatusController:
             entry.patched = entry.patched or isinstance(intent, PatchGroup)
 
     async def _settle(self, gang_id: str, entry: _Entry) -> None:
-        """Acknowledge, unless another replica may have written a newer verdict before ours."""
+        """Acknowledge the verdict, unless another replica may have written a newer one before
+        it.
+        """
         newer = await self._newer(entry) if entry.wrote else None
         if newer is not None:
-            # Ours may have come after it: what stands is not shown any longer than it takes to
-            # write the newer one.
+            # Our write may have replaced the newer verdict: write that one without a delay.
             self._memories.of(gang_id).group_at_ms = 0
             await self._offer(newer[0], newer[1], None)
-        if self._agenda.get(gang_id) is not entry:
-            self._agenda.put(gang_id, due_ms=self._clock.now_ms(), urgency=0)
-            self._news.set()
+        if self._verdicts.get(gang_id) is not entry:
+            self._verdicts.put(gang_id, due_ms=self._clock.now_ms(), urgency=0)
+            self._changed.set()
             return
-        self._agenda.drop(gang_id)
+        self._verdicts.drop(gang_id)
         if entry.verdict.phase == "Gone":
             self._memories.forget(gang_id)
         self._reporting.settled(entry.verdict, entry.seq, self._clock.now_ms())
         if entry.delivery is not None:
-            await _inform_consumer(entry.delivery.ack())
+            await inform_consumer(entry.delivery.ack())
 
     async def _newer(self, entry: _Entry) -> tuple[Verdict, int] | None:
-        """The gang's last verdict, if that is not the one just written.
+        """The gang's newest verdict and its sequence, if it is newer than the entry.
 
-        Of two replicas the last to write checks after its write and finds the newest: so the
-        newest is what stands in the end. No acknowledgement covers this: the stream keeps one
-        verdict of a gang, and a message that was replaced there is never delivered again. A
-        replica that dies between such a write and the next leaves the older one standing until the
-        gang's next verdict.
+        Of two replicas, the last to write finds the newest verdict in the check after its write, so
+        the newest one is written in the end. Acknowledgements cannot ensure this: the stream keeps
+        one verdict per gang, and a replaced message is never delivered again. A replica that dies
+        between its write and the check leaves an older verdict until the gang's next one.
         """
         try:
             subject = subjects.verdict(entry.verdict.gang_id)
             last = await self._bus.get_last(subjects.VERDICTS, subject)
         except BusError as error:
-            logger.warning("cannot look for a newer verdict: %s", error)
+            logger.warning("the newest verdict cannot be read: %s", error)
             return None
         if last is None or last.seq <= entry.seq:
             return None
-        verdict = _decode(last.payload)
+        verdict = decode(last.payload)
         if verdict is None:
-            # It took the place of what we look for; the planner says that again (ADR 0047).
+            # A foreign message replaced the verdict; the planner publishes it again (ADR 0047).
             self._on_foreign(subjects.VERDICTS, last.seq, last.subject, last.payload)
             return None
         return verdict, last.seq
 
     async def _last_verdict(self, gang_id: str) -> Verdict | None:
-        """The gang's last verdict; None when there is none. Raises RetryLater."""
+        """The gang's newest verdict; None when there is none. Raises RetryLater."""
         try:
             last = await self._bus.get_last(subjects.VERDICTS, subjects.verdict(gang_id))
         except BusError as error:
             raise RetryLater(str(error), _READ_AGAIN_S) from error
-        return None if last is None else _decode(last.payload)
+        return None if last is None else decode(last.payload)
 
-    async def _keep_ours(self) -> None:
+    async def _report_progress(self) -> None:
         while True:
             await asyncio.sleep(_PROGRESS_EVERY_S)
-            await self._look()
-            for entry in self._agenda.entries():
+            await self._check_generation()
+            for entry in self._verdicts.entries():
                 if entry.delivery is not None:
-                    await _inform_consumer(entry.delivery.in_progress())
+                    await inform_consumer(entry.delivery.in_progress())
 
 
 def _patch_of(verdict: Verdict) -> StatusPatch | None:
-    """What the verdict's dialect writes on its group; None when there is no group to write on."""
+    """The dialect's patch of the verdict's group; None when there is no group."""
     for dialect in dialects():
         if verdict.dialect == dialect.name:
             return dialect.status(verdict)
     if verdict.dialect:
         logger.warning("gang %s: dialect %s is unknown", verdict.name, verdict.dialect)
     return None
-
-
-async def _inform_consumer(saying: Awaitable[None]) -> None:
-    """Send the consumer an acknowledgement; if that is lost, the message comes again."""
-    try:
-        await saying
-    except BusError as error:
-        logger.warning("the consumer does not hear: %s", error)

@@ -1,7 +1,7 @@
-"""The metrics that Volcano's controllers have, from the caches that ours share.
+"""The metrics of Volcano's controllers, computed from the caches of ours.
 
-Nothing is read or watched for them. Of replicas only the one that owns a key shows it, so that sums
-over replicas count nothing twice; what happened before this process came is not counted.
+They need no further reads or watches. Only the replica that owns a key reports it, so that sums
+over replicas count nothing twice. Changes before the start of this process are not counted.
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from services.controller.reconciling.controller import Share
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer, Informers, latest
 from shared.kinds.job import Job
 from shared.kinds.jobflow import JobFlow
 from shared.kinds.podgroup import PodGroup
@@ -50,12 +50,12 @@ _DEFAULT_QUEUE: Final = "default"
 
 
 class ControllerMetrics:
-    """Counts; nothing depends on it."""
+    """The metrics; no controller depends on them."""
 
     def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
-        """Register the metrics, once per process."""
+        """Register the metrics; call it once per process."""
         self._now_ms = now_ms
-        #: By metric, then (job, queue); those that changed last at the end.
+        #: By metric, then by (job, queue), the most recently changed at the end.
         self._jobs: dict[str, Counter[tuple[str, str]]] = {
             name: Counter() for name in _JOB_PHASES.values()
         }
@@ -73,7 +73,7 @@ class ControllerMetrics:
         made.table(_GROUP_COLUMNS, self._of_groups)
 
     def watch(self, informers: Informers, controllers: Collection[str], share: Share) -> None:
-        """Follow what these controllers have cached; call it before the caches run."""
+        """Follow the caches of these controllers. Call it before the caches run."""
         self._owns = share.owns
         if "job" in controllers:
             informers.of(JOBS_VOLCANO, Job).on_change(self._job_changed)
@@ -83,8 +83,7 @@ class ControllerMetrics:
             self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
 
     def _job_changed(self, old: Job | None, new: Job | None) -> None:
-        job = new if new is not None else old
-        assert job is not None, "a change is of something"
+        job = latest(old, new)
         key = job.metadata.key
         if new is None:
             for counts in self._jobs.values():
@@ -93,7 +92,7 @@ class ControllerMetrics:
         if old is None or not self._owns(key):
             return
         before, now = old.status, new.status
-        # Its version counts how often its pods were killed: 0 means that these are its first.
+        # The version counts the deletions of its pods: 0 means that these pods are its first.
         if not _pods(old) and _pods(new) and not now.version:
             self._creation_ms.observe(max(0, self._now_ms() - job.metadata.created_ms))
         name = _JOB_PHASES.get(now.state.phase)
@@ -109,7 +108,7 @@ class ControllerMetrics:
             self._flows[name][new.metadata.namespace] += 1
 
     def _of_jobs(self, name: str) -> Iterator[Row]:
-        # The ones that changed last are the ones that are looked for.
+        # The most recently changed series are of the most interest.
         yield from list(self._jobs[name].items())[-SERIES_MAX:]
 
     def _of_flows(self, name: str) -> Iterator[Row]:
@@ -122,8 +121,8 @@ class ControllerMetrics:
         wanted = _GROUP_PHASES[name]
         counts: Counter[str] = Counter()
         for group in self._groups.all():
-            # Every queue with a group has all five: an alert on 0 needs a series. A group that
-            # has not been read waits.
+            # Each queue with a group has all five series, since an alert on 0 needs one. A group
+            # without a phase is Pending.
             phase = group.status.phase or "Pending"
             counts[group.spec.queue or _DEFAULT_QUEUE] += phase == wanted
         for queue, count in sorted(counts.items()):

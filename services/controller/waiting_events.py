@@ -1,9 +1,8 @@
-"""Writes `FailedScheduling` Events on pods that wait, as kube-scheduler does, for `kubectl describe
-pod`.
+"""Writes `FailedScheduling` Events on waiting pods, as kube-scheduler does.
 
-At a rate of its own, apart from the writes of statuses: a delivery does not wait for these Events.
-They are soft: a process that ends leaves the rest of them unwritten; the pods' condition
-PodScheduled holds the same sentence.
+They have a rate of their own, apart from the writes of statuses, and no delivery waits for them. A
+process that ends leaves the remaining Events unwritten; the condition PodScheduled of the pods has
+the same sentence.
 """
 
 import asyncio
@@ -15,28 +14,28 @@ import msgspec
 
 from services.controller.clock import SteadyClock
 from services.controller.core.events import waiting_event
-from services.controller.core.waiting_pods import WaitingPods, waits_for
+from services.controller.core.statuses.waiting_pods import WaitingPods, pending_reason
 from services.controller.errors import RetryLater
-from services.controller.intent_writer import Writer
+from services.controller.intent_writer import IntentWriter
 from shared.contracts.verdicts import Verdict
 from shared.pacing import TokenBucket
 
 logger = logging.getLogger(__name__)
 
 Newest = Callable[[str], Awaitable[Verdict | None]]
-"""A gang's newest verdict; None when it has none any more. Raises RetryLater."""
+"""Reads a gang's newest verdict; None when there is none any more. Raises RetryLater."""
 
 #: Events at once after a quiet time, in seconds of the rate.
 _BURST_S: Final = 1
 
 
 class WaitingEvents:
-    """Writes Events on pods with the reason why they wait."""
+    """Writes Events with the pending reason on waiting pods."""
 
     def __init__(
-        self, writer: Writer, clock: SteadyClock, newest: Newest, *, events_per_s: int
+        self, writer: IntentWriter, clock: SteadyClock, newest: Newest, *, events_per_s: int
     ) -> None:
-        """Write nothing before `run`; never, if `events_per_s` is 0."""
+        """Nothing is written before `run`, and nothing at all with a rate of 0."""
         self._writer = writer
         self._clock = clock
         self._newest = newest
@@ -48,13 +47,13 @@ class WaitingEvents:
         self._news = asyncio.Event()
 
     def note(self, verdict: Verdict) -> None:
-        """A gang's newest verdict has come."""
+        """Update a gang by its newest verdict."""
         if self._on:
             self._pods.note(verdict, self._clock.now_ms())
             self._news.set()
 
     async def run(self, acts: Callable[[], bool]) -> None:
-        """Write Events until cancelled, none while `acts` says no."""
+        """Write Events until cancelled, but none while `acts` returns False."""
         while True:
             wait_ms = self._pods.wait_ms(self._clock.now_ms())
             if wait_ms == 0 and acts():
@@ -77,12 +76,12 @@ class WaitingEvents:
             return
         gang_id, uid = found.verdict.gang_id, found.pod.uid
         try:
-            # Its newest verdict may be another replica's delivery.
+            # The gang's newest verdict may have been delivered to another replica.
             newest = await self._newest(gang_id)
             verdict = newest or msgspec.structs.replace(found.verdict, phase="Gone")
             if verdict != found.verdict:
                 self._pods.note(verdict, self._clock.now_ms())
-            why = waits_for(verdict)
+            why = pending_reason(verdict)
             if why is None or all(pod.uid != uid for pod in verdict.waiting):
                 return
             event = waiting_event(verdict, found.pod, why, now_ms=self._clock.now_ms())
@@ -91,4 +90,4 @@ class WaitingEvents:
             logger.info("no Event on pod %s: %s", found.pod.name, later)
             await asyncio.sleep(later.delay_s)
         else:
-            self._pods.told(gang_id, uid)
+            self._pods.reported(gang_id, uid)

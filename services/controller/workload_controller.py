@@ -1,8 +1,9 @@
-"""Looks after the PodGroups that were made for ReplicaSets and StatefulSets.
+"""Updates and deletes the PodGroups that were created for ReplicaSets and StatefulSets.
 
-`podgroup_controller` makes a group when the first pods of a workload want one. Here it follows the
-workload's annotations and size from then on, and goes when the workload was scaled to nothing: old
-revisions of Deployments leave no groups behind. A group that any pod names is never deleted.
+`podgroup_controller` creates a group when a workload's first pods want one. From then on this
+controller updates it by the workload's annotations and size, and deletes it when the workload was
+scaled to zero, so that old revisions of Deployments leave no groups. A group that any pod names is
+never deleted.
 """
 
 from collections.abc import Iterable
@@ -21,7 +22,7 @@ from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeStruct, ObjectMeta
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS
 
-#: Pods that still end keep their group so long; then it is looked again.
+#: Interval of checks while terminating pods still name the group.
 _AGAIN_S: Final = 2.0
 
 
@@ -54,18 +55,18 @@ class WorkloadReconciler:
         return self._groups, *self._workloads.values()
 
     def keys(self) -> Iterable[str]:
-        """All groups that are looked after."""
+        """All groups that this controller updates."""
         return (group.metadata.key for group in self._groups.all() if owner_of(group) is not None)
 
     async def reconcile(self, key: str) -> float | None:
-        """Make the group what its workload wants, or take it away."""
+        """Update the group by its workload, or delete it."""
         group = self._groups.get(key)
         owner = owner_of(group) if group is not None else None
         if group is None or owner is None or group.metadata.deletion_timestamp is not None:
             return None
         workload = self._workload(group, owner)
         if workload is None:
-            return None  # gone: Kubernetes collects what it owned
+            return None  # deleted: garbage collection deletes its objects
         decided = upkeep(group, owner.kind, workload)
         if decided.action == "change":
             await self._change(group, decided)
@@ -91,10 +92,8 @@ class WorkloadReconciler:
             self._groups.learn(written.body)
 
     async def _remove(self, group: PodGroup, workload: Workload) -> float | None:
-        """Delete the group unless a pod names it; make it again if one came to name it meanwhile.
-
-        (A workload that is scaled up again in the same moment: its new pods find the group by their
-        owner, and would name one that is gone.)
+        """Delete the group unless a pod names it. Create it again if a pod has named it during the
+        deletion: the pods of a workload that is scaled up at that moment find the group by owner.
         """
         if await self._is_named(group, workload):
             return _AGAIN_S
@@ -111,7 +110,7 @@ class WorkloadReconciler:
         return None
 
     async def _is_named(self, group: PodGroup, workload: Workload) -> bool:
-        """Whether a pod names the group, as the API server has it now."""
+        """Whether a pod names the group; read from the API server."""
         selector = workload.spec.selector
         labels = selector.match_labels if selector is not None else {}
         page = await self._client.list(
@@ -132,14 +131,16 @@ class WorkloadReconciler:
             self._wake(new.metadata.key)
 
     def _workload_changed(self, old: Workload | None, new: Workload | None) -> None:
-        """Its status changes with every pod; only what a group depends on wakes its key."""
+        """Wake the group when fields have changed that it depends on."""
         if new is None:
             return
         key = f"{new.metadata.namespace}/{PREFIX}{new.metadata.uid}"
-        if self._groups.get(key) is not None and (old is None or _seen(old) != _seen(new)):
+        if self._groups.get(key) is not None and (
+            old is None or _relevant_fields(old) != _relevant_fields(new)
+        ):
             self._wake(key)
 
 
-def _seen(workload: Workload) -> tuple[object, ...]:
+def _relevant_fields(workload: Workload) -> tuple[object, ...]:
     spec = workload.spec
     return spec.replicas, workload.status.replicas == 0, workload.metadata.annotations

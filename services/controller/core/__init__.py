@@ -1,7 +1,6 @@
-"""The controllers' pure cores.
+"""The pure cores of the controllers. Instants are arguments; nothing here waits or sends.
 
-`intents` says what a verdict asks to be written, given what is written already; `agenda` says whose
-turn it is; `announcements` what becomes an Event; `events` and `annotation` make the bodies; `pace`
-keeps the rate; `bare_pods` makes the PodGroup of pods that have none. Instants come in as
-arguments; nothing here waits or sends.
+`statuses` plans what a verdict requires to be written, `jobs` the steps of Jobs, `queues`,
+`cronjobs` and `jobflows` the writes for these kinds, `hypernodes` and `workloads` the objects
+derived from nodes and pods. `events` builds the bodies of Events.
 """

@@ -1,8 +1,8 @@
-"""Events in the words that users of Volcano and kube-scheduler search for.
+"""Bodies of Events, in the words that users of Volcano and kube-scheduler search for.
 
-An event's name follows from its content (object, reason, attempt), so that a second write finds
-the first one: a repetition raises its count instead of adding an object. Core v1 events, because
-their message may change with the count.
+An Event's name follows from its topic (object and reason), so that a second write finds the first
+and raises its count instead of creating another object. They are core/v1 Events, because their
+message may change with the count.
 """
 
 import functools
@@ -26,26 +26,26 @@ _NAME_CHARS_MAX: Final = 220
 
 
 class EventIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event to write, or to write again."""
+    """One Event to write, or to write again."""
 
-    #: What it is about, for memory: equal topics are the same event.
+    #: Object and reason: equal topics are the same Event.
     topic: str
-    #: Its meaning: it is written again at once when this changes.
+    #: The Event is written again at once when this changes.
     why: str = ""
     namespace: str
     name: str
     body: dict[str, Any]
-    #: Whether a second write raises its count and changes its words, or does nothing.
+    #: Whether a second write raises the count and updates the message, or does nothing.
     repeats: bool
 
     @property
     def message(self) -> str:
-        """Its words."""
+        """The Event's message."""
         return str(self.body["message"])
 
 
 def group_topic(verdict: Verdict, reason: str) -> str:
-    """Topic of an event on the group of `verdict`."""
+    """Topic of an Event on the verdict's group."""
     return f"{verdict.uid}/{reason}"
 
 
@@ -59,26 +59,26 @@ def group_event(
     now_ms: int,
     why: str = "",
 ) -> EventIntent:
-    """An event on the group of `verdict`."""
-    reference = _reference(resource, verdict.namespace, verdict.name, verdict.uid)
+    """An Event on the verdict's group."""
+    reference = object_reference(resource, verdict.namespace, verdict.name, verdict.uid)
     return _event(
         group_topic(verdict, reason), reference, type_, reason, message, now_ms, why, repeats=True
     )
 
 
 def evicted_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
-    """`Evict` on a pod that went for another gang, in Volcano's words and why."""
+    """`Evict` on a pod that was evicted for another gang, in Volcano's words, with the reason."""
     condition = next((one for one in verdict.conditions if one.type == "Evicted"), None)
     cause = _CAUSES.get(condition.reason, "eviction") if condition is not None else "eviction"
-    words = condition.message if condition is not None else ""
+    details = condition.message if condition is not None else ""
     message = f"Pod is evicted, because of {cause}"
-    reference = _reference(PODS, verdict.namespace, pod.name, pod.uid)
+    reference = object_reference(PODS, verdict.namespace, pod.name, pod.uid)
     return _event(
         f"{pod.uid}/Evict",
         reference,
         "Warning",
         "Evict",
-        f"{message} (gang {verdict.name}: {words})" if words else message,
+        f"{message} (gang {verdict.name}: {details})" if details else message,
         now_ms,
         "",
         repeats=False,
@@ -87,17 +87,15 @@ def evicted_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
 
 def pod_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
     """`Scheduled` on a pod, in kube-scheduler's words."""
-    reference = _reference(PODS, verdict.namespace, pod.name, pod.uid)
+    reference = object_reference(PODS, verdict.namespace, pod.name, pod.uid)
     message = f"Successfully assigned {verdict.namespace}/{pod.name} to {pod.node}"
     topic = f"{pod.uid}/Scheduled"
     return _event(topic, reference, "Normal", "Scheduled", message, now_ms, "", repeats=False)
 
 
 def waiting_event(verdict: Verdict, pod: PodRef, why: Why, *, now_ms: int) -> EventIntent:
-    """`FailedScheduling` on a pod that waits, as kube-scheduler writes it; the sentence is its
-    whole gang's.
-    """
-    reference = _reference(PODS, verdict.namespace, pod.name, pod.uid)
+    """`FailedScheduling` on a waiting pod, as kube-scheduler writes it, with its gang's reason."""
+    reference = object_reference(PODS, verdict.namespace, pod.name, pod.uid)
     return _event(
         f"{pod.uid}/FailedScheduling",
         reference,
@@ -110,7 +108,37 @@ def waiting_event(verdict: Verdict, pod: PodRef, why: Why, *, now_ms: int) -> Ev
     )
 
 
-def _reference(resource: Resource, namespace: str, name: str, uid: str) -> dict[str, str]:
+def event_body(
+    reference: dict[str, str],
+    name: str,
+    type_: EventType,
+    reason: str,
+    message: str,
+    at: str,
+    component: str,
+) -> dict[str, Any]:
+    """An Event `name` about the object of `reference`, first seen at the instant `at`.
+
+    It is in the object's namespace; for an object without one, in `default`.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": reference["namespace"] or "default"},
+        "involvedObject": reference,
+        "reason": reason,
+        "message": message[:MESSAGE_CHARS_MAX],
+        "type": type_,
+        "source": {"component": component},
+        "reportingComponent": component,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }
+
+
+def object_reference(resource: Resource, namespace: str, name: str, uid: str) -> dict[str, str]:
+    """An Event's reference to the object that it is about."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -134,21 +162,7 @@ def _event(
     name = (
         f"{reference['name'][:_NAME_CHARS_MAX]}.{hashlib.sha256(topic.encode()).hexdigest()[:16]}"
     )
-    instant = rfc3339(now_ms)
-    body = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": reference["namespace"]},
-        "involvedObject": reference,
-        "reason": reason,
-        "message": message[:MESSAGE_CHARS_MAX],
-        "type": type_,
-        "source": {"component": _SOURCE},
-        "reportingComponent": _SOURCE,
-        "firstTimestamp": instant,
-        "lastTimestamp": instant,
-        "count": 1,
-    }
+    body = event_body(reference, name, type_, reason, message, rfc3339(now_ms), _SOURCE)
     return EventIntent(
         topic=topic,
         why=why,

@@ -1,8 +1,8 @@
-"""One reconciling controller: informers wake keys, workers reconcile them, a share says which.
+"""One reconciling controller: informers wake keys, workers reconcile the keys of this replica.
 
     change of an object ──watches──▶ key ──owned here?──▶ work queue ──▶ reconcile(key) ──▶ writes
 
-`Runtime` holds what the controllers of a process share: one client's caches, writes and Events.
+`Runtime` has the parts that all controllers of a process share: caches, writes and Events.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from shared.kube.listwatch import Pace
 logger = logging.getLogger(__name__)
 
 Wake = Callable[[str], bool | None]
-"""Has a key reconciled soon; False: it is another replica's."""
+"""Queues a key; returns False when the key belongs to another replica."""
 
 
 class Reconciler(Protocol):
-    """What makes a controller this controller."""
+    """One controller's caches, keys and work."""
 
     @property
     def name(self) -> str:
-        """As in `--controllers`."""
+        """The name in `--controllers`."""
         ...
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Ask for the caches that are needed and register what of their changes wakes which key.
+        """Request the caches that are needed, and register which of their changes wakes which key.
 
         Called once, before anything runs. Returns the caches that must be synced before the first
         `reconcile`.
@@ -40,57 +40,57 @@ class Reconciler(Protocol):
         ...
 
     def keys(self) -> Iterable[str]:
-        """Every key there is now: those of a share that falls to this replica are woken."""
+        """All present keys. Those that this replica gains are woken."""
         ...
 
     async def reconcile(self, key: str) -> float | None:
-        """Bring the key's objects to what they should be, or closer.
+        """Bring the key's objects closer to their desired state.
 
-        Idempotent, and correct from whatever point it was killed at before. Never called twice at a
-        time for one key. Raises KubeError to be called again after a backoff.
+        Idempotent, and correct after a kill at any point. Not called twice at a time for one key.
+        Raises KubeError to be called again after a backoff.
 
         Returns:
-            Seconds until it wants to be called again; None: only when something changes.
+            Seconds until the next call; None: the next call follows a change.
         """
         ...
 
 
 @runtime_checkable
 class Preparing(Protocol):
-    """A reconciler that makes what others count on from the start."""
+    """A reconciler that creates objects on which users rely from the start."""
 
     async def prepared(self) -> None:
-        """Return once it is there, whichever client made it."""
+        """Return once these objects exist, whichever client created them."""
         ...
 
 
 class Share(Protocol):
-    """Which keys are this replica's: see `sharding`."""
+    """The keys of this replica: see `sharding`."""
 
     def owns(self, key: str, /) -> bool:
         """Whether this replica may act on the key now."""
         ...
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
-        """Wake the keys that fall to this replica, and wait for this queue before others act on
-        those that it loses.
+        """Divide this queue's keys: wake those that this replica gains, and give up those that it
+        loses only when the queue does not work at them any more.
         """
         ...
 
 
 class Alone:
-    """The share of a replica that is the only one: everything."""
+    """The share of the only replica: all keys."""
 
     def owns(self, _key: str) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
-        """Nothing ever changes."""
+        """The share never changes."""
 
 
-#: Keys worked at together: each waits for the API server most of the time, and how many writes are
-#: in flight is bounded for all of them (`writes.IN_FLIGHT`).
+#: Keys reconciled at the same time. Each waits for the API server most of the time; writes in
+#: flight are limited for all of them together (`writes.IN_FLIGHT`).
 _WORKERS: Final = 16
 
 
@@ -98,7 +98,7 @@ class Controller:
     """Runs one reconciler."""
 
     def __init__(self, reconciler: Reconciler, informers: Informers, share: Share) -> None:
-        """Register with the caches; nothing runs before `run`."""
+        """Register with the caches. Nothing is reconciled before `run`."""
         self._reconciler = reconciler
         self._share = share
         self._queue = WorkQueue(reconciler.name, self._work, workers=_WORKERS)
@@ -111,22 +111,22 @@ class Controller:
         await self._queue.run()
 
     async def synced(self) -> None:
-        """Wait until every cache that is needed is filled."""
+        """Wait until all needed caches are filled."""
         for informer in self._needed:
             await informer.synced.wait()
 
     async def ready(self) -> None:
-        """Wait until the reconciler does its work, and what others count on is there."""
+        """Wait until the caches are filled and the reconciler is prepared."""
         await self.synced()
         if isinstance(self._reconciler, Preparing):
             await self._reconciler.prepared()
 
     async def stop_taking(self) -> None:
-        """Begin nothing more."""
+        """Begin no further work."""
         self._queue.stop()
 
     async def finish(self) -> None:
-        """Let what is in flight end."""
+        """Wait for the work in flight."""
         await self._queue.quiet()
 
     def _wake(self, key: str) -> bool:
@@ -136,7 +136,7 @@ class Controller:
         return owned
 
     async def _work(self, key: str) -> float | None:
-        # A key that was queued may have gone to another replica since.
+        # A queued key may belong to another replica by now.
         if not self._share.owns(key):
             self._queue.forget(key)
             return None
@@ -144,19 +144,19 @@ class Controller:
 
 
 class Runtime:
-    """What all reconciling controllers of a process share."""
+    """The parts that all reconciling controllers of a process share."""
 
     def __init__(self, client: KubeClient, *, writes_per_s: int, pace: Pace | None = None) -> None:
         """Nothing is read or written before `run`."""
         self.client = client
         self.informers = Informers(client, pace)
         self.writes = Writes(client, per_s=writes_per_s)
-        # Events have writes of their own: they never wait before a pod, nor a pod behind them.
+        # Events have a limit of their own, so that no pod waits behind an Event.
         self.events = Recorder(Writes(client, per_s=max(10, writes_per_s // 10), in_flight=2))
 
     async def run(self) -> None:
-        """Keep caches current and write Events until cancelled. Start it after the controllers
-        have registered.
+        """Keep caches current and write Events until cancelled. Start it after all controllers have
+        been constructed.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self.informers.run(), name="informers")

@@ -1,13 +1,14 @@
-"""A cache of one kind, kept current by a list-watch, that also knows its own writes.
+"""A cache of one kind, kept current by a list-watch and by the answers to this process's own
+writes.
 
-In: batches of `shared.kube.listwatch`, and answers to our own writes (`learn`). Out: objects by key
-and by owner, and a call of every handler for each change, in order, with (old, new).
+In: batches of `shared.kube.listwatch`, and answers to writes (`learn`). Out: objects by key and by
+owner, and a call of each handler for each change, in order, with (old, new).
 
 Invariants:
-* `get` never shows an older state than one it has shown before, whatever order news comes in
-  (unless the API server itself went back: its etcd was restored from a backup).
-* What cannot be read is as good as gone: no controller acts on what it was.
-* After a gap in the watch, what vanished meanwhile is reported as gone, with its last known state.
+* `get` never returns an older state than before, in whatever order changes and answers arrive
+  (unless the API server itself went back, because its etcd was restored from a backup).
+* An object that cannot be decoded counts as deleted, so that no controller acts on an old state.
+* After a gap in the watch, objects deleted during it are reported with their last known state.
 * Handlers run before the next batch is read; they must be quick and must not raise.
 """
 
@@ -22,12 +23,13 @@ from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
 from shared.kube.resources import Resource
+from shared.model.invariants import required
 
 logger = logging.getLogger(__name__)
 
 
 class Owner(Protocol):
-    """What is read of an owner reference."""
+    """The part of an owner reference that is read."""
 
     @property
     def uid(self) -> str:
@@ -36,7 +38,7 @@ class Owner(Protocol):
 
 
 class Metadata(Protocol):
-    """What is read of an object's metadata."""
+    """The part of an object's metadata that is read."""
 
     @property
     def name(self) -> str:
@@ -76,22 +78,27 @@ class Keyed(Protocol):
 T = TypeVar("T", bound=Keyed)
 
 Handler = Callable[[T | None, T | None], object]
-"""Called with (old, new): (None, new) appeared, (old, None) went, both changed."""
+"""Called with (old, new): (None, new) for a creation, (old, None) for a deletion."""
 
 
 def key_of(thing: Keyed) -> str:
-    """The name, with the namespace and a slash before it if there is one."""
+    """The object's name, after "namespace/" if it has a namespace."""
     metadata = thing.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def latest(old: T | None, new: T | None) -> T:
+    """The object that a handler was called for, in its latest state."""
+    return required(new if new is not None else old, "a change", "is of an object")
 
 
 class Informer(Generic[T]):
     """One kind's objects. Read it from the event loop in which `run` runs.
 
     Attributes:
-        resource: What is cached.
-        synced: Set once the first list is in, or the kind is known to be absent.
-        absent: The API server does not serve the kind at present.
+        resource: The cached resource.
+        synced: Set after the first list, or when the kind is known to be absent.
+        absent: Whether the API server does not serve the kind at present.
     """
 
     def __init__(
@@ -105,7 +112,7 @@ class Informer(Generic[T]):
         name: str = "",
         pace: Pace | None = None,
     ) -> None:
-        """Prepare; nothing is sent before `run`. A namespace or a name keeps all others out."""
+        """Nothing is sent before `run`. A namespace or a name restricts the cache to it."""
         self.resource = resource
         self.kind = kind
         self.synced = asyncio.Event()
@@ -123,7 +130,7 @@ class Informer(Generic[T]):
         self._objects: dict[str, T] = {}
         self._by_owner: dict[str, set[str]] = {}
         self._handlers: list[Handler[T]] = []
-        #: Everything up to this resourceVersion has been shown.
+        #: All changes up to this resourceVersion are in the cache.
         self._seen = 0
 
     def on_change(self, handler: Handler[T]) -> None:
@@ -131,19 +138,19 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
 
     def get(self, key: str) -> T | None:
-        """The object of this key, if there is one."""
+        """The object with this key, if it exists."""
         return self._objects.get(key)
 
     def all(self) -> Iterable[T]:
-        """Every object, in no particular order."""
+        """All objects, in no particular order."""
         return self._objects.values()
 
     def keys(self) -> Iterable[str]:
-        """Every key, in no particular order."""
+        """All keys, in no particular order."""
         return self._objects.keys()
 
     def owned_by(self, uid: str) -> list[T]:
-        """Objects with an owner of this UID, by key."""
+        """Objects with an owner of this UID, ordered by key."""
         return [self._objects[key] for key in sorted(self._by_owner.get(uid, ()))]
 
     async def run(self) -> None:
@@ -151,14 +158,14 @@ class Informer(Generic[T]):
         await self._watch.run(self._take)
 
     def wake(self) -> None:
-        """Look for an absent kind now."""
+        """Check at once whether an absent kind is served."""
         self._watch.wake()
 
     def learn(self, body: bytes) -> None:
-        """Take in the answer to a write of ours, so that the next reading knows of it.
+        """Apply the answer to a write of this process, so that the next read returns it.
 
-        Ignored when the watch has come past it (the object may be gone since), and when the answer
-        is not such an object (a Status).
+        It is ignored when the watch has passed its version (the object may be deleted by now), and
+        when it is another kind (a Status).
         """
         try:
             thing = self._decode(body)
@@ -176,9 +183,9 @@ class Informer(Generic[T]):
             self.absent = False
             listed = {key_of(one): one for one in self._decoded(batch.objects)}
             if batch.resource_version < self._seen:
-                # Restored from a backup: versions of before mean nothing any more.
+                # etcd was restored from a backup: the known versions are meaningless.
                 self._forget_all_but(listed)
-            # What was learned of a write after this list is newer than it.
+            # An object that was written after this list is newer than it.
             for key, known in self._objects.items():
                 if key not in listed and _version(known) > batch.resource_version:
                     listed[key] = known
@@ -188,8 +195,8 @@ class Informer(Generic[T]):
             for change in batch.changes:
                 thing = change.object
                 if isinstance(thing, Undecodable):
-                    self._complain(thing)
-                    self._lose(thing)
+                    self._log_undecodable(thing)
+                    self._drop_undecodable(thing)
                 elif change.type == "DELETED":
                     self._drop(thing)
                 else:
@@ -200,11 +207,11 @@ class Informer(Generic[T]):
     def _decoded(self, things: Iterable[T | Undecodable]) -> Iterable[T]:
         for thing in things:
             if isinstance(thing, Undecodable):
-                self._complain(thing)
+                self._log_undecodable(thing)
             else:
                 yield thing
 
-    def _complain(self, thing: Undecodable) -> None:
+    def _log_undecodable(self, thing: Undecodable) -> None:
         logger.error(
             "%s %s/%s cannot be read: %s",
             self.resource.title,
@@ -213,14 +220,14 @@ class Informer(Generic[T]):
             thing.error,
         )
 
-    def _lose(self, thing: Undecodable) -> None:
+    def _drop_undecodable(self, thing: Undecodable) -> None:
         metadata = thing.metadata
         prefix = f"{metadata.namespace}/" if metadata.namespace else ""
         if f"{prefix}{metadata.name}" in self._objects:
             self._remove(f"{prefix}{metadata.name}")
 
     def _forget_all_but(self, listed: dict[str, T]) -> None:
-        """Have exactly these at the versions that they have."""
+        """Keep exactly these objects, also those with older versions than known."""
         for key, known in list(self._objects.items()):
             now = listed.get(key)
             if now is None or now.metadata.uid != known.metadata.uid:
@@ -242,7 +249,7 @@ class Informer(Generic[T]):
         if old is not None and old.metadata.uid != thing.metadata.uid:
             if _version(thing) < _version(old):
                 return
-            # Made again under its name: the old one went, which the watch may not have said yet.
+            # Created again under its name: the watch has yet to report the deletion of the old one.
             self._remove(key)
             old = None
         if old is not None and _version(thing) <= _version(old):
@@ -252,7 +259,7 @@ class Informer(Generic[T]):
         self._report(old, thing)
 
     def _drop(self, thing: T) -> None:
-        """A DELETED change carries the last state, which can hold more than the one known."""
+        """Apply a deletion, which has the last state; that can be newer than the known one."""
         key = key_of(thing)
         known = self._objects.get(key)
         if known is None or known.metadata.uid != thing.metadata.uid:
@@ -288,10 +295,10 @@ def _version(thing: Keyed) -> int:
 
 
 class Informers:
-    """The caches of one process: reconcilers that ask for the same one share it."""
+    """The caches of one process; reconcilers share them."""
 
     def __init__(self, client: KubeClient, pace: Pace | None = None) -> None:
-        """Have none yet."""
+        """Have no caches yet."""
         self._client = client
         self._pace = pace
         self._informers: dict[tuple[str, type, str], Informer[Any]] = {}
@@ -305,7 +312,9 @@ class Informers:
         namespace: str = "",
         name: str = "",
     ) -> Informer[T]:
-        """The cache of this resource, or of one namespace or name of it. Ask before `run`."""
+        """The cache of a resource, or of one namespace, name or label of it. Call it before
+        `run`.
+        """
         part = " ".join(filter(None, (namespace, name, label_selector)))
         at = (f"{resource.title}/{resource.version}", kind, part)
         informer: Informer[T] | None = self._informers.get(at)

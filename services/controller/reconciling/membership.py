@@ -1,16 +1,16 @@
-"""Which replica acts on which key, among replicas that read each other's heartbeats. Pure.
+"""The division of keys among replicas that read each other's heartbeats. Pure.
 
-Every replica says regularly that it lives, and under which *view* it acts: the members among which
-keys are divided. A key's owner is drawn from the view by a hash, so a member that comes or goes
-moves only its own keys.
+A replica's heartbeat contains its *view*: the members among which it divides keys. A key's owner is
+chosen from the view by rendezvous hashing, so that a member that joins or leaves moves only its own
+keys.
 
-    a change of the living ──▶ target: give up what is not ours in it, at once
-      nothing given up is worked at any more ──▶ say that we act under the target
-        every living member says the same ──▶ agreed: act on what is ours in it
+    the live members change ──▶ target: give up keys of other members at once
+      no such key is being handled any more ──▶ announce the target as our view
+        all live members announce the same view ──▶ agreed: act on all our keys in it
 
-Until it is agreed, only keys that are ours in the old view and in the new one are acted on: so no
-key has two owners. A member that falls silent is taken for dead after a while, by our own clock;
-it has stopped acting by then, because it could not say that it lives.
+Until then a replica acts only on keys that it owns in both the old view and the target, so no key
+has two owners. A silent member counts as dead after a timeout by our own clock. By then it has
+stopped acting, because its heartbeats failed.
 """
 
 import zlib
@@ -22,70 +22,73 @@ import msgspec
 View: TypeAlias = tuple[str, ...]
 
 
-class Word(msgspec.Struct, frozen=True):
-    """What a member said last: its view, and something that changes each time it says it."""
+class Heartbeat(msgspec.Struct, frozen=True):
+    """A member's last heartbeat: its view, and a text that differs in each heartbeat."""
 
     view: View
     beat: str
 
 
 def owner(view: View, key: str) -> str:
-    """The member of a view that acts on a key; "" when there is none."""
+    """The member of a view that acts on a key; "" for an empty view."""
     return max(view, key=lambda one: (zlib.crc32(f"{one}/{key}".encode()), one), default="")
 
 
 class Membership:
-    """One replica's view of the other replicas. All instants are in its own monotonic seconds."""
+    """One replica's state of the protocol. Instants are seconds of its own monotonic clock."""
 
     def __init__(self, me: str, *, expire_s: float) -> None:
-        """Alone, and acting on nothing yet.
+        """Know no other member, and own no key.
 
         Args:
-            me: This replica's name, unique among the living.
-            expire_s: A member silent for so long is dead; we stop acting a little sooner.
+            me: This replica's name, unique among live members.
+            expire_s: Seconds of silence after which a member counts as dead. This replica stops
+                acting a little sooner when its own heartbeats fail.
         """
         self.me = me
         self._expire_s = expire_s
-        #: Acted under so far; () before anything was agreed.
+        #: The last agreed view; () before the first.
         self.view: View = ()
         self.target: View = ()
-        #: What we say of ourselves.
-        self.said: View = ()
+        #: The view in our heartbeats.
+        self.announced: View = ()
         self._agreed = False
         self._heard: dict[str, tuple[str, float]] = {}
         self._renewed_s: float | None = None
 
-    def renewed(self, asked_s: float, now_s: float) -> None:
-        """Our own word was taken: no sooner than it was sent, at `asked_s`.
+    def renewed(self, sent_s: float, now_s: float) -> None:
+        """Note a heartbeat of ours, sent at `sent_s` and acknowledged at `now_s`.
 
-        After a silence in which the other replicas may have divided our keys, nothing is ours any
-        more. (A slow answer may be what made the silence: so it is judged by the instant at which
-        it came, and what was passed over meanwhile is gained again.)
+        After a silence in which the other replicas may have divided our keys, we own no key until
+        the next agreement. The silence is measured until the acknowledgement, since a slow answer
+        may be its cause.
         """
-        if not self._spoke_lately(now_s):
+        if not self._is_heard(now_s):
             self.view, self._agreed = (), False
-        self._renewed_s = asked_s
+        self._renewed_s = sent_s
 
-    def _spoke_lately(self, now_s: float) -> bool:
-        patience_s = self._expire_s * 0.7
-        return self._renewed_s is not None and now_s - self._renewed_s <= patience_s
+    def _is_heard(self, now_s: float) -> bool:
+        limit_s = self._expire_s * 0.7
+        return self._renewed_s is not None and now_s - self._renewed_s <= limit_s
 
-    def hear(self, words: Mapping[str, Word], at_work: Iterable[str], now_s: float) -> bool:
-        """Take in what all members said last.
+    def observe(
+        self, heartbeats: Mapping[str, Heartbeat], at_work: Iterable[str], now_s: float
+    ) -> bool:
+        """Apply the last heartbeat of each member.
 
         Args:
-            words: By member, ourselves included or not.
-            at_work: Keys that we are working at.
+            heartbeats: By member; our own may be among them.
+            at_work: Keys that this replica is handling.
             now_s: The instant.
 
         Returns:
-            Whether keys have become ours.
+            Whether this replica has gained keys.
         """
-        for member, word in words.items():
+        for member, heartbeat in heartbeats.items():
             known = self._heard.get(member)
-            if known is None or known[0] != word.beat:
-                self._heard[member] = (word.beat, now_s)
-        for member in [one for one in self._heard if one not in words]:
+            if known is None or known[0] != heartbeat.beat:
+                self._heard[member] = (heartbeat.beat, now_s)
+        for member in [one for one in self._heard if one not in heartbeats]:
             del self._heard[member]
         living = {
             member
@@ -96,16 +99,16 @@ class Membership:
         if target != self.target:
             self.target, self._agreed = target, False
         if all(owner(target, key) == self.me for key in at_work):
-            self.said = target
-        if self._agreed or self.said != target:
+            self.announced = target
+        if self._agreed or self.announced != target:
             return False
-        if any(words[one].view != target for one in target if one != self.me):
+        if any(heartbeats[one].view != target for one in target if one != self.me):
             return False
         self.view, self._agreed = target, True
         return True
 
     def silent(self, now_s: float, for_s: float) -> list[str]:
-        """Members that have not said anything for so long; ourselves not."""
+        """Other members without a heartbeat for `for_s` seconds."""
         return [
             member
             for member, (_, heard_s) in self._heard.items()
@@ -114,7 +117,7 @@ class Membership:
 
     def owns(self, key: str, now_s: float) -> bool:
         """Whether this replica may act on the key now."""
-        if not self._spoke_lately(now_s):
+        if not self._is_heard(now_s):
             return False
         if owner(self.target, key) != self.me:
             return False

@@ -1,10 +1,10 @@
 """Divides keys among the replicas of the controllers, by Leases: the shell of `membership`.
 
-Each replica keeps a Lease of its own; its annotation says under which view it acts. One write and
-one list every `RENEW_S` is all that this costs. A replica that stops in order deletes its Lease,
-and the other replicas take over at their next look.
+Each replica renews a Lease of its own, whose annotation has its view. The cost is one write and one
+list every `RENEW_S`. A replica that is stopped deletes its Lease, and the other replicas take over
+in their next round.
 
-Nothing is ours while Volcano's own controllers live: their Lease is renewed.
+A replica owns no keys while Volcano's own controllers are active, which renew a Lease, too.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from services.controller.other_controllers import OtherControllers
-from services.controller.reconciling.membership import Membership, Word
+from services.controller.reconciling.membership import Heartbeat, Membership
 from services.controller.reconciling.work_queue import WorkQueue
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
@@ -26,10 +26,10 @@ from shared.kube.resources import LEASES
 logger = logging.getLogger(__name__)
 
 RENEW_S: Final = 2.0
-#: Three renewals may be lost.
+#: Three renewals may fail.
 EXPIRE_S: Final = 7.0
-#: A replica that is dead for so many times as long will not come back under its name.
-_FORGOTTEN_AFTER: Final = 20
+#: A replica that is dead for so many times as long will not return under its name.
+_LEASE_DELETED_AFTER: Final = 20
 _LABEL: Final = "tutti.dev/controllers"
 _VIEW: Final = "tutti.dev/view"
 
@@ -49,18 +49,18 @@ class Shards:
         renew_s: float = RENEW_S,
         expire_s: float = EXPIRE_S,
     ) -> None:
-        """Own nothing before `run`.
+        """Own no keys before `run`.
 
         Args:
-            client: Of the API server.
-            identity: This replica's name, the same when it is started again.
-            controllers: What it runs: only replicas that run the same divide keys.
-            namespace: Where the Leases are.
-            others: While one lives, nothing is ours.
-            pod_uid: Of the pod named `identity` in that namespace, if there is one: it owns our
-                Lease, so that garbage collection removes it where `leave` cannot.
+            client: Client of the API server.
+            identity: This replica's name, the same after a restart.
+            controllers: Its controllers; replicas with the same controllers divide keys.
+            namespace: Namespace of the Leases.
+            others: Controllers of other projects; this replica owns no keys while one is active.
+            pod_uid: UID of the pod named `identity` in that namespace, if there is one: it owns our
+                Lease, so that garbage collection deletes it where `leave` cannot.
             renew_s: Seconds between rounds.
-            expire_s: A replica silent for so long is taken for dead.
+            expire_s: Seconds of silence after which a replica counts as dead.
         """
         self._group = f"{zlib.crc32(','.join(sorted(controllers)).encode()):08x}"
         self._client = client
@@ -74,7 +74,7 @@ class Shards:
         self._left = asyncio.Event()
         self._others = others
         self._queues: list[tuple[WorkQueue, Callable[[], Iterable[str]]]] = []
-        #: Keys have become ours and are not woken yet: a round that fails leaves it to the next.
+        #: Whether keys were gained and are not woken yet; a failed round leaves them to the next.
         self._gained = False
 
     def _lease_of(self, identity: str) -> str:
@@ -82,15 +82,15 @@ class Shards:
 
     def owns(self, key: str) -> bool:
         """Whether this replica may act on the key now."""
-        return self._others.none_lives and self._members.owns(key, _now_s())
+        return self._others.none_active and self._members.owns(key, _now_s())
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
         """Divide the keys of one more controller."""
         self._queues.append((queue, keys))
 
     async def run(self) -> None:
-        """Publish our heartbeat, and read those of other replicas, until cancelled. Problems of the
-        API server are waited out: meanwhile this replica stops acting.
+        """Publish our heartbeat and read those of other replicas, until cancelled. While the API
+        server fails, this replica soon owns no keys.
         """
         while not self._left.is_set():
             try:
@@ -100,23 +100,22 @@ class Shards:
             await asyncio.sleep(self._renew_s)
 
     async def leave(self) -> None:
-        """Let the other replicas take over at once; nothing is owned any more. Never fails."""
+        """Own no keys any more and let the other replicas take over at once. Never fails."""
         self._left.set()
         self._members = Membership(self._identity, expire_s=0.0)
         with contextlib.suppress(KubeError):
             await self._client.delete(LEASES, self._name, namespace=self._namespace)
 
     async def _round(self) -> None:
-        self._gained |= await self._others.look()
-        # First be seen, then look: of two that start together, each sees the other.
+        self._gained |= await self._others.check()
+        # First publish, then read: of two replicas that start together, each sees the other.
         await self._renew()
-        said = self._members.said
-        await self._hear()
-        if said != self._members.said:
-            # Our heartbeat has changed: publish it, and read at once whether the other replicas
-            # agree.
+        announced = self._members.announced
+        await self._observe()
+        if announced != self._members.announced:
+            # Our view has changed: publish it, and read at once whether the other replicas agree.
             await self._renew()
-            await self._hear()
+            await self._observe()
         if self._gained:
             self._gained = False
             logger.info("keys are divided among %s", ", ".join(self._members.view))
@@ -125,11 +124,12 @@ class Shards:
                     if self.owns(key):
                         queue.add(key)
 
-    async def _hear(self) -> None:
-        words = await self._words()
-        self._gained |= self._members.hear(words, self._at_work(), _now_s())
-        for member in self._members.silent(_now_s(), self._expire_s * _FORGOTTEN_AFTER):
-            # Killed, and started again under another name. Were it alive, it would say so again.
+    async def _observe(self) -> None:
+        heartbeats = await self._heartbeats()
+        self._gained |= self._members.observe(heartbeats, self._at_work(), _now_s())
+        for member in self._members.silent(_now_s(), self._expire_s * _LEASE_DELETED_AFTER):
+            # Killed, and started again under another name. If it is alive, it creates its Lease
+            # again.
             with contextlib.suppress(NotFound):
                 await self._client.delete(LEASES, self._lease_of(member), namespace=self._namespace)
 
@@ -137,23 +137,23 @@ class Shards:
         for queue, _ in self._queues:
             yield from queue.at_work()
 
-    async def _words(self) -> dict[str, Word]:
+    async def _heartbeats(self) -> dict[str, Heartbeat]:
         page = await self._client.list(
             LEASES, Lease, namespace=self._namespace, label_selector=f"{_LABEL}={self._group}"
         )
-        words: dict[str, Word] = {}
+        heartbeats: dict[str, Heartbeat] = {}
         for lease in page.items:
             if isinstance(lease, Lease) and lease.spec.holder_identity:
                 view = lease.metadata.annotations.get(_VIEW, "")
-                words[lease.spec.holder_identity] = Word(
+                heartbeats[lease.spec.holder_identity] = Heartbeat(
                     tuple(filter(None, view.split(","))), str(lease.spec.renew_time)
                 )
-        return words
+        return heartbeats
 
     async def _renew(self) -> None:
         if self._left.is_set():
             return
-        asked_s = _now_s()
+        sent_s = _now_s()
         manifest = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
@@ -161,7 +161,7 @@ class Shards:
                 "name": self._name,
                 "namespace": self._namespace,
                 "labels": {_LABEL: self._group},
-                "annotations": {_VIEW: ",".join(self._members.said)},
+                "annotations": {_VIEW: ",".join(self._members.announced)},
                 "ownerReferences": self._owners,
             },
             "spec": {
@@ -175,10 +175,10 @@ class Shards:
         except NotFound:
             if self._left.is_set():
                 return
-            # A replica of our name was quicker: the next round renews it.
+            # Created at the same moment by a replica of our name; the next round renews it.
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
-        self._members.renewed(asked_s, _now_s())
+        self._members.renewed(sent_s, _now_s())
 
 
 def _owned_by_pod(name: str, uid: str) -> list[dict[str, str]]:

@@ -1,9 +1,9 @@
-"""Keys to be looked at, each once, never two calls for one key at a time.
+"""A work queue of keys, as in client-go: one call per key at a time, retries with backoff.
 
-A key added while it waits is one; a key added while it is worked at is worked at again. What
-fails comes back after a delay that doubles per failure of that key; what raises anything but a
-KubeError is logged with its story, and holds up no other key. `after` wakes a key later; the
-earliest wish counts, and being worked at fulfils it.
+A key added twice while it waits is handled once; a key added while it is handled is handled again.
+A key whose work raises a KubeError returns after a backoff of its own; any other exception is a
+bug, which is logged and delays no other key. `after` adds a key later: the earliest instant counts,
+and handling the key clears it.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from shared.pacing import Backoff
 
 logger = logging.getLogger(__name__)
 
-#: A first failure is mostly a conflict with a write that the watch has shown meanwhile.
+#: A first failure is mostly a conflict with a write that the watch has reported by now.
 BACKOFF_S_BASE: Final = 0.05
-#: Long enough to leave a struggling API server alone, short enough that a person waits it out.
+#: Long enough for an overloaded API server, short enough for a user who waits.
 BACKOFF_S_MAX: Final = 30.0
-#: After a bug of ours: soon enough for a person who has mended the object.
+#: Delay after a bug: short enough for a user who has corrected the object.
 BUG_S: Final = 60.0
 
 Work = Callable[[str], Awaitable[float | None]]
-"""Works at a key; returns in how many seconds it wants to be called again, None: when woken."""
+"""Handles a key; returns the seconds until the next call, None: at the next change."""
 
 
 class WorkQueue:
-    """See the module. One event loop, `workers` calls at a time."""
+    """See the module. For one event loop; `workers` calls at a time."""
 
     def __init__(self, name: str, work: Work, *, workers: int = 4) -> None:
         """Have no keys yet."""
@@ -37,7 +37,7 @@ class WorkQueue:
         self._work = work
         self._workers = workers
         self._ready: deque[str] = deque()
-        #: In `_ready`, or wanted again while at work.
+        #: Keys in `_ready`, and keys to be handled again after the present call.
         self._wanted: set[str] = set()
         self._at_work: set[str] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -48,11 +48,11 @@ class WorkQueue:
         self._stopped = False
 
     def __len__(self) -> int:
-        """Keys that wait or are worked at."""
+        """Keys that wait or are being handled."""
         return len(self._wanted | self._at_work)
 
     def add(self, key: str) -> None:
-        """Have the key worked at soon."""
+        """Queue the key."""
         if key in self._wanted:
             return
         self._wanted.add(key)
@@ -61,7 +61,7 @@ class WorkQueue:
             self._news.set()
 
     def after(self, key: str, delay_s: float) -> None:
-        """Have the key worked at no later than in so many seconds."""
+        """Queue the key after `delay_s`, unless it is queued sooner."""
         loop = asyncio.get_running_loop()
         at = loop.time() + max(0.0, delay_s)
         timer = self._timers.get(key)
@@ -72,19 +72,19 @@ class WorkQueue:
         self._timers[key] = loop.call_at(at, self._due, key)
 
     def due_s(self, key: str) -> float | None:
-        """The loop's time at which the key is woken, if it waits for one."""
+        """The loop's time at which a delayed key is queued; None for another key."""
         timer = self._timers.get(key)
         return None if timer is None else timer.when()
 
     def forget(self, key: str) -> None:
-        """The key's object is gone: no timer and no failures of it are kept."""
+        """Discard the key's timer and its backoff."""
         self._backoffs.pop(key, None)
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Handle keys until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._workers):
@@ -95,15 +95,15 @@ class WorkQueue:
             self._timers.clear()
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Begin no further calls."""
         self._stopped = True
 
     def at_work(self) -> Iterable[str]:
-        """Keys that are worked at now."""
+        """Keys that are being handled."""
         return tuple(self._at_work)
 
     async def quiet(self) -> None:
-        """Wait until nothing is worked at."""
+        """Wait until no key is being handled."""
         while self._at_work:
             self._quiet.clear()
             await self._quiet.wait()
@@ -142,14 +142,15 @@ class WorkQueue:
         try:
             again_s = await self._work(key)
         except KubeError as error:
-            asked_s = error.retry_after_s if isinstance(error, ApiError) else None
-            delay_s = self._backoff(key).next_s(asked_s)
+            requested_s = error.retry_after_s if isinstance(error, ApiError) else None
+            delay_s = self._backoff(key).next_s(requested_s)
             logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
             self.after(key, delay_s)
         except Exception:
-            # A bug, met by one object: users write these, and one of them must not keep the other
-            # objects, nor the controllers beside this one, from being looked after.
-            logger.exception("%s %s: this is a bug of ours; again in %g s", self._name, key, BUG_S)
+            # A bug that one object triggers must not stop the work for other objects.
+            logger.exception(
+                "%s %s: unexpected error, a bug; again in %g s", self._name, key, BUG_S
+            )
             self.after(key, BUG_S)
         else:
             self._backoffs.pop(key, None)

@@ -1,8 +1,7 @@
-"""The API writes of controllers: bounded in flight and by rate, safe to repeat.
+"""The API writes of controllers: limited in flight and by rate, and safe to repeat.
 
-What a repeated write finds done is a result, not an error: an object that exists already, one that
-is gone, one that is not what it was. Everything else is raised as the `KubeError` it is, and the
-caller's key comes back later.
+Results that a repeated write may meet are outcomes, not errors: the object exists, is gone, or has
+changed. All other failures are raised as `KubeError`, and the caller's key is handled again.
 """
 
 import asyncio
@@ -16,24 +15,24 @@ from shared.kube.errors import Conflict, Invalid, NotFound
 from shared.kube.resources import Resource
 from shared.pacing import TokenBucket
 
-#: As many as keep an API server on the same machine busy; more only wait in its own queues.
+#: Enough to keep an API server on the same machine busy; more would wait in its queues.
 IN_FLIGHT: Final = 32
 
 
 class Outcome(enum.Enum):
-    """What became of a write."""
+    """The outcome of a write."""
 
     DONE = "done"
-    #: An object of that name exists already; whose it is, is for the caller to read.
+    #: An object of that name exists; the caller checks its owner.
     EXISTS = "exists"
-    #: It is gone.
+    #: The object does not exist.
     GONE = "gone"
-    #: Another UID bears the name, or it has changed since it was read.
+    #: Another object has the name, or the object has changed since it was read.
     STALE = "stale"
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A write's outcome, with the object as stored when it is DONE."""
+    """A write's outcome, for DONE with the stored object."""
 
     outcome: Outcome
     body: bytes = b""
@@ -50,12 +49,10 @@ _STALE: Final = Written(Outcome.STALE)
 
 
 class Writes:
-    """See the module."""
+    """Writes with a limited rate, and a limited number in flight."""
 
     def __init__(self, client: KubeClient, *, per_s: int, in_flight: int = IN_FLIGHT) -> None:
-        """Write over `client`, `per_s` writes a second in the long run, a second's worth at
-        once.
-        """
+        """Write at most `per_s` times a second, with bursts of the same number."""
         self.client = client
         self._slots = asyncio.Semaphore(in_flight)
         self._bucket = TokenBucket(burst=per_s, per_s=per_s)
@@ -64,7 +61,7 @@ class Writes:
 
     @property
     def all_taken(self) -> bool:
-        """Whether another write would have to wait for those in flight."""
+        """Whether another write would wait for those in flight."""
         return self._slots.locked()
 
     async def create(self, resource: Resource, manifest: object, *, namespace: str = "") -> Written:
@@ -76,7 +73,7 @@ class Writes:
                 reply = await self.client.post(path, msgspec.json.encode(manifest))
                 reply.raise_for_status()
             except Conflict as error:
-                # A quota that changed under the API server's hands is a conflict, too.
+                # A quota that changes during the request causes a conflict, too.
                 if error.reason == "AlreadyExists":
                     return _EXISTS
                 raise
@@ -91,7 +88,7 @@ class Writes:
         namespace: str = "",
         subresource: str = "",
     ) -> Written:
-        """Write an object whole, if it still has the resourceVersion that `manifest` names."""
+        """Replace an object, if it still has the resourceVersion in `manifest`."""
         async with self._slots:
             await self._pace("replace")
             try:
@@ -116,7 +113,7 @@ class Writes:
         subresource: str = "",
         patch_type: PatchType = "merge",
     ) -> Written:
-        """Change parts of an object, if it still has this UID (and version, where given)."""
+        """Patch an object, if it still has this UID (and this resourceVersion, if given)."""
         metadata = dict(patch.get("metadata") or {}) | {"uid": uid}
         if resource_version:
             metadata["resourceVersion"] = resource_version
@@ -134,7 +131,7 @@ class Writes:
             except Conflict:
                 return _STALE
             except Invalid as error:
-                # That is how it is said that another object bears the name now.
+                # The API server's answer when another object has the name.
                 if any(cause.field == "metadata.uid" for cause in error.details.causes):
                     return _STALE
                 raise

@@ -1,9 +1,14 @@
 """The garbage collector on both API servers."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from services.controller.gc_controller import GarbageReconciler
+import msgspec
+import pytest
+
+from services.controller.gc_controller import GarbageReconciler, expires
 from services.controller.reconciling.controller import Reconciler, Runtime
+from shared.kinds.job import Job
 from shared.kube.client import KubeClient
 from shared.kube.resources import JOBS_VOLCANO
 from tests.services.controller.playing import Object, becomes, enter, make, read, running
@@ -48,3 +53,28 @@ async def test_only_the_finished_job_whose_time_is_over_is_deleted(
     runs = await read(either, JOBS_VOLCANO, "runs", place)
     assert runs is not None
     assert "deletionTimestamp" not in runs["metadata"]
+
+
+ENDED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def finished_job(phase: str, ttl_s: int | None, **metadata: Any) -> Job:
+    spec = {} if ttl_s is None else {"ttlSecondsAfterFinished": ttl_s}
+    state = {"phase": phase, "lastTransitionTime": ENDED}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": {"state": state}}, Job)
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated"])
+@pytest.mark.parametrize("ttl_s", [0, 30])
+def test_a_finished_job_expires_after_its_ttl(phase: str, ttl_s: int) -> None:
+    assert expires(finished_job(phase, ttl_s)) == ENDED + timedelta(seconds=ttl_s)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Aborted", "Aborting", "Completing"])
+def test_a_job_that_has_not_finished_does_not_expire(phase: str) -> None:
+    assert expires(finished_job(phase, 0)) is None
+
+
+def test_a_job_without_ttl_or_in_deletion_does_not_expire() -> None:
+    assert expires(finished_job("Completed", None)) is None
+    assert expires(finished_job("Completed", 0, deletionTimestamp=ENDED)) is None

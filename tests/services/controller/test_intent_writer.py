@@ -6,11 +6,17 @@ from contextlib import asynccontextmanager
 import pytest
 
 from services.controller.clock import SteadyClock
-from services.controller.core.intents import CompareGroup, Intent, PatchGroup, ReportEvicted, plan
+from services.controller.core.statuses.intents import (
+    CompareGroup,
+    Intent,
+    PatchGroup,
+    ReportEvicted,
+    plan,
+)
 from services.controller.errors import RetryLater
-from services.controller.intent_writer import Writer
+from services.controller.intent_writer import IntentWriter
 from services.controller.reporting import Reporting
-from services.controller.state import WrittenGang
+from services.controller.state import Report, WrittenGang
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
@@ -35,7 +41,7 @@ PENDING = answer(200, {"spec": {}})
 class Bench:
     """A writer, its memory, and the paths it asked for."""
 
-    def __init__(self, writer: Writer, asked: list[str], metrics: Metrics) -> None:
+    def __init__(self, writer: IntentWriter, asked: list[str], metrics: Metrics) -> None:
         self.writer = writer
         self.asked = asked
         self.memory = WrittenGang()
@@ -57,7 +63,7 @@ async def a_bench(*script: Answer) -> AsyncIterator[tuple[Bench, list[str]]]:
         credentials = Credentials(Access(origin="test", server=server.url))
         async with KubeClient(credentials) as client:
             reporting = Reporting(metrics, tracer_for("", service="controller", instance="0"))
-            writer = Writer(
+            writer = IntentWriter(
                 client, SteadyClock(), reporting, writes_per_s=1_000, pod_events_per_s=10
             )
             asked: list[str] = []
@@ -134,7 +140,7 @@ async def test_an_event_that_has_expired_is_told_anew() -> None:
     script = (failure(404, "NotFound"), answer(201, {}))
     async with a_bench(*script) as (bench, asked):
         verdict = make_waiting()
-        bench.memory.events["gang-uid/Unschedulable"] = ("another reason", "", 0)
+        bench.memory.events["gang-uid/Unschedulable"] = Report("another reason", "", 0)
         intent = next(
             one
             for one in plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now

@@ -18,7 +18,7 @@ from tests.support.waiting import eventually
 
 @asynccontextmanager
 async def looking(others: OtherControllers, told: list[bool]) -> AsyncIterator[None]:
-    task = asyncio.create_task(others.run(lambda: told.append(others.none_lives)), name="looking")
+    task = asyncio.create_task(others.run(lambda: told.append(others.none_active)), name="looking")
     try:
         yield
     finally:
@@ -29,16 +29,16 @@ async def looking(others: OtherControllers, told: list[bool]) -> AsyncIterator[N
 async def test_whoever_renews_a_lease_of_the_name_in_any_namespace_lives(
     either: KubeClient, place: str
 ) -> None:
-    others = OtherControllers(either, [place, "another-name"], look_every_s=0.05)
+    others = OtherControllers(either, [place, "another-name"], check_every_s=0.05)
     told: list[bool] = []
     await either.create(LEASES, a_lease(place), namespace=place)
     async with looking(others, told):
         await others.known.wait()
-        assert not others.none_lives
+        assert not others.none_active
         await either.patch(LEASES, place, a_lease(place, holder=""), namespace=place)
-        await eventually(lambda: others.none_lives)
+        await eventually(lambda: others.none_active)
         await either.patch(LEASES, place, a_lease(place), namespace=place)
-        await eventually(lambda: not others.none_lives)
+        await eventually(lambda: not others.none_active)
     assert told == [True, False]
 
 
@@ -46,7 +46,7 @@ async def test_whoever_renews_a_lease_of_the_name_in_any_namespace_lives(
 async def test_who_renews_lives_whatever_his_clock_says_and_who_does_not_is_dead_soon(
     either: KubeClient, place: str, ahead_s: float
 ) -> None:
-    others = OtherControllers(either, [place], look_every_s=0.05, lives_s=1.5)
+    others = OtherControllers(either, [place], check_every_s=0.05, lives_s=1.5)
     told: list[bool] = []
     await either.create(LEASES, a_lease(place, age_s=-ahead_s), namespace=place)
     async with looking(others, told):
@@ -54,27 +54,27 @@ async def test_who_renews_lives_whatever_his_clock_says_and_who_does_not_is_dead
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 3.0
         while loop.time() < until_s:
-            assert not others.none_lives
+            assert not others.none_active
             await either.patch(LEASES, place, a_lease(place, age_s=-ahead_s), namespace=place)
-        await eventually(lambda: others.none_lives)
+        await eventually(lambda: others.none_active)
     assert told == [True]
 
 
 async def test_a_lease_that_was_left_behind_holds_nobody_up(either: KubeClient, place: str) -> None:
     await either.create(LEASES, a_lease(place, age_s=3600), namespace=place)
     others = OtherControllers(either, [place])
-    await others.look()
-    assert others.none_lives
+    await others.check()
+    assert others.none_active
 
 
 async def test_who_takes_over_and_who_has_no_name_to_look_for_does_not_look(
     either: KubeClient, place: str
 ) -> None:
     await either.create(LEASES, a_lease(place), namespace=place)
-    assert OtherControllers(either, [place], take_over=True).none_lives
+    assert OtherControllers(either, [place], take_over=True).none_active
     # `tutti up` tells of itself by a Lease of that name.
-    assert OtherControllers(either, ["tutti"]).none_lives
-    assert not OtherControllers(either, [place]).none_lives, "nobody has looked"
+    assert OtherControllers(either, ["tutti"]).none_active
+    assert not OtherControllers(either, [place]).none_active, "nobody has looked"
 
 
 class _Refused(KubeClient):
@@ -104,6 +104,6 @@ async def test_a_look_that_is_refused_says_nothing_and_one_that_fails_is_repeate
 ) -> None:
     monkeypatch.setattr("services.controller.other_controllers._RETRY_S", 0.05)
     async with kind(either.credentials) as client:
-        others = OtherControllers(client, ["some-name"], look_every_s=0.05)
+        others = OtherControllers(client, ["some-name"], check_every_s=0.05)
         async with looking(others, []):
-            await eventually(lambda: others.none_lives)
+            await eventually(lambda: others.none_active)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.controller import queue_controller
-from services.controller.queue_controller import AskHoldings, Holdings, QueueReconciler
+from services.controller.queue_controller import Allocated, QueueReconciler, ReadAllocated
 from services.controller.reconciling.controller import Reconciler, Runtime
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -41,16 +41,16 @@ async def names(either: KubeClient) -> AsyncIterator[tuple[str, str]]:
             continue
 
 
-def asking(answers: list[Holdings | None]) -> AskHoldings:
+def asking(answers: list[Allocated | None]) -> ReadAllocated:
     """The last answer stays."""
 
-    async def holdings() -> Holdings | None:
+    async def holdings() -> Allocated | None:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     return holdings
 
 
-def maker(*answers: Holdings | None) -> Any:
+def maker(*answers: Allocated | None) -> Any:
     def built(runtime: Runtime) -> Reconciler:
         return QueueReconciler(runtime, asking(list(answers) or [None]))
 
@@ -139,7 +139,7 @@ async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_
         queue = await read(either, QUEUES_VOLCANO, top)
         return queue and queue.get("status", {}).get("allocated")
 
-    answers: tuple[Holdings | None, ...] = ({top: {"cpu": "2", "pods": "2"}}, {})
+    answers: tuple[Allocated | None, ...] = ({top: {"cpu": "2", "pods": "2"}}, {})
     async with running(either, maker(*answers)):
         await becomes(allocated, {"cpu": "2", "memory": "0", "pods": "2"})
         await becomes(allocated, {"cpu": "0", "memory": "0"})
@@ -148,7 +148,7 @@ async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_
 async def test_what_is_held_is_asked_until_a_planner_answers_although_no_group_changes(
     either: KubeClient, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_controller, "_ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr(queue_controller, "_RETRY_S", 0.2)
     top, _ = names
     await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
 
@@ -156,7 +156,7 @@ async def test_what_is_held_is_asked_until_a_planner_answers_although_no_group_c
         queue = await read(either, QUEUES_VOLCANO, top)
         return queue and queue.get("status", {}).get("allocated", {}).get("pods")
 
-    answers: tuple[Holdings | None, ...] = (*(None,) * 5, {top: {"pods": "2"}})
+    answers: tuple[Allocated | None, ...] = (*(None,) * 5, {top: {"pods": "2"}})
     async with running(either, maker(*answers)):
         await becomes(allocated, "2")
 

@@ -11,11 +11,11 @@ import pytest
 
 from services.controller.clock import SteadyClock
 from services.controller.core.events import EventIntent
-from services.controller.core.intents import Intent, PatchGroup, ReportPlaced, Situation
+from services.controller.core.statuses.intents import Intent, PatchGroup, ReportPlaced, Situation
 from services.controller.errors import RetryLater
 from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
-from services.controller.state import WrittenGang
+from services.controller.state import Report, WrittenGang
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
@@ -51,7 +51,7 @@ class HeldWriter:
         if isinstance(intent, ReportPlaced):
             memory.placed = intent.placed
         if isinstance(intent, EventIntent):
-            memory.events[intent.topic] = (intent.why, intent.message, 0)
+            memory.events[intent.topic] = Report(intent.why, intent.message, 0)
         if not isinstance(intent, PatchGroup):
             return
         self.begun.append(situation.verdict.running)
@@ -97,11 +97,11 @@ async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_
         credentials = await load(str(cluster.kubeconfig(tmp_path / "kubeconfig")))
         async with KubeClient(credentials) as client:
             await client.create(LEASES, a_lease("volcano"), namespace="kube-system")
-            others = OtherControllers(client, ["volcano"], look_every_s=0.05)
+            others = OtherControllers(client, ["volcano"], check_every_s=0.05)
             async with a_desk(nats_server.url) as desk, a_controller(desk, writer, others) as ours:
                 await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
                 await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
-                await eventually(ours._agenda.entries)
+                await eventually(ours._verdicts.entries)
                 assert not writer.begun
                 released = a_lease("volcano", holder="")
                 await client.patch(LEASES, "volcano", released, namespace="kube-system")
@@ -118,7 +118,7 @@ async def test_what_another_replica_overtook_is_written_again_as_it_should_be(
         await eventually(lambda: writer.begun)
         # From here on the other replica gets the verdicts: this one pulls no more.
         controller._pulling.stop()
-        await controller._pulled_off.wait()
+        await controller._pull_ended.wait()
         await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
         writer.go.set()
         await eventually(lambda: writer.written == [1, 2])
@@ -181,13 +181,13 @@ async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_writte
         verdict = make_running(running=1, first_seen_ms=LATER_MS)
         await desk.say(verdict)
         await eventually(lambda: writer.begun)
-        entry = controller._agenda.get(verdict.gang_id)
+        entry = controller._verdicts.get(verdict.gang_id)
         assert entry is not None
         assert entry.delivery is not None
         await entry.delivery.nak()
 
         def comes_again() -> bool:
-            again = controller._agenda.get(verdict.gang_id)
+            again = controller._verdicts.get(verdict.gang_id)
             return again is not None and again.delivery is not None and again.delivery.delivered > 1
 
         await eventually(comes_again)
@@ -207,7 +207,7 @@ async def test_a_verdict_of_a_stream_made_anew_replaces_one_of_the_lost_stream(
         await eventually(lambda: writer.begun)
         for running in (2, 3):
             await desk.say(make_running(running=running, first_seen_ms=LATER_MS))
-        await eventually(lambda: [one.seq for one in controller._agenda.entries()] == [3])
+        await eventually(lambda: [one.seq for one in controller._verdicts.entries()] == [3])
         await nats_server.kill()
         await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
         await nats_server.start()
@@ -215,7 +215,7 @@ async def test_a_verdict_of_a_stream_made_anew_replaces_one_of_the_lost_stream(
         await ensure_streams(desk.bus)
         await desk.say(make_running(running=4, first_seen_ms=LATER_MS))
         await eventually(
-            lambda: [one.verdict.running for one in controller._agenda.entries()] == [4]
+            lambda: [one.verdict.running for one in controller._verdicts.entries()] == [4]
         )
         writer.go.set()
         await eventually(lambda: writer.written and writer.written[-1] == 4)
@@ -229,7 +229,7 @@ async def test_a_replica_that_stops_after_a_late_write_leaves_the_newest_verdict
         await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
         await eventually(lambda: writer.begun)
         controller._pulling.stop()
-        await controller._pulled_off.wait()
+        await controller._pull_ended.wait()
         # The other replica gets this one, and writes it before our write arrives.
         await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
         stopping = asyncio.create_task(controller.stop_taking())
@@ -249,14 +249,14 @@ async def test_a_late_write_of_an_overtaken_verdict_is_looked_after_too(
     async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
 
         def taken() -> list[int]:
-            return [each.verdict.running for each in controller._agenda.entries()]
+            return [each.verdict.running for each in controller._verdicts.entries()]
 
         await desk.say(make_running(running=1, first_seen_ms=LATER_MS))
         await eventually(lambda: writer.begun)
         await desk.say(make_running(running=2, first_seen_ms=LATER_MS))
         await eventually(lambda: taken() == [2])
         controller._pulling.stop()
-        await controller._pulled_off.wait()
+        await controller._pull_ended.wait()
         if newest == 3:
             await desk.say(make_running(running=3, first_seen_ms=LATER_MS))
         stopping = asyncio.create_task(controller.stop_taking())

@@ -1,1 +1,3 @@
-"""HyperNodes: how many nodes each has, and which there should be by the labels of nodes."""
+"""HyperNodes: the nodes of each (`node_sets`), and those that node labels describe
+(`discovery`).
+"""

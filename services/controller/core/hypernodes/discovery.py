@@ -1,12 +1,12 @@
-"""From the labels of nodes to the HyperNodes that there should be. Pure.
+"""The HyperNodes that the labels of nodes describe. Pure.
 
 The configuration is Volcano's: section networkTopologyDiscovery, source `label`. A topology's
-levels go from the highest domain down to the node; the last one is the node itself, the upper ones
-become tiers, counted from the bottom. A domain is (topology, level's label, value), so two
+levels go from the highest domain down to the node. The last level is the node itself; the levels
+above become tiers, counted from the bottom. A domain is (topology, level's label, value), so two
 topologies never share one.
 
-A topology of which any node is in two minds (a level missing, a domain below two others) is not
-published at all: half a tree would send gangs across it.
+A topology with inconsistent labels (a node lacks a level, or a domain has two parents) is not
+written at all: with a part of its tree, gangs would be placed across domains.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from shared.kinds.hypernode import (
 )
 from shared.kinds.metadata import Metadata
 
-#: The source that we serve; ufm and roce ask switches' managers.
+#: The only source that is implemented; ufm and roce query the managers of switches.
 SOURCE: Final = "label"
 #: On discovered HyperNodes: the topology's name.
 PROFILE: Final = "volcano.sh/network-topology-profile"
@@ -80,7 +80,9 @@ class _Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Discovered(msgspec.Struct, frozen=True, kw_only=True):
-    """What labels say. Of the topologies in `torn` no tree can be made: theirs stay as they are."""
+    """The described HyperNodes. Topologies in `torn` are inconsistent; their HyperNodes stay as
+    they are.
+    """
 
     hypernodes: dict[str, HyperNode]
     torn: frozenset[str] = frozenset()
@@ -88,17 +90,17 @@ class Discovered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigurationError(ValueError):
-    """The configuration does not fit; the message names the field and the rule."""
+    """The configuration is invalid; the message names the field and the rule."""
 
 
 def topologies(document: object) -> tuple[Topology, ...] | None:
-    """The topologies of a configuration, by name; None: labels are not asked.
+    """The topologies of a configuration, ordered by name; None: discovery by labels is off.
 
     Args:
         document: The YAML document of `volcano-controller.conf`.
 
     Raises:
-        ConfigurationError: See there.
+        ConfigurationError: The document is invalid.
     """
     try:
         return _topologies(msgspec.convert(document or {}, _Configuration))
@@ -114,7 +116,7 @@ def _topologies(configuration: _Configuration) -> tuple[Topology, ...] | None:
     for one in configuration.network_topology_discovery:
         if one.source == SOURCE and one.enabled:
             types = msgspec.convert(one.config, _LabelConfig).network_topology_types
-            # What is read here is written to the API server, and that takes only UTF-8.
+            # These names are written to the API server, which accepts only UTF-8.
             msgspec.json.encode(types)
             return tuple(_topology(name, types[name]) for name in sorted(types))
     return None
@@ -134,11 +136,11 @@ def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
 
 
 def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discovered:
-    """The HyperNodes that there should be.
+    """The HyperNodes that the labels describe.
 
     Args:
         given: The topologies.
-        nodes: Labels by node.
+        nodes: Labels by node name.
     """
     explicit = [one for one in given if one.selector is not None]
     problems: list[str] = []
@@ -170,11 +172,11 @@ def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discover
 
 
 class _Torn(Exception):
-    """A topology that no tree can be made of."""
+    """A topology whose labels form no tree."""
 
 
 def _tree(topology: Topology, nodes: Mapping[str, Labels]) -> dict[str, HyperNode]:
-    #: By tier from the bottom: domain value -> names of what is in it.
+    #: By tier from the bottom: domain value -> names of its members.
     domains: list[dict[str, dict[str, None]]] = [{} for _ in topology.levels[:-1]]
     parents: dict[tuple[int, str], str] = {}
     for node, labels in nodes.items():

@@ -1,4 +1,4 @@
-"""Which nodes a HyperNode has, through all its members. Pure."""
+"""The nodes of a HyperNode, including those of its member HyperNodes. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,14 +12,13 @@ Labels = Mapping[str, str]
 
 
 def counted(hypernodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> dict[str, int]:
-    """How many nodes each HyperNode has, each node once, at any depth.
+    """The number of nodes of each HyperNode; nodes of members count, each once.
 
-    A HyperNode that is its own member through others counts what it reaches; a pattern that cannot
-    be read matches nothing.
+    Cycles of members are allowed. An invalid pattern matches no node.
 
     Args:
-        hypernodes: All that there are.
-        nodes: Labels by node.
+        hypernodes: All HyperNodes.
+        nodes: Labels by node name.
     """
     table = {one.metadata.name: one for one in hypernodes}
     own: dict[str, frozenset[str]] = {}
@@ -71,7 +70,7 @@ def _named(member: HyperNodeMember, names: Mapping[str, object]) -> frozenset[st
 
 
 def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Whether a metav1.LabelSelector selects these labels; an operator it cannot have, nothing."""
+    """Whether a metav1.LabelSelector selects these labels. An unknown operator selects none."""
     equal: Mapping[str, str] = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in equal.items()):
         return False

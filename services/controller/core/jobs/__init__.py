@@ -1,14 +1,17 @@
-"""What the Job controller decides: a pure function of a Job, its pods, its PodGroup and the time.
+"""The decisions of the Job controller: a pure function of a Job, its pods, its PodGroup and the
+time.
 
-    requests: what happened (events, commands) ──policies──▶ an action
+    requests: events of pods, tasks and the group ──policies──▶ answers (an action each)
+    answers:  the one answer to give now; timeouts of the others
     states:   phase and action ──tables──▶ a kill, or sync
-    planning: one step: which objects to make, change, delete, and the status to write
+    planning: one `step`: the objects to create, change and delete, and the status to write
 
-A step is small: at most one phase is left in it, so that each phase is written and seen. Killed
-between any two writes of a step, the next one derives what is left from the objects alone:
-* A phase that kills is written before the first pod is killed, with a higher version. Pods carry
-  the version they were made under: older ones are to go, and what becomes of them is no event.
-* Pods that are killed without a new version (RestartTask, surplus of a smaller scale) are marked
-  before (`volcano.sh/controller-out-of-sync`).
-* `state.reason` holds the action that led to Restarting: which pods it kills.
+A step leaves at most one phase, so that each phase is written and can be observed. If the
+controller is killed between two writes of a step, the next step is derived from the objects alone:
+* A phase that deletes pods is written before the first deletion, with a higher version. Pods have
+  the version under which they were created: older ones are to be deleted, and their end is no
+  event.
+* Pods that are deleted without a new version (RestartTask, surplus after scaling down) are marked
+  first (`volcano.sh/controller-out-of-sync`).
+* `state.reason` has the action that led to Restarting and determines the pods to delete.
 """

@@ -1,4 +1,4 @@
-"""The PodGroup of a Job: what it is made from and brought up to date with. Pure."""
+"""The PodGroup of a Job: its manifest, and updates of it. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,7 @@ from shared.kinds.metadata import controlled_by
 from shared.kinds.podgroup import PodGroup
 from shared.kube.resources import PODGROUPS_VOLCANO
 
-#: What follows the job when it changes; the queue cannot.
+#: Fields that are updated when the job changes; the queue cannot change.
 _FOLLOWS: Final = (
     "minMember",
     "minTaskMember",
@@ -29,9 +29,9 @@ def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) 
     """The manifest of the job's PodGroup.
 
     Args:
-        job: The job, completed.
-        waiting: Roles whose pods may not be made yet.
-        priorities: Value of each priority class.
+        job: The job with its defaults.
+        waiting: Tasks whose pods may not be created yet.
+        priorities: Value of each PriorityClass.
     """
     return {
         "apiVersion": PODGROUPS_VOLCANO.api_version,
@@ -48,15 +48,15 @@ def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) 
 
 
 def _annotations(job: Job) -> dict[str, str]:
-    """The job's, and of its first group that it continues the job's trace. One that is made after a
+    """The job's annotations. The first group continues the job's trace; a group created after a
     restart is a new gang with a trace of its own.
     """
-    notes = {key: value for key, value in job.metadata.annotations.items() if key != TRACE_ROOT}
-    return notes | ({} if job.status.version else {TRACE_ROOT: job.metadata.uid})
+    own = {key: value for key, value in job.metadata.annotations.items() if key != TRACE_ROOT}
+    return own | ({} if job.status.version else {TRACE_ROOT: job.metadata.uid})
 
 
 def change_of(group: PodGroup, wanted: Manifest) -> Manifest | None:
-    """The merge patch that brings a group's spec up to date; None when it is."""
+    """The merge patch that updates a group's spec; None when it is current."""
     have: dict[str, Any] = msgspec.to_builtins(group.spec)
     want = wanted["spec"]
     change: Manifest = {}
@@ -64,7 +64,7 @@ def change_of(group: PodGroup, wanted: Manifest) -> Manifest | None:
         old, new = have.get(field), want.get(field)
         if _plain(old) == _plain(new):
             continue
-        # A merge patch merges maps: what is no longer in one has to be said.
+        # A merge patch merges maps: removed members are set to null.
         if field in _MAPS:
             change[field] = _map_change(old or {}, new or {})
         else:

@@ -1,17 +1,25 @@
-"""A Job's pods as the Job controller reads them: labels, phase, and how containers ended."""
+"""A Job's pods as its controller reads them (`SeenPod`), and pods that were lost (`LostPod`).
+Pure.
+"""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from shared.contracts.annotations import TASK_INDEX, TASK_SPEC
 from shared.dialects.numbers import natural
 from shared.kinds.fields import KindStruct
+from shared.kinds.job import Job
+from shared.kinds.job_shape import pod_name
 from shared.kinds.metadata import Metadata
 
 JOB_NAME: Final = "volcano.sh/job-name"
 JOB_VERSION: Final = "volcano.sh/job-version"
-#: On pods that the Job controller itself is deleting: what becomes of them is no event.
+#: On pods that the Job controller deletes: their end is no event for policies.
 OUT_OF_SYNC: Final = "volcano.sh/controller-out-of-sync"
+
+#: Index or version of a pod whose annotation is no number.
+NO_NUMBER: Final = -1
 
 ALIVE: Final = frozenset({"", "Pending", "Running", "Unknown"})
 
@@ -55,29 +63,29 @@ class PodStatus(KindStruct, frozen=True, kw_only=True):
 
 
 class SeenPod(KindStruct, frozen=True, kw_only=True):
-    """A pod, as far as its Job's controller looks at it."""
+    """The parts of a pod that its Job's controller reads."""
 
     metadata: Metadata = Metadata()
     status: PodStatus = PodStatus()
 
     @property
     def task(self) -> str:
-        """The role it was made for."""
+        """The task that it was created for."""
         return self.metadata.annotations.get(TASK_SPEC, "")
 
     @property
     def index(self) -> int:
-        """Its index in the role; -1 when a user changed it to nonsense."""
+        """Its index in the task; NO_NUMBER when a user has made the annotation invalid."""
         return _number(self.metadata.annotations.get(TASK_INDEX, ""))
 
     @property
     def version(self) -> int:
-        """The Job's version that it was made under."""
+        """The Job's version at its creation; NO_NUMBER for an invalid annotation."""
         return _number(self.metadata.annotations.get(JOB_VERSION, ""))
 
     @property
     def marked(self) -> bool:
-        """Whether the Job controller meant it to go."""
+        """Whether the Job controller has marked it before deleting it."""
         return self.metadata.annotations.get(OUT_OF_SYNC, "") == "true"
 
     @property
@@ -92,7 +100,7 @@ class SeenPod(KindStruct, frozen=True, kw_only=True):
 
     @property
     def released(self) -> bool:
-        """Whether our binder takes it back with its whole gang: no fault of the Job's."""
+        """Whether a binder releases it with its whole gang, which is no failure of the Job."""
         return any(
             one.type == "DisruptionTarget" and one.reason == "GangReleased"
             for one in self.status.conditions
@@ -105,14 +113,16 @@ class SeenPod(KindStruct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """How its first container ended; 0 when it did not. Volcano looks at no other."""
+        """The exit code of its first container, 0 while that runs. Volcano reads no other
+        container's.
+        """
         first = self.status.container_statuses[:1]
         ended = first[0].state.terminated if first else None
         return 0 if ended is None else ended.exit_code
 
     @property
     def finished_ms(self) -> int | None:
-        """When its last container ended, as far as is known."""
+        """When its last container ended; None when that is unknown."""
         ends = [
             one.state.terminated.finished_at.timestamp()
             for one in self.status.container_statuses
@@ -122,13 +132,13 @@ class SeenPod(KindStruct, frozen=True, kw_only=True):
 
     @property
     def restarts(self) -> int:
-        """How often its containers were started again."""
+        """The number of restarts of its containers."""
         statuses = (*self.status.init_container_statuses, *self.status.container_statuses)
         return sum(one.restart_count for one in statuses)
 
 
-class Lost(KindStruct, frozen=True, kw_only=True):
-    """A pod that went without our doing."""
+class LostPod(KindStruct, frozen=True, kw_only=True):
+    """A pod that is gone although the controller did not delete it."""
 
     name: str
     uid: str
@@ -138,6 +148,31 @@ class Lost(KindStruct, frozen=True, kw_only=True):
     at_ms: int
 
 
+def lost_pods(
+    job: Job, pods: Sequence[SeenPod], remembered: Sequence[LostPod], *, first_look: bool
+) -> tuple[LostPod, ...]:
+    """The lost pods: those remembered, except pods that exist again and run. At the first look also
+    pods that the status counts and that do not exist.
+    """
+    running = {pod.metadata.name for pod in pods if pod.status.phase == "Running"}
+    lost = tuple(one for one in remembered if one.name not in running)
+    status = job.status
+    # The pods of a job in another phase may have been released or restarted.
+    if not first_look or status.state.phase != "Running":
+        return lost
+    there = {pod.metadata.name for pod in pods}
+    counted = sum(sum(one.phase.values()) for one in status.task_status_count.values())
+    known = {one.name for one in lost}
+    gone = counted + status.terminating - len(there) - len(known)
+    missing = [
+        LostPod(name=name, uid=name, task=task.name, index=index, version=status.version, at_ms=0)
+        for task in job.spec.tasks
+        for index in range(task.replicas)
+        if (name := pod_name(job.metadata.name, task.name, index)) not in there | known
+    ]
+    return (*lost, *missing[: max(0, gone)])
+
+
 def _number(text: str) -> int:
     number = natural(text)
-    return -1 if number is None else number
+    return NO_NUMBER if number is None else number

@@ -1,4 +1,4 @@
-"""Counts of a Job's pods, and the status that says them. Pure."""
+"""Counts of a Job's pods, and the status with them. Pure."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -26,8 +26,8 @@ _FIELDS: Final = {
 
 
 def counts_of(pods: Sequence[SeenPod], going: Collection[str] = ()) -> Counts:
-    """Count pods by phase; those that go (being deleted, released by a binder, named in `going`)
-    apart.
+    """Count pods by phase; terminating pods (being deleted, released by a binder, or named in
+    `going`) are counted separately.
     """
     totals: dict[str, int] = dict.fromkeys(
         ("pending", "running", "succeeded", "failed", "unknown"), 0
@@ -48,8 +48,8 @@ def counts_of(pods: Sequence[SeenPod], going: Collection[str] = ()) -> Counts:
 def counted(status: JobStatus, counts: Counts) -> JobStatus:
     """The status with these counts.
 
-    In a phase that is final, pods that have ended stay counted when they are deleted: what became
-    of a finished job is not forgotten (Volcano forgets it at once).
+    In a final phase, pods that have ended stay counted after their deletion, so that the status
+    keeps the job's result (Volcano loses it).
     """
     by_task = {name: TaskState(phase=phases) for name, phases in sorted(counts.by_task.items())}
     succeeded, failed = counts.succeeded, counts.failed
@@ -73,7 +73,7 @@ def counted(status: JobStatus, counts: Counts) -> JobStatus:
 
 
 def entered(job: Job, status: JobStatus, phase: JobPhase, now_ms: int, why: str = "") -> JobStatus:
-    """The status with that phase entered now: its condition is the newest one."""
+    """The status after entering `phase` now, with its condition as the newest."""
     now = datetime.fromtimestamp(now_ms // 1000, UTC)
     kept = tuple(one for one in status.conditions if one.status != phase)
     lasted_ms = max(0, now_ms - job.metadata.created_ms) // 1000 * 1000

@@ -21,7 +21,7 @@ JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
 _RETRY_COUNT: Final = "volcano.sh/job-retry-count"
 _TEMPLATE_UID: Final = "volcano.sh/template-uid"
 _NUMA: Final = "volcano.sh/numa-topology-policy"
-#: Volcano forgets to list it.
+#: Plugins that Volcano does not list.
 _UNLISTED: Final = frozenset({"hcclrank"})
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _PASSED_ANNOTATIONS: Final = (
@@ -33,12 +33,12 @@ _PASSED_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 
 
 def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> Manifest:
-    """The pod of that role and index, under the job's present version.
+    """The pod of that task and index, with the job's present version.
 
     Raises:
-        PluginError: A plugin cannot do its part; the message says why.
+        PluginError: A plugin cannot change the pod; the message has the reason.
     """
-    # A copy by way of JSON takes a seventh of deepcopy's time.
+    # A copy through JSON takes a seventh of deepcopy's time.
     template: Manifest = msgspec.json.decode(msgspec.json.encode(task.template))
     spec: Manifest = template.get("spec") or {}
     given: Manifest = template.get("metadata") or {}
@@ -90,14 +90,14 @@ def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> M
 
 
 def claim_name(job: Job, volume: VolumeSpec) -> str:
-    """The claim behind a volume: the one given, or one whose name the job's UID makes its own."""
+    """The name of a volume's claim: the given one, or a unique one made from the job's UID."""
     if volume.volume_claim_name:
         return volume.volume_claim_name
     return f"{job.metadata.name}-pvc-{_twelve(job.metadata.uid, volume.mount_path)}"
 
 
 def claim_for(job: Job, volume: VolumeSpec) -> Manifest:
-    """The manifest of the claim that a volume asks for."""
+    """The manifest of the claim for a volume with a template."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -111,7 +111,7 @@ def claim_for(job: Job, volume: VolumeSpec) -> Manifest:
 
 
 def controlled_resources(job: Job) -> dict[str, str]:
-    """What the job's status lists as made for it."""
+    """The objects that the job's status lists as created for it."""
     known = registered_plugins()
     made = {
         f"plugin-{name}": name
@@ -126,7 +126,7 @@ def controlled_resources(job: Job) -> dict[str, str]:
 
 
 def _mount(job: Job, volume: VolumeSpec, spec: Manifest) -> None:
-    """Give the pod the volume, once per claim, and every container its mount."""
+    """Add the volume to the pod, once per claim, and its mount to each container."""
     claim = claim_name(job, volume)
     name = f"{job.metadata.name}-{_twelve(job.metadata.uid, claim)}"
     volumes = spec.setdefault("volumes", [])
@@ -138,7 +138,7 @@ def _mount(job: Job, volume: VolumeSpec, spec: Manifest) -> None:
 
 
 def _twelve(*parts: str) -> str:
-    """Twelve characters that are the same whenever they are asked for."""
+    """Twelve characters, always the same for equal parts."""
     return hashlib.sha256("/".join(parts).encode()).hexdigest()[:12]
 
 
@@ -147,7 +147,7 @@ def _passed(given: dict[str, str], keys: tuple[str, ...]) -> dict[str, str]:
 
 
 def _budget(given: dict[str, str]) -> dict[str, str]:
-    """The first of the two that is there: a pod may have one only."""
+    """The first of the two annotations, since a pod may have only one."""
     for key in _BUDGETS:
         if key in given:
             return {key: given[key]}

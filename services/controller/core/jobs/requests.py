@@ -1,8 +1,8 @@
-"""What happened to a Job, and what its policies want done about it.
+"""Events of a Job (`Request`), and the actions that its policies prescribe (`Answer`). Pure.
 
-Everything is read off the objects: a failed pod of the newest version that is still there has not
-been answered yet, since every answer either kills it, marks it, or makes it old. What leaves no
-trace on objects (a pod that is gone) is the caller's memory, given as `lost`.
+Requests are derived from the objects: an existing failed pod of the newest version has no answer
+yet, since each answer deletes it, marks it, or makes its version old. Pods that are gone leave no
+trace; the caller remembers them (`lost`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,33 +10,33 @@ from typing import Final
 
 import msgspec
 
-from services.controller.core.jobs.observed_pods import Lost, SeenPod
+from services.controller.core.jobs.observed_pods import NO_NUMBER, LostPod, SeenPod
 from shared.kinds.durations import duration_ms
 from shared.kinds.job import Job, LifecyclePolicy, TaskSpec
 from shared.kinds.job_shape import partition_of, task_named
 
 SYNC: Final = "SyncJob"
-#: Actions that end in a sync, whatever the phase.
+#: Actions without an effect beyond a sync, in each phase.
 _SYNCS: Final = frozenset({"", "SyncJob", "EnqueueJob", "SyncQueue", "OpenQueue", "CloseQueue"})
 _TARGETED: Final = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
 _TASK_MAX_RETRY: Final = 3
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened, and to which object."""
+    """An event, and the object that it is about."""
 
     event: str
     task: str = ""
     pod: str = ""
     pod_uid: str = ""
-    index: int = -1
+    index: int = NO_NUMBER
     exit_code: int = 0
-    #: When it happened; None: when it was first seen.
+    #: The event's instant; None: that of its first observation.
     since_ms: int | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done about a request: at once, or after a while."""
+    """The action for a request: at once, or after a timeout."""
 
     request: Request
     action: str
@@ -44,17 +44,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """What a delayed answer is remembered by."""
+        """The key under which an answer with a timeout is remembered."""
         return f"{self.request.event} {self.request.pod_uid or self.request.task} {self.action}"
 
 
 def requests_of(
-    job: Job, pods: Sequence[SeenPod], lost: Sequence[Lost], *, group_unknown: bool
+    job: Job, pods: Sequence[SeenPod], lost: Sequence[LostPod], *, group_unknown: bool
 ) -> Iterator[Request]:
-    """All that happened and is not answered, in the order in which it is to be looked at.
+    """All events without an answer, in the order of their precedence.
 
-    A pod that failed comes before one that is gone: a kubelet reports a pod that is deleted as
-    failed before it goes.
+    Failed pods come before lost pods: a kubelet reports a deleted pod as failed before it is gone.
     """
     version = job.status.version
     current = [pod for pod in pods if pod.version >= version and not pod.marked]
@@ -108,9 +107,8 @@ def _of_task(
 
 
 def answer_to(job: Job, request: Request) -> Answer | None:
-    """What the policies want done: the role's before the job's, the first match counts.
-
-    None: nothing but to look after the job as always.
+    """The action of the first policy that matches, the task's before the job's; None: only a
+    sync.
     """
     task = task_named(job, request.task)
     for policy in (*(task.policies if task is not None else ()), *job.spec.policies):
@@ -126,14 +124,14 @@ def answer_to(job: Job, request: Request) -> Answer | None:
 def _matches(policy: LifecyclePolicy, request: Request) -> bool:
     events = (policy.event, *policy.events) if policy.event else policy.events
     named = request.event in events or "*" in events
-    # A pod is always pending at first: only one that stays so is an event.
+    # Each pod is pending at first; only with a timeout is that an event.
     if named and (request.event != "PodPending" or policy.timeout):
         return True
     return policy.exit_code not in (None, 0) and policy.exit_code == request.exit_code
 
 
 def is_target(job: Job, action: str, request: Request, task: str, index: int) -> bool:
-    """Whether an action that restarts a part of the job means the pod of that role and index."""
+    """Whether an action on a part of the job includes the pod of that task and index."""
     if not request.task or task != request.task:
         return False
     if action == "RestartTask":
@@ -148,5 +146,5 @@ def is_target(job: Job, action: str, request: Request, task: str, index: int) ->
 
 
 def targets_a_part(action: str) -> bool:
-    """Whether an action restarts a part of the job only."""
+    """Whether an action restarts only a part of the job."""
     return action in _TARGETED

@@ -8,8 +8,8 @@
       │             └───TerminateJob─▶ Terminating ─▶ Terminated
     Restarting ─────────────────────▶ Failed
 
-A kill is written before it is done. From Restarting an abort, a completion or a termination leads
-where it leads from Running (Volcano drops it there).
+A kill is written before its pods are deleted. From Restarting, abort, completion and termination
+have the same effect as from Running (Volcano ignores them there).
 """
 
 from typing import Final
@@ -20,11 +20,11 @@ from shared.kinds.job import Job, JobPhase
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True):
-    """Leave the phase by killing pods: for `to`; a part of them, or all of the job."""
+    """Leave the phase for `to` by deleting pods: a part of them, or all."""
 
     to: JobPhase
     part: bool = False
-    #: A restart that counts against maxRetry.
+    #: Whether it counts against maxRetry.
     retry: bool = False
 
 
@@ -37,12 +37,12 @@ _FULL: Final = {
     "TerminateJob": Kill(to="Terminating"),
     "CompleteJob": Kill(to="Completing"),
 }
-# Restarting again is no further retry.
+# A further restart while restarting counts as no retry.
 _RESTARTING: Final = {
     "RestartJob": Kill(to="Restarting"),
     **{name: _FULL[name] for name in ("AbortJob", "TerminateJob", "CompleteJob")},
 }
-# A suspended job that continues has not failed: it uses up no retry (Volcano counts one).
+# A resumed job has not failed, so this counts as no retry (Volcano counts one).
 _RESUME: Final = {"ResumeJob": Kill(to="Restarting")}
 
 KILLS: Final[dict[JobPhase, dict[str, Kill]]] = {
@@ -58,8 +58,7 @@ KILLS: Final[dict[JobPhase, dict[str, Kill]]] = {
     "Failed": {},
 }
 
-#: In these phases no pod is to live on: those that have not ended are killed, and where each leads
-#: once none is left.
+#: Phases in which all pods that have not ended are deleted -> the phase when none is left.
 LEADS_TO: Final[dict[JobPhase, JobPhase]] = {
     "Aborting": "Aborted",
     "Aborted": "Aborted",
@@ -73,7 +72,7 @@ FINAL: Final = frozenset({"Completed", "Terminated", "Failed"})
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """A job's pods by phase, those being deleted apart."""
+    """A job's pods by phase; terminating pods are counted separately."""
 
     pending: int = 0
     running: int = 0
@@ -88,10 +87,10 @@ def after_sync(job: Job, counts: Counts, replicas: int, minima: int) -> JobPhase
     """The phase of a Pending or Running job with these pods.
 
     Args:
-        job: The job, completed.
+        job: The job with its defaults.
         counts: Its pods.
-        replicas: All pods that it is to have.
-        minima: What its roles' minima add up to.
+        replicas: The number of pods in its spec.
+        minima: The sum of its tasks' `minAvailable`.
     """
     spec = job.spec
     if job.status.state.phase != "Running":
@@ -107,7 +106,7 @@ def after_sync(job: Job, counts: Counts, replicas: int, minima: int) -> JobPhase
 
 
 def _ended(job: Job, counts: Counts, minima: int) -> JobPhase:
-    """The phase of a job all of whose pods have ended."""
+    """The phase of a job whose pods have all ended."""
     spec = job.spec
     if spec.min_available >= minima:
         for task in spec.tasks:

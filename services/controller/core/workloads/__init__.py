@@ -1,5 +1,3 @@
-"""PodGroups that were made for the pods of a workload: how large, how long. Pure.
-
-`sizes`: the gang that a workload's pods are. `upkeep`: what becomes of its PodGroup when the
-workload changes.
+"""PodGroups of pods that name none: their manifests (`bare_pods`), the size of a workload's gang
+(`sizes`), and their updates when the workload changes (`upkeep`). Pure.
 """

@@ -1,13 +1,13 @@
-"""How many pods of a workload are a gang.
+"""The size of the gang that a workload's pods form. Pure.
 
 `scheduling.volcano.sh/group-min-member` on the pods' direct owner declares it, as in Volcano, else
-`scheduling.k8s.io/group-min-member` on the pods that it makes, as in kube-batch; without either
-each pod stands for itself. Two things Volcano lets deadlock for ever do not here: a ReplicaSet
-is no larger a gang than it has pods at the moment (a rolling update makes the new one's pods one by
-one), and a StatefulSet that makes a pod only once the one before is ready is no gang at all.
+`scheduling.k8s.io/group-min-member` on its pods, as in kube-batch. Without both, each pod is a gang
+of its own. Two cases that deadlock in Volcano do not deadlock here: the gang of a ReplicaSet is at
+most as large as its present number of replicas (a rolling update creates the new one's pods one by
+one), and a StatefulSet that creates a pod only when the previous one is ready forms no gang.
 
-A Kubernetes Job is a gang as a whole, of as many pods as run at once, where its annotation
-`tutti.dev/gang: all` says so, or its queue's.
+A Kubernetes Job with the annotation `tutti.dev/gang: all`, or whose queue has it, is one gang of
+all pods that run at the same time.
 """
 
 from collections.abc import Mapping
@@ -17,24 +17,24 @@ from shared.contracts import annotations
 from shared.dialects.numbers import natural
 from shared.kube.objects import KubeStruct, ObjectMeta
 
-#: The value of `annotations.GANG`: all pods that run at once.
+#: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
 
 
 class Selector(KubeStruct, frozen=True, kw_only=True):
-    """Which pods are a workload's, as far as it is looked at."""
+    """The part of a workload's selector that is read."""
 
     match_labels: Mapping[str, str] = {}
 
 
 class Template(KubeStruct, frozen=True, kw_only=True):
-    """What a workload's pods are made from, as far as it is looked at."""
+    """The part of a workload's pod template that is read."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
-    """The sizes of a workload, of whatever kind."""
+    """The sizes of a workload of any kind."""
 
     replicas: int | None = None
     parallelism: int | None = None
@@ -45,13 +45,13 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
-    """What there is of it."""
+    """The part of a workload's status that is read."""
 
     replicas: int = 0
 
 
 class Workload(KubeStruct, frozen=True, kw_only=True):
-    """A ReplicaSet, StatefulSet, DaemonSet or Job, as far as it is looked at."""
+    """The parts of a ReplicaSet, StatefulSet, DaemonSet or Job that are read."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
@@ -61,28 +61,28 @@ class Workload(KubeStruct, frozen=True, kw_only=True):
 def gang_size(
     kind: str,
     owner: Workload | None,
-    queue_notes: Mapping[str, str],
-    pod_notes: Mapping[str, str],
+    queue_annotations: Mapping[str, str],
+    pod_annotations: Mapping[str, str],
 ) -> int:
-    """The size of the gang that the pods of `owner` are.
+    """The size of the gang that the pods of `owner` form.
 
     Args:
-        kind: The owner's kind; "" for pods without one, each of which stands for itself.
-        owner: None where its kind is not read, or it is gone.
-        queue_notes: Annotations of the pods' queue.
-        pod_notes: Annotations of one of its pods, or of the template that they are made from.
+        kind: The owner's kind; "" for a pod without an owner, which is a gang of its own.
+        owner: The workload; None when its kind is not read, or it is deleted.
+        queue_annotations: Annotations of the pods' queue.
+        pod_annotations: Annotations of one of its pods, or of their template.
     """
     if not kind:
         return 1
-    notes = owner.metadata.annotations if owner is not None else {}
-    # 0 for what is no positive number, as Volcano takes it.
-    declared = natural(notes.get(annotations.OWNER_MIN_MEMBER, "")) or 0
-    declared = declared or natural(pod_notes.get(annotations.GROUP_MIN_MEMBER, "")) or 0
+    given = owner.metadata.annotations if owner is not None else {}
+    # As in Volcano, a value that is no positive number counts as 0.
+    declared = natural(given.get(annotations.OWNER_MIN_MEMBER, "")) or 0
+    declared = declared or natural(pod_annotations.get(annotations.GROUP_MIN_MEMBER, "")) or 0
     if owner is None:
         return declared or 1
     match kind:
         case "Job":
-            return declared or _whole(owner.spec, notes.get(annotations.GANG), queue_notes)
+            return declared or _whole(owner.spec, given.get(annotations.GANG), queue_annotations)
         case "ReplicaSet":
             return max(1, min(declared, _replicas(owner.spec)))
         case "StatefulSet" if owner.spec.pod_management_policy != "Parallel":
@@ -93,9 +93,9 @@ def gang_size(
             return declared or 1
 
 
-def _whole(spec: WorkloadSpec, mode: str | None, queue_notes: Mapping[str, str]) -> int:
-    """The Job's own word counts, if it has one; then its queue's."""
-    if (queue_notes.get(annotations.GANG, "") if mode is None else mode) != ALL:
+def _whole(spec: WorkloadSpec, mode: str | None, queue_annotations: Mapping[str, str]) -> int:
+    """The Job's own annotation has precedence over its queue's."""
+    if (queue_annotations.get(annotations.GANG, "") if mode is None else mode) != ALL:
         return 1
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     most = parallelism if spec.completions is None else min(parallelism, spec.completions)

@@ -1,9 +1,8 @@
-"""What becomes of a workload's PodGroup when the workload changes.
+"""Updates of a workload's PodGroup when the workload changes. Pure.
 
-A group was made from the workload as it was at its first pod. It follows the workload's
-annotations and size, and goes once the workload was scaled to nothing and no pod names it any more:
-the ReplicaSets of old revisions leave nothing behind. What belongs to a user's group is never
-touched: ours are those named after their controller's UID.
+A group is created when the workload's first pod exists. Then it follows the workload's annotations
+and size, and is deleted once the workload was scaled to zero and no pod names the group any more.
+Groups of users are never changed: ours are named after their controller's UID.
 """
 
 from typing import Any, Final, Literal, TypeAlias
@@ -17,12 +16,12 @@ from shared.kube.quantities import QuantityError, amount, format_quantity
 
 JsonObject: TypeAlias = dict[str, Any]
 
-#: How our groups are called: this, and the UID of the pods' controller.
+#: Our groups are named by this prefix and the UID of the pods' controller.
 PREFIX: Final = "podgroup-"
-#: Kinds of workloads whose groups are looked after; others are made once and go with their owner.
+#: Kinds of workloads whose groups are updated; groups of other kinds are created once.
 FOLLOWED: Final = ("ReplicaSet", "StatefulSet")
 _INHERITED: Final = "volcano.sh/"
-#: Annotations that a group has from its pods.
+#: Annotations that a group gets from its pods.
 FROM_PODS: Final = (
     "volcano.sh/preemptable",
     "volcano.sh/cooldown-time",
@@ -33,7 +32,7 @@ FROM_PODS: Final = (
 
 
 class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do about one group."""
+    """The write to one group."""
 
     action: Literal["nothing", "change", "remove"] = "nothing"
     #: Merge patch, for `change`.
@@ -45,9 +44,7 @@ REMOVE: Final = Upkeep(action="remove")
 
 
 def owner_of(group: PodGroup) -> OwnerReference | None:
-    """The workload that the group was made for; None when it is no group of ours, or of a kind
-    that is not looked after.
-    """
+    """The workload for which the group was created; None for a user's group, or another kind."""
     for owner in group.metadata.owner_references:
         if owner.controller and owner.kind in FOLLOWED and owner.api_version == "apps/v1":
             return owner if group.metadata.name == f"{PREFIX}{owner.uid}" else None
@@ -55,18 +52,16 @@ def owner_of(group: PodGroup) -> OwnerReference | None:
 
 
 def upkeep(group: PodGroup, kind: str, workload: Workload) -> Upkeep:
-    """What to do, given the workload that the group was made for. `remove` only holds if no pod
-    names the group.
-    """
+    """The write to a group, given its workload. `remove` requires that no pod names the group."""
     wanted = workload.spec.replicas
     if wanted == 0:
         return REMOVE if workload.status.replicas == 0 else NOTHING
     patch: JsonObject = {}
-    notes = _notes(group, workload)
-    if notes:
-        patch["metadata"] = {"annotations": notes}
-    pod_notes = workload.spec.template.metadata.annotations
-    size, was = gang_size(kind, workload, {}, pod_notes), group.spec.min_member
+    changed = _changed_annotations(group, workload)
+    if changed:
+        patch["metadata"] = {"annotations": changed}
+    pod_annotations = workload.spec.template.metadata.annotations
+    size, was = gang_size(kind, workload, {}, pod_annotations), group.spec.min_member
     if size != was:
         spec: JsonObject = {"minMember": size}
         if was > 0 and group.spec.min_resources:
@@ -75,8 +70,8 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> Upkeep:
     return Upkeep(action="change", patch=patch) if patch else NOTHING
 
 
-def _notes(group: PodGroup, workload: Workload) -> dict[str, str | None]:
-    """Annotations to set (None: to remove) so that the group has the workload's."""
+def _changed_annotations(group: PodGroup, workload: Workload) -> dict[str, str | None]:
+    """Annotations to set on the group, or to remove (None)."""
     theirs = {
         key: text
         for key, text in workload.metadata.annotations.items()
@@ -91,12 +86,12 @@ def _notes(group: PodGroup, workload: Workload) -> dict[str, str | None]:
     return {key: text for key, text in theirs.items() if ours.get(key) != text} | gone
 
 
-#: Not from the workload: from its pods, or the planner's.
+#: Annotations that the workload does not determine: they come from its pods or the planner.
 _OTHERS: Final = frozenset({*FROM_PODS, "volcano.sh/job-allocated-hypernode"})
 
 
 def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:
-    """The resources of so many pods instead; what cannot be read is left out."""
+    """The resources scaled from `was` to `size` pods; unreadable quantities are left out."""
     scaled: dict[str, str] = {}
     for name, text in resources.items():
         plain = name.removeprefix("requests.").removeprefix("limits.")

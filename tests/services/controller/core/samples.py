@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from services.controller.core.intents import Situation, WriteIntervals
+from services.controller.core.statuses.intents import Situation, WriteIntervals
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from shared.dialects.discovery import dialect
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from services.controller.reconciling.membership import Membership, Word, owner
+from services.controller.reconciling.membership import Heartbeat, Membership, owner
 
 KEYS = [f"ns/job-{number}" for number in range(40)]
 EXPIRE_S = 7.0
@@ -15,14 +15,14 @@ def test_a_member_that_is_alone_owns_everything_at_its_first_look() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
     assert not me.owns("ns/x", 0.0)
     me.renewed(0.0, 0.0)
-    assert me.hear({}, (), 0.0)
+    assert me.observe({}, (), 0.0)
     assert me.owns("ns/x", 0.0)
 
 
 def test_a_member_that_could_not_say_that_it_lives_stops_before_the_others_take_over() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
     me.renewed(0.0, 0.0)
-    me.hear({}, (), 0.0)
+    me.observe({}, (), 0.0)
     assert me.owns("ns/x", EXPIRE_S * 0.6)
     assert not me.owns("ns/x", EXPIRE_S * 0.8)
 
@@ -30,19 +30,19 @@ def test_a_member_that_could_not_say_that_it_lives_stops_before_the_others_take_
 def test_what_was_passed_over_while_an_answer_was_late_is_gained_again() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
     me.renewed(0.0, 0.0)
-    me.hear({}, (), 0.0)
+    me.observe({}, (), 0.0)
     late_s = EXPIRE_S * 0.8
     assert not me.owns("ns/x", late_s)
     me.renewed(EXPIRE_S * 0.3, late_s)
-    assert me.hear({}, (), late_s)
+    assert me.observe({}, (), late_s)
     assert me.owns("ns/x", late_s)
 
 
 def test_a_member_is_silent_from_its_last_word_on_and_never_oneself() -> None:
     one = Membership("a", expire_s=10.0)
-    words = {"a": Word((), "1"), "b": Word((), "1"), "c": Word((), "1")}
-    one.hear(words, (), now_s=0.0)
-    one.hear(words | {"c": Word((), "2")}, (), now_s=60.0)
+    heartbeats = {"a": Heartbeat((), "1"), "b": Heartbeat((), "1"), "c": Heartbeat((), "1")}
+    one.observe(heartbeats, (), now_s=0.0)
+    one.observe(heartbeats | {"c": Heartbeat((), "2")}, (), now_s=60.0)
 
     assert one.silent(now_s=99.0, for_s=100.0) == []
     assert one.silent(now_s=100.0, for_s=100.0) == ["b"]
@@ -51,13 +51,13 @@ def test_a_member_is_silent_from_its_last_word_on_and_never_oneself() -> None:
 def test_a_key_is_not_handed_over_while_it_is_worked_at() -> None:
     me = Membership("a", expire_s=EXPIRE_S)
     me.renewed(0.0, 0.0)
-    me.hear({}, (), 0.0)
+    me.observe({}, (), 0.0)
     lost = next(key for key in KEYS if owner(("a", "b"), key) == "b")
-    me.hear({"b": Word((), "1")}, [lost], 1.0)
-    assert list(me.said) == ["a"]
+    me.observe({"b": Heartbeat((), "1")}, [lost], 1.0)
+    assert list(me.announced) == ["a"]
     assert not me.owns(lost, 1.0)
-    me.hear({"b": Word((), "2")}, [], 2.0)
-    assert list(me.said) == ["a", "b"]
+    me.observe({"b": Heartbeat((), "2")}, [], 2.0)
+    assert list(me.announced) == ["a", "b"]
 
 
 def test_a_member_that_goes_moves_only_its_own_keys() -> None:
@@ -74,7 +74,7 @@ class _World:
         self.random = random.Random(seed)
         self.now_s = 0.0
         self.living: dict[str, Membership] = {}
-        self.words: dict[str, Word] = {}
+        self.heartbeats: dict[str, Heartbeat] = {}
         self.working: dict[str, list[str]] = {}
         self.woke_s: dict[str, float] = {}
 
@@ -87,14 +87,14 @@ class _World:
         # What it works at, it may work at for a while longer.
         if self.random.random() < 0.5:
             self.working[name] = []
-        me.hear(dict(self.words), self.working[name], self.now_s)
+        me.observe(dict(self.heartbeats), self.working[name], self.now_s)
         self._say(me)
         self.working[name] += [
             key for key in KEYS if me.owns(key, self.now_s) and self.random.random() < 0.1
         ]
 
     def _say(self, me: Membership) -> None:
-        self.words[me.me] = Word(me.said, f"{self.now_s}")
+        self.heartbeats[me.me] = Heartbeat(me.announced, f"{self.now_s}")
         me.renewed(self.now_s, self.now_s)
 
     def owners(self, key: str) -> list[str]:
@@ -120,7 +120,7 @@ class _World:
             dead = self.random.choice(sorted(self.living))
             del self.living[dead], self.working[dead]
             if self.random.random() < 0.5:
-                self.words.pop(dead, None)
+                self.heartbeats.pop(dead, None)
         for name in sorted(self.living):
             if self.random.random() < 0.5:
                 self.round(name)

@@ -47,7 +47,7 @@ async def replica(
         ["job"],
         namespace="kube-system",
         others=OtherControllers(
-            client, [VOLCANO_CONTROLLERS], take_over=take_over, look_every_s=0.2
+            client, [VOLCANO_CONTROLLERS], take_over=take_over, check_every_s=0.2
         ),
         renew_s=0.05,
         expire_s=expire_s,

@@ -128,4 +128,4 @@ async def test_a_bug_that_one_key_meets_is_told_and_holds_up_no_other(
     assert due_s is not None
     (told,) = caplog.records
     assert told.exc_info is not None
-    assert "odd: this is a bug of ours" in told.getMessage()
+    assert "odd: unexpected error, a bug" in told.getMessage()

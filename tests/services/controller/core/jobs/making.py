@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from services.controller.core.jobs.observed_pods import SeenPod
-from services.controller.core.jobs.planning import JobMemory, Observed, Step, plan
+from services.controller.core.jobs.planning import plan
+from services.controller.core.jobs.step import JobMemory, Observed, Step
 from shared.kinds.job import Job
 from shared.kinds.podgroup import PodGroup
 
@@ -116,7 +117,7 @@ def step(
         job=job,
         pods=pods,
         group=a_group() if group is None and grouped else group,
-        memory=memory or JobMemory(met=True),
+        memory=memory or JobMemory(planned_before=True),
         priorities=priorities or {},
         command=command,
         queue_state=queue_state,

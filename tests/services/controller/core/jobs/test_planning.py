@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from services.controller.core.jobs.observed_pods import Lost
-from services.controller.core.jobs.planning import JobMemory, Step
+from services.controller.core.jobs.observed_pods import LostPod
+from services.controller.core.jobs.step import JobMemory, Step
 from shared.kinds.job import PHASES
 from tests.services.controller.core.jobs.making import (
     NOW_MS,
@@ -148,7 +148,7 @@ def test_a_group_that_waits_is_told_of_when_that_has_lasted() -> None:
         group = a_group("Pending", status={"phase": "Pending", "conditions": [condition]})
         return step(job, group=group, memory=memory, now_ms=NOW_MS + after_ms)
 
-    first = waits(memory=JobMemory(met=True), after_ms=0, said="0/0")
+    first = waits(memory=JobMemory(planned_before=True), after_ms=0, said="0/0")
     assert (first.events, first.again_ms) == ((), 2_000)
     other = waits(memory=first.memory, after_ms=1_500, said="3/3")
     assert (other.events, other.again_ms) == ((), 500)
@@ -242,9 +242,9 @@ def test_a_pod_that_our_binder_released_is_no_event() -> None:
     assert phase_of(planned) in ("", "Running", "Pending")
 
 
-def lost(name: str, version: int = 0) -> Lost:
+def lost(name: str, version: int = 0) -> LostPod:
     _, task, index = name.split("-")
-    return Lost(
+    return LostPod(
         name=name, uid=f"uid-{name}", task=task, index=int(index), version=version, at_ms=NOW_MS
     )
 
@@ -252,10 +252,10 @@ def lost(name: str, version: int = 0) -> Lost:
 def test_a_lost_pod_is_answered_once_and_only_if_it_is_of_the_newest_version() -> None:
     job = a_job(policies=[{"event": "PodEvicted", "action": "AbortJob"}], status={"version": 2})
     pods = [a_pod("a-x-1", version=2)]
-    old = step(job, *pods, memory=JobMemory(met=True, lost=(lost("a-x-0", version=1),)))
+    old = step(job, *pods, memory=JobMemory(planned_before=True, lost=(lost("a-x-0", version=1),)))
     assert phase_of(old) != "Aborting"
     assert old.memory.lost == ()
-    new = step(job, *pods, memory=JobMemory(met=True, lost=(lost("a-x-0", version=2),)))
+    new = step(job, *pods, memory=JobMemory(planned_before=True, lost=(lost("a-x-0", version=2),)))
     assert phase_of(new) == "Aborting"
     assert new.memory.lost == ()
 
@@ -264,7 +264,7 @@ def test_two_pods_lost_at_once_are_both_answered() -> None:
     job = a_job(
         a_task(), a_task("y", 2), policies=[{"event": "PodEvicted", "action": "RestartTask"}]
     )
-    memory = JobMemory(met=True, lost=(lost("a-x-0"), lost("a-y-0")))
+    memory = JobMemory(planned_before=True, lost=(lost("a-x-0"), lost("a-y-0")))
     pods = [a_pod("a-x-1"), a_pod("a-y-1")]
     first = step(job, *pods, memory=memory)
     assert [pod.metadata.name for pod in first.mark] == ["a-x-1"]
@@ -302,7 +302,7 @@ def test_a_delayed_action_waits_from_when_it_happened_and_is_dropped_when_the_po
     assert phase_of(late) == "Aborting"
     runs = step(job, a_pod("a-x-0"), memory=early.memory, now_ms=NOW_MS + 10_000)
     assert phase_of(runs) != "Aborting"
-    assert runs.memory.since == {}
+    assert runs.memory.waiting_since_ms == {}
 
 
 @pytest.mark.parametrize(

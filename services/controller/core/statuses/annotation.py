@@ -1,8 +1,8 @@
-"""The verdict as it stands on the group: what `tutti why` reads with a user's own rights.
+"""The verdict as an annotation of the group, which `tutti why` reads with a user's own rights.
 
-Without what changes from cycle to cycle (instants of writing, epochs) and without lists of pods, so
-that an equal meaning is an equal text: comparing texts shows whether there is anything to write.
-Every user who may read the group may read this, so gangs of other namespaces are counts, not names.
+It omits values that change in each cycle (instants, epochs) and lists of pods, so that two verdicts
+of equal meaning have equal texts and a comparison shows whether a write is needed. Each user who
+may read the group may read it, so gangs of other namespaces are counted, not named.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def annotation_of(verdict: Verdict) -> str:
-    """The annotation's text: JSON that decodes as a `Verdict` again."""
+    """The annotation's text: JSON that decodes as a `Verdict`."""
     shown = msgspec.structs.replace(
         verdict,
         epoch=0,
@@ -43,7 +43,7 @@ def annotation_of(verdict: Verdict) -> str:
 
 
 def _public(why: Why, namespace: str) -> Why:
-    """Without the names of foreign namespaces, and bounded."""
+    """The reason without names of other namespaces, and with bounded lengths."""
     return msgspec.structs.replace(
         why,
         sentence=why.sentence[:_TEXT_CHARS_MAX],

@@ -1,7 +1,7 @@
-"""The PodGroup of pods that have none, as Volcano's podgroup controller makes it. Pure.
+"""The PodGroup of pods that name none, as Volcano's podgroup controller creates it. Pure.
 
-In: a pod and its controller owner as the API server stores them. Out: the PodGroup's manifest, and
-the patch that names it on the pods. What belongs to no field here is left out, as Volcano does.
+In: a stored pod and its owner. Out: the PodGroup's manifest, and the patch that names it on the
+pods.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from shared.kube.resources import PODGROUPS_VOLCANO, Resource
 
 JsonObject: TypeAlias = dict[str, Any]
 
-#: Owners whose annotations count: the four that Volcano reads.
+#: Owners whose annotations are read: the same four as in Volcano.
 OWNERS: Final[dict[tuple[str, str], Resource]] = {
     ("apps/v1", "ReplicaSet"): Resource("apps", "v1", "replicasets", "ReplicaSet"),
     ("apps/v1", "DaemonSet"): Resource("apps", "v1", "daemonsets", "DaemonSet"),
@@ -32,7 +32,7 @@ _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 
 
 def owner_resource(pod: Pod) -> tuple[Resource, OwnerReference] | None:
-    """The owner whose annotations count for `pod`; None: none does."""
+    """The pod's owner, if its kind is one whose annotations are read."""
     owner = pod.metadata.controller
     if owner is None:
         return None
@@ -41,26 +41,30 @@ def owner_resource(pod: Pod) -> tuple[Resource, OwnerReference] | None:
 
 
 def pod_group_for(
-    pod: Pod, owner: Workload | None, name: str, *, queue_notes: Mapping[str, str] | None = None
+    pod: Pod,
+    owner: Workload | None,
+    name: str,
+    *,
+    queue_annotations: Mapping[str, str] | None = None,
 ) -> JsonObject:
     """The manifest of the PodGroup `name` for `pod` and its siblings.
 
     Args:
-        pod: One of them.
-        owner: Their owner, if it is of a kind whose word counts.
-        name: Of the group.
-        queue_notes: Annotations of the queue that it goes to.
+        pod: One of the pods.
+        owner: Their owner, if its kind is one whose annotations are read.
+        name: The group's name.
+        queue_annotations: Annotations of its queue.
     """
     metadata = pod.metadata
     controller = metadata.controller
     min_member = gang_size(
         controller.kind if controller is not None else "",
         owner,
-        queue_notes or {},
+        queue_annotations or {},
         metadata.annotations,
     )
     owner_annotations = owner.metadata.annotations if owner is not None else {}
-    notes = {
+    group_annotations = {
         key: text for key, text in owner_annotations.items() if key.startswith(_OWNER_PREFIX)
     } | {key: metadata.annotations[key] for key in FROM_PODS if key in metadata.annotations}
     spec: JsonObject = {
@@ -81,7 +85,7 @@ def pod_group_for(
         "metadata": {
             "name": name,
             "namespace": metadata.namespace,
-            "annotations": notes,
+            "annotations": group_annotations,
             "labels": {key: metadata.labels[key] for key in _POD_LABELS if key in metadata.labels},
             "ownerReferences": [_owner_reference(pod)],
         },
@@ -91,17 +95,17 @@ def pod_group_for(
 
 
 def queue_of(pod: Pod) -> str:
-    """The queue that the group of `pod` goes to."""
+    """The queue of the pod's group."""
     return pod.metadata.annotations.get(annotations.QUEUE_NAME, "") or "default"
 
 
-def joins(uid: str, group: str) -> JsonObject:
-    """The patch by which the pod with that UID joins `group`."""
+def join_patch(uid: str, group: str) -> JsonObject:
+    """The patch that names `group` on the pod with this UID."""
     return {"metadata": {"uid": uid, "annotations": {annotations.GROUP_NAME: group}}}
 
 
 def _owner_reference(pod: Pod) -> JsonObject:
-    """The pod's controller, so that the group outlives a pod that is replaced; else the pod."""
+    """The pod's controller, so that the group outlives a replaced pod; without one, the pod."""
     owner = pod.metadata.controller
     if owner is None:
         owner = OwnerReference(
@@ -118,9 +122,9 @@ def _owner_reference(pod: Pod) -> JsonObject:
 
 
 def _min_resources(pod: Pod, members: int) -> dict[str, str]:
-    """Quota-style usage of one pod times the gang size; {} when the pod's amounts cannot be read.
+    """The quota usage of one pod times the gang size; {} when its quantities cannot be read.
 
-    Requests count under their plain name and under `requests.`, limits under `limits.`.
+    Requests are listed by their plain name and with the prefix `requests.`, limits with `limits.`.
     """
     try:
         usage = dict(effective_requests(pod.spec))

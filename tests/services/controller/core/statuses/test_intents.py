@@ -1,24 +1,24 @@
 import msgspec
 
-from services.controller.core.annotation import annotation_of
 from services.controller.core.events import EventIntent
-from services.controller.core.intents import (
+from services.controller.core.statuses.annotation import annotation_of
+from services.controller.core.statuses.intents import (
     ADMIT,
     SETTLE,
     CompareGroup,
     Intent,
+    MarkWaiting,
     PatchGroup,
     Plan,
     ReportEvicted,
     ReportPlaced,
     Situation,
+    forget_outdated,
     meaning_of,
-    notice,
     plan,
     remember_stored,
 )
-from services.controller.core.waiting import MarkWaiting
-from services.controller.state import WrittenGang
+from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from tests.services.controller.core.samples import (
@@ -55,9 +55,9 @@ def carry_out(what: Situation, memory: WrittenGang, now_ms: int) -> list[Intent]
                     memory.group_at_ms = now_ms
                     what = msgspec.structs.replace(what, compared=True)
                 case EventIntent():
-                    memory.events[intent.topic] = (intent.why, intent.message, now_ms)
+                    memory.events[intent.topic] = Report(intent.why, intent.message, now_ms)
                 case MarkWaiting():
-                    memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
+                    memory.marked[intent.pod.uid] = Report(intent.reason, intent.message, now_ms)
                 case ReportPlaced():
                     memory.placed = intent.placed
                 case ReportEvicted():
@@ -257,7 +257,7 @@ def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
     memory = WrittenGang()
     told: list[str] = []
     for verdict in (make_running(placed=()), make_waiting(), make_running(placed=())):
-        notice(memory, verdict)
+        forget_outdated(memory, verdict)
         written = carry_out(situation(verdict), memory, at(10_000))
         told += [one.body["reason"] for one in written if isinstance(one, EventIntent)]
     assert told == ["Scheduled", "Unschedulable", "Scheduled"]
@@ -266,7 +266,7 @@ def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
 def test_marks_of_pods_that_wait_no_more_are_forgotten() -> None:
     memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(2_000))
-    notice(memory, make_waiting(waiting=make_waiting().waiting[:1]))
+    forget_outdated(memory, make_waiting(waiting=make_waiting().waiting[:1]))
     assert set(memory.marked) == {"u-0"}
 
 

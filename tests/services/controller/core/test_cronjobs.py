@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from services.controller.core.cronjobs.planning import CronPlan, job_of, plan, with_job
+from services.controller.core.cronjobs import CronPlan, job_of, plan, with_job
 from shared.kinds.cron_schedule import parse
 from shared.kinds.cronjob import CronJob
 from shared.kinds.job import Job
@@ -47,7 +47,7 @@ def planned(given: CronJob, *jobs: Job, now: datetime) -> CronPlan:
 
 
 def reasons(decided: CronPlan) -> list[str]:
-    return [news.reason for news in decided.news]
+    return [news.reason for news in decided.events]
 
 
 def test_nothing_is_started_before_it_is_due() -> None:
@@ -158,7 +158,7 @@ def test_the_end_and_the_loss_of_active_jobs_are_told_and_the_success_is_dated()
 
     decided = planned(given, job("done", "Completed", 3), job("goes-on"), now=at(5))
 
-    assert [(news.reason, news.message) for news in decided.news] == [
+    assert [(news.reason, news.message) for news in decided.events] == [
         ("SawCompletedJob", "Saw completed job: done in active, remove"),
         ("StaleReference", "Active job went missing: lost"),
     ]

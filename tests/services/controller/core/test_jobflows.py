@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from services.controller.core.jobflows.planning import job_of, plan
+from services.controller.core.jobflows import job_of, plan
 from shared.kinds.job import Job
 from shared.kinds.jobflow import JobFlow, JobTemplate
 

@@ -1,7 +1,7 @@
-"""Which parts of a verdict become Events on its group: each meaning once.
+"""The Events that a verdict requires on its group, one for each meaning.
 
-A condition becomes an Event when it turns True, and again when it does so again. A release may be
-over before its verdict is read: then the condition that is False again still shows it.
+A condition becomes an Event each time that it turns True. A release may be over before its verdict
+is read; the condition Releasing, False again, then still has its message.
 """
 
 from collections.abc import Iterator
@@ -14,37 +14,37 @@ from shared.contracts.verdicts import Condition, GangPhase, Verdict
 
 #: Phases in which the quorum has been reached once.
 RAN: Final[frozenset[GangPhase]] = frozenset({"Running", "Unknown", "Completed"})
-#: Conditions that become Events while they hold: type of their event.
-_TOLD: Final[dict[str, EventType]] = {
+#: Condition -> type of the Event that is written while it is True.
+_EVENT_TYPES: Final[dict[str, EventType]] = {
     "PartlyBound": "Warning",
     "Degraded": "Warning",
     "RoomHeld": "Normal",
     "Evicted": "Normal",
 }
-#: Under which reason Volcano reports a condition.
+#: Condition -> the Event's reason in Volcano, where it differs.
 _REASONS: Final = {"Evicted": "Evict"}
-#: Conditions that cannot wait until their gang's phase has settled.
-_PRESSING: Final = frozenset({*_TOLD, "Releasing"})
+#: Conditions that are written before the gang's phase has settled.
+_PRESSING: Final = frozenset({*_EVENT_TYPES, "Releasing"})
 _RELEASED: Final = "; its bound pods are deleted, so that it does not hold capacity in part"
 _EXPIRED: Final = "no pod came for the reserved capacity; it is free for other gangs"
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """One Event that a verdict asks for."""
+    """One Event that a verdict requires."""
 
     type: EventType
     reason: str
     message: str
-    #: Reported again at once when this changes.
+    #: The Event is written again at once when this changes.
     why: str = ""
-    #: Only when it has lasted: it may pass.
+    #: Written only after `waiting_ms`, since the state may be transient.
     patient: bool = False
-    #: Not again in the same words, whatever `why` says.
+    #: Not written again with the same message, even if `why` changes.
     once: bool = False
 
 
 def announcements(verdict: Verdict) -> Iterator[Announcement]:
-    """All Events that the verdict asks for on its group."""
+    """All Events that the verdict requires on its group."""
     why = verdict.why
     if verdict.phase in RAN:
         yield Announcement(type="Normal", reason="Scheduled", message="pod group is ready")
@@ -62,8 +62,8 @@ def announcements(verdict: Verdict) -> Iterator[Announcement]:
         yield from _of_condition(condition)
 
 
-def pressing(verdict: Verdict) -> bool:
-    """Whether a condition holds that people must not wait for."""
+def is_pressing(verdict: Verdict) -> bool:
+    """Whether a condition is True that is written at once."""
     return any(_holds(verdict, type_) for type_ in _PRESSING)
 
 
@@ -73,9 +73,9 @@ def _holds(verdict: Verdict, type_: str) -> bool:
 
 def _of_condition(condition: Condition) -> Iterator[Announcement]:
     holds, since = condition.status == "True", str(condition.since_ms)
-    type_ = _TOLD.get(condition.type)
+    type_ = _EVENT_TYPES.get(condition.type)
     if type_ is not None and holds:
-        # Below its quorum a gang may be for the moment that a pod takes to be made again.
+        # A gang is below its quorum for a moment while a lost pod is being replaced.
         yield Announcement(
             type=type_,
             reason=_REASONS.get(condition.type, condition.type),
@@ -96,8 +96,8 @@ def _of_condition(condition: Condition) -> Iterator[Announcement]:
 
 
 def _waiting(verdict: Verdict, reason: str, sentence: str) -> Announcement:
-    """A refusal by the API server under its own name; all else in Volcano's words: a Warning for a
-    gang that does not fit, Normal for one not admitted yet.
+    """An API server's refusal has a reason of its own. Otherwise the words are Volcano's: a Warning
+    for a gang that does not fit, Normal for one that is not admitted yet.
     """
     if reason == "BindingRefused":
         return Announcement(type="Warning", reason=reason, message=sentence, why=reason)

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from services.controller.core.waiting_pods import FEW, PATIENCE_MS, WaitingPods
+from services.controller.core.statuses.waiting_pods import DELAY_MS, FIRST_PODS, WaitingPods
 from shared.contracts.verdicts import PodRef, Verdict, Why
 from tests.services.controller.core.samples import START_MS, make_running, make_waiting
 
-DUE_MS = START_MS + PATIENCE_MS
+DUE_MS = START_MS + DELAY_MS
 
 
 def waiting(gang: str, count: int, *, reason: str = "NotEnoughResources") -> Verdict:
@@ -24,7 +24,7 @@ def told(pods: WaitingPods, count: int, now_ms: int = DUE_MS) -> list[str]:
     found: list[str] = []
     while len(found) < count and (one := pods.next(now_ms)) is not None:
         found.append(one.pod.name)
-        pods.told(one.verdict.gang_id, one.pod.uid)
+        pods.reported(one.verdict.gang_id, one.pod.uid)
     return found
 
 
@@ -43,7 +43,7 @@ def test_the_first_pods_of_every_gang_go_before_the_rest_of_a_large_one() -> Non
     pods.note(waiting("large", 1_000), START_MS)
     assert told(pods, 10) == [f"large-{index}" for index in range(10)]
     pods.note(waiting("small", 5), START_MS)
-    assert told(pods, FEW) == ["small-0", "small-1", "small-2"]
+    assert told(pods, FIRST_PODS) == ["small-0", "small-1", "small-2"]
     assert told(pods, 4) == ["large-10", "small-3", "large-11", "small-4"], "then by turns"
     assert len(told(pods, 2_000)) == 988
     assert pods.wait_ms(DUE_MS) is None

@@ -2,20 +2,20 @@ from typing import Any
 
 import msgspec
 
-from services.controller.core.annotation import annotation_of
-from services.controller.core.announcements import Announcement, announcements
 from services.controller.core.events import EventIntent, group_event
-from services.controller.core.intents import (
+from services.controller.core.statuses.annotation import annotation_of
+from services.controller.core.statuses.announcements import Announcement, announcements
+from services.controller.core.statuses.intents import (
     CompareGroup,
+    MarkWaiting,
     PatchGroup,
     ReportEvicted,
     ReportPlaced,
-    notice,
+    forget_outdated,
     plan,
     remember_stored,
 )
-from services.controller.core.waiting import MarkWaiting
-from services.controller.state import WrittenGang
+from services.controller.state import Report, WrittenGang
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from shared.dialects.discovery import dialect
 from tests.services.controller.core.samples import (
@@ -60,7 +60,7 @@ class Controller:
     def hear(self, verdict: Verdict, after_ms: int = 0) -> None:
         """Write all that is due of a verdict."""
         now_ms = START_MS + after_ms
-        notice(self.memory, verdict)
+        forget_outdated(self.memory, verdict)
         what = situation(verdict, since_ms=now_ms)
         for _ in range(20):
             due = plan(what, self.memory, now_ms, KNOBS).now
@@ -72,10 +72,14 @@ class Controller:
                         self.memory.group_at_ms = now_ms
                         self.patches += 1
                     case EventIntent():
-                        self.memory.events[intent.topic] = (intent.why, intent.message, now_ms)
+                        self.memory.events[intent.topic] = Report(
+                            intent.why, intent.message, now_ms
+                        )
                         self.events.append((intent.body["reason"], intent.message))
                     case MarkWaiting():
-                        self.memory.marked[intent.pod.uid] = (intent.why, intent.words, now_ms)
+                        self.memory.marked[intent.pod.uid] = Report(
+                            intent.reason, intent.message, now_ms
+                        )
                         self.marked.append(intent.pod.name)
                     case CompareGroup():
                         pass
@@ -197,7 +201,7 @@ def test_another_placement_after_a_restart_is_news() -> None:
     """The controller ended while the gang ran, and the gang has waited since."""
     desk = Controller()
     waits = make_waiting(waiting=())
-    notice(desk.memory, waits)
+    forget_outdated(desk.memory, waits)
     remember_stored(desk.memory, annotation_of(make_running()), waits, START_MS)
     desk.hear(make_running(placed=()), 5_000)
     assert desk.events == [("Scheduled", "pod group is ready")]

@@ -1,23 +1,22 @@
-"""What one verdict asks to be written, given what is written already: the status controller's core.
+"""The core of the status controller: the writes that a gang's newest verdict requires.
 
-In: the newest verdict of a gang, its memory, the instant. Out: a plan: what to write now, most
-urgent first, and when to ask again. Planning again after every write is how the controller works
-through a gang, so a plan depends on nothing but its arguments, and what has been written is not in
-it again.
+In: the newest verdict of a gang, the memory of its written state, the instant. Out: a plan with the
+writes that are due, most urgent first, and the instant of the next plan. The controller plans again
+after each write, so a plan depends only on its arguments and omits what is written.
 
-When things are written:
+When a write is due:
 * a group that leaves Pending before its pods exist: at once (operators wait for it),
-* a phase that lasts (Running, Unknown, Completed), or a change of one already shown: at once,
-* a phase that usually passes (Pending, Inqueue): when it has lasted `settle_ms`, so that a gang
-  that is bound a moment later costs one write of its group and one event,
-* Starting: when it has lasted `starting_ms`; its bindings are in flight, and writes would only slow
-  them down; when they are known to hang, after `settle_ms`,
-* what is being released, bound in part, degraded, or held room for: at once, with its event,
+* a lasting phase (Running, Unknown, Completed), or a change of a written one: at once,
+* a transient phase (Pending, Inqueue): after `settle_ms`, so that a gang that is bound a moment
+  later costs one write of its group and one Event,
+* Starting: after `starting_ms`, since its bindings are in flight and writes would slow them down;
+  after `settle_ms` when the bindings are known to hang,
+* conditions of a gang that is released, partly bound or degraded, or for which capacity is held: at
+  once, with their Events,
 * changes of numbers and wording only: at most every `refresh_ms`,
-* events and PodScheduled=False of a gang that waits: when it has waited `waiting_ms`; again at once
-  for
-  another reason, for other words at most every `repeat_ms`,
-* a `Scheduled` event per pod: offered once, written or dropped by the rate.
+* Events and PodScheduled=False of a waiting gang: after `waiting_ms`; again at once for another
+  reason, and at most every `repeat_ms` for another wording,
+* a `Scheduled` Event per pod: once, as far as the rate allows.
 """
 
 from collections.abc import Iterator
@@ -25,23 +24,28 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from services.controller.core.annotation import annotation_of
-from services.controller.core.announcements import RAN, announcements, pressing
-from services.controller.core.events import MESSAGE_CHARS_MAX, EventIntent, group_event, group_topic
-from services.controller.core.waiting import MarkWaiting, mark_waiting
-from services.controller.state import WrittenGang
+from services.controller.core.events import (
+    MESSAGE_CHARS_MAX,
+    EventIntent,
+    group_event,
+    group_topic,
+    rfc3339,
+)
+from services.controller.core.statuses.annotation import annotation_of
+from services.controller.core.statuses.announcements import RAN, announcements, is_pressing
+from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
-from shared.contracts.verdicts import PodRef, Verdict
+from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
 
-#: What was reported of a gang that waited, and of one that was placed: later it is new again.
+#: Event reasons that a gang's next phase outdates; then they count as not written again.
 _OVER_WHEN_PLACED: Final = ("Unschedulable", "BindingRefused")
 _OVER_WHEN_NOT: Final = ("Scheduled", "NotStarting")
-#: Pods marked in one plan: a gang of thousands must not keep other gangs waiting.
+#: The most pods marked in one plan: a gang of thousands must not delay other gangs.
 _MARKS_MAX: Final = 16
 
-#: Urgencies: lower goes first among all gangs. Of what has nothing left to write no write waits.
+#: Urgencies of writes, the lowest first. SETTLE is a gang without further writes.
 SETTLE: Final = -1
 ADMIT: Final = 0
 GROUP: Final = 1
@@ -51,9 +55,9 @@ CHECK: Final = 4
 
 
 class WriteIntervals(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient the controller is."""
+    """Delays before a write is due; see the module."""
 
-    #: Gangs first seen before this instant may have been written by an earlier process.
+    #: An earlier process may have written gangs that were first seen before this instant.
     started_ms: int
     settle_ms: int = 1_000
     starting_ms: int = 30_000
@@ -63,7 +67,7 @@ class WriteIntervals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompareGroup(msgspec.Struct, frozen=True):
-    """Read the group: what is stored on it?"""
+    """Read the stored group, to learn what is written on it."""
 
     resource: Resource
     namespace: str
@@ -72,23 +76,36 @@ class CompareGroup(msgspec.Struct, frozen=True):
 
 
 class PatchGroup(msgspec.Struct, frozen=True):
-    """Write status and annotation of the group: one patch where the resource allows, else two."""
+    """Write the group's status and annotation, in one patch where the resource allows it."""
 
     patches: tuple[StatusPatch, ...]
-    #: What memory holds once it is written.
+    #: Contents of the memory after the write.
     annotation: str
     meaning: tuple[object, ...]
 
 
+class MarkWaiting(msgspec.Struct, frozen=True, kw_only=True):
+    """Set PodScheduled=False on a waiting pod: `kubectl describe pod` and cluster autoscalers read
+    it.
+    """
+
+    pod: PodRef
+    namespace: str
+    #: The gang's pending reason, and its sentence.
+    reason: str
+    message: str
+    body: dict[str, Any]
+
+
 class ReportPlaced(msgspec.Struct, frozen=True):
-    """Write `Scheduled` of these pods as far as the rate allows."""
+    """Write `Scheduled` Events of these pods as far as the rate allows."""
 
     pods: tuple[PodRef, ...]
     placed: frozenset[str]
 
 
 class ReportEvicted(msgspec.Struct, frozen=True):
-    """Write `Evict` of these pods as far as the rate allows."""
+    """Write `Evict` Events of these pods as far as the rate allows."""
 
     pods: tuple[PodRef, ...]
     evicted: frozenset[str]
@@ -100,7 +117,7 @@ Intent: TypeAlias = (
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to write now, in this order, and when to plan again; `next_ms` None: nothing is left."""
+    """The writes that are due, in order, and when to plan again; None: no further write."""
 
     now: tuple[Intent, ...]
     next_ms: int | None
@@ -114,21 +131,21 @@ class _Timed(msgspec.Struct, frozen=True):
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict and how it came."""
+    """A verdict and the state of its processing."""
 
     verdict: Verdict
-    #: What its dialect makes of it; None: there is no object to write to.
+    #: The dialect's patch of the group; None: there is no object to write to.
     patch: StatusPatch | None
-    #: The annotation's text, where an earlier plan has built it already.
+    #: The annotation's text, if an earlier plan has built it.
     annotation: str = ""
-    #: Since when there has been something unwritten of this gang.
+    #: The instant since which this gang has had unwritten verdicts.
     since_ms: int
-    #: The group was read or written since this verdict came.
+    #: Whether the group was read or written since this verdict arrived.
     compared: bool = False
 
 
 def plan(situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals) -> Plan:
-    """Plan the next writes. See the module."""
+    """Plan the next writes; see the module."""
     timed = sorted(_timed(situation, memory, now_ms, intervals), key=_order)
     due = tuple(one for one in timed if one.due_ms <= now_ms)
     later = [one.due_ms for one in timed if one.due_ms > now_ms]
@@ -141,7 +158,7 @@ def plan(situation: Situation, memory: WrittenGang, now_ms: int, intervals: Writ
 
 
 def meaning_of(verdict: Verdict) -> tuple[object, ...]:
-    """What readers act on: everything but numbers, wording and instants."""
+    """The parts of a verdict that readers act on: all but numbers, wording and instants."""
     return (
         verdict.phase,
         verdict.min_member,
@@ -151,27 +168,28 @@ def meaning_of(verdict: Verdict) -> tuple[object, ...]:
 
 
 def remember_stored(memory: WrittenGang, stored: str, verdict: Verdict, now_ms: int) -> None:
-    """Take over what was read from the group: `stored` is its annotation, "" when it has none."""
+    """Take over the group's stored annotation, "" when it has none."""
     memory.annotation = stored
     memory.group_at_ms = now_ms
     try:
         written = msgspec.json.decode(stored or "null", type=Verdict | None)
     except msgspec.MsgspecError:
-        written = None  # a user's, or a later version's: ours replaces it
+        written = None  # a user's, or of a later version: ours replaces it
     memory.meaning = meaning_of(written) if written is not None else None
     if written is None:
         return
-    # The writer of that wrote these as well.
+    # The process that wrote the annotation has written these as well.
     if written.phase in RAN and verdict.phase in RAN:
         memory.placed = frozenset(pod.uid for pod in verdict.placed)
     for one in announcements(written):
         if not one.patient and (one.reason != "Scheduled" or verdict.phase in RAN):
             topic = group_topic(verdict, one.reason)
-            memory.events[topic] = (one.why, one.message[:MESSAGE_CHARS_MAX], now_ms)
+            message = one.message[:MESSAGE_CHARS_MAX]
+            memory.events[topic] = Report(one.why, message, now_ms)
 
 
-def notice(memory: WrittenGang, verdict: Verdict) -> None:
-    """Let go of what a newer verdict makes meaningless: call it once for each."""
+def forget_outdated(memory: WrittenGang, verdict: Verdict) -> None:
+    """Forget what a newer verdict outdates. Call it once for each verdict."""
     for reason in _OVER_WHEN_PLACED if verdict.phase in RAN else _OVER_WHEN_NOT:
         memory.events.pop(group_topic(verdict, reason), None)
     if memory.marked:
@@ -194,7 +212,7 @@ def _timed(
         if group is not None:
             yield group
             if isinstance(group.intent, CompareGroup) and memory.annotation is None:
-                return  # what was reported already depends on what is stored
+                return  # the stored annotation shows which Events are written
         yield from _group_events(situation, patch.resource, memory, now_ms, intervals)
     yield from _marks(situation, memory, intervals)
     if verdict.phase in RAN:
@@ -226,41 +244,41 @@ def _group(
 
 
 def _settled_ms(situation: Situation, memory: WrittenGang, intervals: WriteIntervals) -> int:
-    """When the verdict is written on its group."""
+    """When the verdict is due on its group."""
     verdict = situation.verdict
     shown = memory.meaning is not None
     if shown and memory.meaning == meaning_of(verdict):
         return memory.group_at_ms + intervals.refresh_ms
-    if pressing(verdict):
+    if is_pressing(verdict):
         return 0
     if verdict.phase == "Starting":
-        # With a reason it hangs; without one its bindings are in flight.
+        # A reason means that it hangs; without one its bindings are in flight.
         return situation.since_ms + (
             intervals.starting_ms if verdict.why is None else intervals.settle_ms
         )
-    passing = not shown and (
+    transient = not shown and (
         verdict.phase == "Pending" or (verdict.phase == "Inqueue" and verdict.members > 0)
     )
-    return situation.since_ms + intervals.settle_ms if passing else 0
+    return situation.since_ms + intervals.settle_ms if transient else 0
 
 
 def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGroup:
-    notes = {annotations.VERDICT: wanted}
+    written = {annotations.VERDICT: wanted}
     if verdict.trace_id:
-        notes[annotations.TRACE_ID] = verdict.trace_id
+        written[annotations.TRACE_ID] = verdict.trace_id
     if verdict.domain:
-        notes[annotations.ALLOCATED_HYPERNODE] = verdict.domain
-    metadata: dict[str, Any] = {"uid": verdict.uid, "annotations": notes}
+        written[annotations.ALLOCATED_HYPERNODE] = verdict.domain
+    metadata: dict[str, Any] = {"uid": verdict.uid, "annotations": written}
     if patch.carries_metadata:
         whole = msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})
         return PatchGroup((whole,), wanted, meaning_of(verdict))
     marked = msgspec.structs.replace(patch, subresource="", body={"metadata": metadata})
-    # The annotation last: where it stands, the status before it is written too.
+    # The annotation last: its presence shows that the status is written.
     return PatchGroup((patch, marked), wanted, meaning_of(verdict))
 
 
 def without_annotations(patch: StatusPatch) -> StatusPatch | None:
-    """The patch's status alone; None when it writes no annotations beside a status."""
+    """The patch without annotations; None unless it has both a status and annotations."""
     metadata = patch.body.get("metadata", {})
     if "annotations" not in metadata or "status" not in patch.body:
         return None
@@ -280,10 +298,10 @@ def _group_events(
         event = group_event(
             verdict, resource, one.type, one.reason, one.message, now_ms=now_ms, why=one.why
         )
-        told = memory.events.get(event.topic)
-        if one.once and told is not None and told[1] == event.message:
+        written = memory.events.get(event.topic)
+        if one.once and written is not None and written.message == event.message:
             continue
-        due_ms = _repeat_ms(told, one.why, event.message, intervals)
+        due_ms = _repeat_ms(written, one.why, event.message, intervals)
         if due_ms is not None:
             waited_ms = _waited_ms(situation, intervals) if one.patient else 0
             yield _Timed(max(due_ms, waited_ms), EVENT, event)
@@ -292,11 +310,11 @@ def _group_events(
 def _marks(
     situation: Situation, memory: WrittenGang, intervals: WriteIntervals
 ) -> Iterator[_Timed]:
-    """PodScheduled=False of the members that wait, the first few that are due."""
+    """PodScheduled=False on waiting members: the first few that are due."""
     verdict = situation.verdict
     why = verdict.why
     if why is None or why.reason == "NotStarting":
-        return  # of what has a node the kubelet speaks
+        return  # the kubelet reports on pods that have a node
     waited_ms = _waited_ms(situation, intervals)
     marks = 0
     for pod in verdict.waiting:
@@ -311,8 +329,8 @@ def _marks(
 
 
 def _waited_ms(situation: Situation, intervals: WriteIntervals) -> int:
-    """When the gang has waited long enough to be reported. A clock that runs ahead delays
-    nothing.
+    """When the gang has waited long enough to be reported. The verdict's instant may be of a clock
+    that is ahead; then the instant of its arrival counts.
     """
     why = situation.verdict.why
     since_ms = situation.since_ms if why is None else min(why.since_ms, situation.since_ms)
@@ -320,9 +338,46 @@ def _waited_ms(situation: Situation, intervals: WriteIntervals) -> int:
 
 
 def _repeat_ms(
-    told: tuple[str, str, int] | None, reason: str, words: str, intervals: WriteIntervals
+    written: Report | None, reason: str, message: str, intervals: WriteIntervals
 ) -> int | None:
-    """When to report it: 0 for something new, later for other words only, None for nothing new."""
-    if told is None or told[0] != reason:
+    """When to write it: at once (0) for another reason, later for another wording only, None when
+    it is written.
+    """
+    if written is None or written.reason != reason:
         return 0
-    return None if told[1] == words else told[2] + intervals.repeat_ms
+    return None if written.message == message else written.at_ms + intervals.repeat_ms
+
+
+def mark_waiting(namespace: str, pod: PodRef, why: Why, *, at_ms: int) -> MarkWaiting:
+    """A strategic merge patch, which keeps the pod's other conditions.
+
+    The condition's reason is always Unschedulable, as kube-scheduler writes it, since autoscalers
+    search for that word; its message is the pending reason of the whole gang.
+    """
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": why.sentence[:MESSAGE_CHARS_MAX],
+        "lastProbeTime": None,
+        "lastTransitionTime": rfc3339(at_ms),
+    }
+    return MarkWaiting(
+        pod=pod,
+        namespace=namespace,
+        reason=why.reason,
+        message=why.sentence,
+        body={"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+    )
+
+
+def unmark_waiting(mark: MarkWaiting) -> dict[str, Any]:
+    """The patch that reverts a mark on a pod that was bound while the mark was written."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "True",
+        "reason": "",
+        "message": "",
+        "lastProbeTime": None,
+    }
+    return {"metadata": {"uid": mark.pod.uid}, "status": {"conditions": [condition]}}

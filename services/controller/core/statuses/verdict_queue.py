@@ -1,12 +1,14 @@
-"""Whose turn it is: the newest verdict of each gang, ordered by when and how urgent its next write
-is.
+"""The queue of verdicts to be written: the newest of each gang, ordered by instant and urgency.
 
-Keyed by gang: a newer verdict takes the place of an older one, so that what was overtaken is never
-written. Bounded by the deliveries that the consumer allows unacknowledged. While a gang is out
-(`pop`), no other writer gets it; `put` or `drop` brings it back.
+A newer verdict of a gang replaces the older one, which is then never written. Its length is bounded
+by the number of unacknowledged deliveries that the consumer allows. A gang that was taken (`pop`)
+is not given to another writer until `put` or `drop`.
 
-What was overtaken is passed over when its turn comes, which it never does below what is more
-urgent: so overtaken items are swept out once they are most of all.
+This is no `reconciling.WorkQueue`: writes of one gang have an urgency, and a gang's entry is the
+verdict itself with its delivery.
+
+Items of replaced verdicts stay in the heaps and are skipped by `pop`. Below more urgent items they
+might stay for ever, so they are removed once they are the majority.
 """
 
 import heapq
@@ -14,20 +16,20 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-#: So many overtaken items are not worth a sweep.
-_OVERTAKEN_MAX: Final = 256
+#: Fewer items of replaced verdicts are not worth their removal.
+_REPLACED_MAX: Final = 256
 
 
-class Agenda(Generic[T]):
-    """Entries by gang id."""
+class VerdictQueue(Generic[T]):
+    """One entry per gang id."""
 
     def __init__(self) -> None:
         self._entries: dict[str, T] = {}
         self._version: dict[str, int] = {}
-        self._out: set[str] = set()
-        #: (due, urgency, version, gang): not due yet. Items whose version is old are passed over.
+        self._taken: set[str] = set()
+        #: (due, urgency, version, gang): not due yet. Items of an older version are skipped.
         self._later: list[tuple[int, int, int, str]] = []
-        #: (urgency, due, version, gang): due, the most urgent first.
+        #: (urgency, due, version, gang): due; the most urgent first.
         self._ready: list[tuple[int, int, int, str]] = []
         self._count = 0
 
@@ -35,12 +37,12 @@ class Agenda(Generic[T]):
         return len(self._entries)
 
     def get(self, gang_id: str) -> T | None:
-        """The gang's entry, whether it is out or not."""
+        """The gang's entry, taken or not."""
         return self._entries.get(gang_id)
 
     @property
     def scheduled(self) -> int:
-        """Items in line, overtaken ones among them."""
+        """Items in both heaps, those of replaced verdicts included."""
         return len(self._later) + len(self._ready)
 
     def entries(self) -> list[T]:
@@ -48,36 +50,36 @@ class Agenda(Generic[T]):
         return list(self._entries.values())
 
     def offer(self, gang_id: str, entry: T, *, due_ms: int, urgency: int) -> None:
-        """Add or replace a gang's entry. One that is out stays out until it is put back."""
+        """Add or replace a gang's entry. A gang that is taken stays taken until `put` or `drop`."""
         self._entries[gang_id] = entry
-        if gang_id not in self._out:
+        if gang_id not in self._taken:
             self._schedule(gang_id, due_ms, urgency)
 
     def pop(self, now_ms: int) -> str | None:
-        """Take out the most urgent gang of those that are due; None: none is."""
+        """Take the most urgent gang that is due; None when none is."""
         while self._later and self._later[0][0] <= now_ms:
             due_ms, urgency, version, gang_id = heapq.heappop(self._later)
             heapq.heappush(self._ready, (urgency, due_ms, version, gang_id))
         while self._ready:
             _, _, version, gang_id = heapq.heappop(self._ready)
             if self._version.get(gang_id) == version:
-                self._out.add(gang_id)
+                self._taken.add(gang_id)
                 return gang_id
         return None
 
     def put(self, gang_id: str, *, due_ms: int, urgency: int) -> None:
-        """Bring back a gang that is out, for its next write."""
-        self._out.remove(gang_id)
+        """Return a taken gang to the queue, for its next write."""
+        self._taken.remove(gang_id)
         self._schedule(gang_id, due_ms, urgency)
 
     def drop(self, gang_id: str) -> None:
-        """Forget a gang that is out: there is nothing left to write."""
-        self._out.remove(gang_id)
+        """Remove a taken gang, which has no further writes."""
+        self._taken.remove(gang_id)
         del self._entries[gang_id]
         del self._version[gang_id]
 
     def wait_ms(self, now_ms: int) -> int | None:
-        """Until the next gang is due: 0 when one is, None when nothing is scheduled."""
+        """Milliseconds until the next gang is due; None when no gang is queued."""
         while self._later and self._version.get(self._later[0][3]) != self._later[0][2]:
             heapq.heappop(self._later)
         if self._ready:
@@ -88,10 +90,10 @@ class Agenda(Generic[T]):
         self._count += 1
         self._version[gang_id] = self._count
         heapq.heappush(self._later, (due_ms, urgency, self._count, gang_id))
-        if self.scheduled > 2 * len(self._entries) + _OVERTAKEN_MAX:
-            self._sweep()
+        if self.scheduled > 2 * len(self._entries) + _REPLACED_MAX:
+            self._remove_replaced()
 
-    def _sweep(self) -> None:
+    def _remove_replaced(self) -> None:
         for heap in (self._later, self._ready):
             heap[:] = [item for item in heap if self._version.get(item[3]) == item[2]]
             heapq.heapify(heap)

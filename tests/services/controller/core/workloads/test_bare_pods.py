@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from services.controller.core.bare_pods import joins, owner_resource, pod_group_for
+from services.controller.core.workloads.bare_pods import join_patch, owner_resource, pod_group_for
 from services.controller.core.workloads.sizes import Workload
 from shared.kube.objects import Pod
 
@@ -123,6 +123,6 @@ def test_topology_annotations_become_fields() -> None:
 
 
 def test_joining_names_the_group_for_one_uid_only() -> None:
-    assert joins("u", "g") == {
+    assert join_patch("u", "g") == {
         "metadata": {"uid": "u", "annotations": {"scheduling.k8s.io/group-name": "g"}}
     }

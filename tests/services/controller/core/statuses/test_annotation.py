@@ -1,6 +1,6 @@
 import msgspec
 
-from services.controller.core.annotation import annotation_of
+from services.controller.core.statuses.annotation import annotation_of
 from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
 from tests.services.controller.core.samples import make_verdict, make_waiting
 

@@ -1,7 +1,8 @@
-"""From a CronJob, its Jobs and the time to what is to be done now, and when to look again.
+"""The plan for one CronJob: from the CronJob, its Jobs and the time to the writes that are due.
+Pure.
 
-Pure and level-triggered: a Job's name is that of the minute it was due, so that making it twice is
-impossible; what is active is what is there and has not finished (an Aborted Job has not).
+It is level-triggered: a Job's name contains the minute in which it was due, so that it cannot be
+created twice; its active Jobs are those that exist and have not finished (an Aborted Job has not).
 """
 
 from collections import deque
@@ -22,13 +23,13 @@ from shared.kinds.cronjob import (
 from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kinds.metadata import Metadata, controlled_by
 
-#: More missed starts than this are worth a warning: a clock was wrong, or no controller ran.
+#: More missed starts cause a warning: a clock was wrong, or no controller ran.
 _MISSED_MAX: Final = 100
-#: How far back the most recent start is looked for, step by step.
+#: Windows before now in which the most recent start is searched, one after the other.
 _WINDOWS: Final = tuple(timedelta(days=days) for days in (1 / 1440, 1 / 24, 1, 32, 366, 9 * 366))
-#: Thirty years: with longer ones the calendar ends before they do.
+#: Thirty years; a longer deadline could exceed the calendar.
 _DEADLINE_S_MAX: Final = 10**9
-#: Kept unless the CronJob says otherwise.
+#: Finished Jobs that are kept by default.
 _SUCCESSFUL_KEPT: Final = 3
 _FAILED_KEPT: Final = 1
 
@@ -42,41 +43,41 @@ class CronEvent(msgspec.Struct, frozen=True):
 
 
 class CronPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done for one CronJob: news, then deletions, then the start, then the status."""
+    """The writes for one CronJob, in the order events, deletions, start, status."""
 
     status: CronJobStatus
-    news: tuple[CronEvent, ...] = ()
+    events: tuple[CronEvent, ...] = ()
     delete: tuple[Job, ...] = ()
-    #: The instant of the Job that is to be made now.
+    #: The instant for which a Job is to be created now; None: no Job is due.
     start: datetime | None = None
-    #: When something is due next.
+    #: The instant of the next start; None: there is none.
     next: datetime | None = None
 
 
 def plan(
     cron: CronJob, jobs: Sequence[Job], now: datetime, schedule: Schedule, zone: tzinfo
 ) -> CronPlan:
-    """What is to be done now.
+    """Plan the writes that are due.
 
     Args:
-        cron: As it is stored.
-        jobs: Those that it owns.
-        now: The time, which knows its zone.
+        cron: The stored CronJob.
+        jobs: The Jobs that it owns.
+        now: The current time, with a time zone.
         schedule: Its schedule.
-        zone: Whose clock the schedule is read by.
+        zone: The time zone of the schedule.
     """
     active = [job for job in jobs if job.status.state.phase not in FINISHED_PHASES]
-    news = _news_of_the_ended(cron, jobs)
+    events = _events_of_ended_jobs(cron, jobs)
     delete = _surplus(cron, jobs)
     last = cron.status.last_schedule_time
     missed = [] if cron.spec.suspend else _missed(cron, now, schedule, zone)
     start = missed[-1] if missed else None
     if start is not None and any(job.metadata.name == _name(cron, start) for job in jobs):
-        # Created by a controller that was killed or superseded before the status showed it: its own
-        # Job must not count as the one that is in its way.
+        # Created by a controller that was killed or superseded before it wrote the status: the Job
+        # must not count as a concurrent one.
         last, start, missed = start, None, []
     if len(missed) > _MISSED_MAX:
-        news.append(
+        events.append(
             CronEvent(
                 "Warning",
                 "TooManyMissedTimes",
@@ -86,12 +87,12 @@ def plan(
         )
     if start is not None and active:
         if cron.spec.concurrency_policy == "Forbid":
-            told = "Skipping job creation because another job is already running"
-            news.append(CronEvent("Warning", "ForbidConcurrent", told))
+            message = "Skipping job creation because another job is already running"
+            events.append(CronEvent("Warning", "ForbidConcurrent", message))
             start = None
         elif cron.spec.concurrency_policy == "Replace":
-            told = "Replacing active job for CronJob"
-            news.append(CronEvent("Warning", "ReplaceConcurrent", told))
+            message = "Replacing active job for CronJob"
+            events.append(CronEvent("Warning", "ReplaceConcurrent", message))
             delete += active
             active = []
     return CronPlan(
@@ -100,7 +101,7 @@ def plan(
             last_schedule_time=last if start is None else start,
             last_successful_time=_last_success(cron, jobs),
         ),
-        news=tuple(news),
+        events=tuple(events),
         delete=tuple(delete),
         start=start,
         next=None if cron.spec.suspend else schedule.next_after(_base(cron, schedule, now), zone),
@@ -108,13 +109,13 @@ def plan(
 
 
 def with_job(status: CronJobStatus, job: Job) -> CronJobStatus:
-    """The status once this Job was made."""
+    """The status with a Job that was just created."""
     known = {one.uid: one for one in status.active} | {job.metadata.uid: _reference(job)}
     return msgspec.structs.replace(status, active=tuple(known.values()))
 
 
 def job_of(cron: CronJob, due: datetime, zone: tzinfo) -> Job:
-    """The Job of the minute at which it was due."""
+    """The Job for a start that was due at `due`."""
     template = cron.spec.job_template
     local = due.astimezone(zone).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Job(
@@ -134,7 +135,7 @@ def _name(cron: CronJob, due: datetime) -> str:
 
 
 def _missed(cron: CronJob, now: datetime, schedule: Schedule, zone: tzinfo) -> list[datetime]:
-    """Starts that were due and not made, the most recent last; at most one more than may pass."""
+    """Missed starts, the most recent last; at most one more than `_MISSED_MAX`."""
     earliest = cron.status.last_schedule_time or cron.metadata.creation_timestamp or now
     deadline_s = cron.spec.starting_deadline_seconds
     if deadline_s is not None:
@@ -144,7 +145,7 @@ def _missed(cron: CronJob, now: datetime, schedule: Schedule, zone: tzinfo) -> l
     missed = list(islice(_walk(earliest, now, schedule, zone), _MISSED_MAX + 1))
     if len(missed) <= _MISSED_MAX:
         return missed
-    # Too many to walk through: the most recent one is near the end.
+    # Too many to enumerate: search the most recent one backwards.
     for window in _WINDOWS:
         recent = deque(_walk(max(earliest, now - window), now, schedule, zone), maxlen=1)
         if recent:
@@ -167,7 +168,7 @@ def _missed_periods(earliest: datetime, now: datetime, every: Every) -> list[dat
 
 
 def _base(cron: CronJob, schedule: Schedule, now: datetime) -> datetime:
-    """What the next instant is counted from."""
+    """The instant from which the next start is computed."""
     if not isinstance(schedule, Every):
         return now
     earliest = cron.status.last_schedule_time or cron.metadata.creation_timestamp or now
@@ -175,23 +176,23 @@ def _base(cron: CronJob, schedule: Schedule, now: datetime) -> datetime:
     return earliest + schedule.period * max(0, (now - earliest) // schedule.period)
 
 
-def _news_of_the_ended(cron: CronJob, jobs: Sequence[Job]) -> list[CronEvent]:
-    """What became of the Jobs that were active at the last look."""
+def _events_of_ended_jobs(cron: CronJob, jobs: Sequence[Job]) -> list[CronEvent]:
+    """Events about Jobs that were active in the stored status and are not any more."""
     by_uid = {job.metadata.uid: job for job in jobs}
-    news: list[CronEvent] = []
+    events: list[CronEvent] = []
     for one in cron.status.active:
         job = by_uid.get(one.uid)
         if job is None:
-            told = f"Active job went missing: {one.name}"
-            news.append(CronEvent("Normal", "StaleReference", told))
+            message = f"Active job went missing: {one.name}"
+            events.append(CronEvent("Normal", "StaleReference", message))
         elif job.status.state.phase in FINISHED_PHASES:
-            told = f"Saw completed job: {one.name} in active, remove"
-            news.append(CronEvent("Normal", "SawCompletedJob", told))
-    return news
+            message = f"Saw completed job: {one.name} in active, remove"
+            events.append(CronEvent("Normal", "SawCompletedJob", message))
+    return events
 
 
 def _surplus(cron: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """Finished Jobs beyond those that are kept, the oldest first."""
+    """Finished Jobs beyond the kept number, the oldest first."""
     surplus: list[Job] = []
     limits = (
         ("Completed", cron.spec.successful_jobs_history_limit, _SUCCESSFUL_KEPT),

@@ -2,15 +2,15 @@
 
 import pytest
 
-from services.controller.core.queues.planning import Change, Order, QueueSeen, plan
+from services.controller.core.queues import Change, Order, StoredQueue, plan
 
-ROOT = QueueSeen(name="root", uid="u-root", state="Open", allocated={})
+ROOT = StoredQueue(name="root", uid="u-root", state="Open", allocated={})
 
 
 def queue(
     name: str, state: str = "Open", parent: str = "root", mark: str | None = None
-) -> QueueSeen:
-    return QueueSeen(
+) -> StoredQueue:
+    return StoredQueue(
         name=name, uid=f"u-{name}", state=state, parent=parent, mark=mark, allocated={}
     )
 
@@ -20,7 +20,7 @@ def order(action: str, name: str, uid: str | None = None) -> Order:
 
 
 def settled(
-    queues: list[QueueSeen], *orders: Order, groups: dict[str, int] | None = None
+    queues: list[StoredQueue], *orders: Order, groups: dict[str, int] | None = None
 ) -> dict[str, tuple[str, str | None]]:
     """State and mark of every queue once the plan is carried out; nothing is left to do then."""
     table = {seen.name: seen for seen in [ROOT, *queues]}
@@ -30,8 +30,8 @@ def settled(
     return {name: (seen.state, seen.mark) for name, seen in table.items() if name != "root"}
 
 
-def carried_out(seen: QueueSeen, change: Change) -> QueueSeen:
-    return QueueSeen(
+def carried_out(seen: StoredQueue, change: Change) -> StoredQueue:
+    return StoredQueue(
         name=seen.name,
         uid=seen.uid,
         parent=seen.parent if change.parent is None else change.parent,
@@ -42,7 +42,7 @@ def carried_out(seen: QueueSeen, change: Change) -> QueueSeen:
 
 
 def test_a_new_queue_is_opened_and_hung_below_root() -> None:
-    (change,) = plan([ROOT, QueueSeen(name="q", uid="1")], {}, [], None)
+    (change,) = plan([ROOT, StoredQueue(name="q", uid="1")], {}, [], None)
 
     assert change == Change(
         name="q", uid="1", parent="root", state="Open", allocated={"cpu": "0", "memory": "0"}
@@ -128,7 +128,7 @@ def test_only_the_closing_itself_is_worth_an_event() -> None:
 
 
 def test_what_groups_hold_is_written_when_it_changed_and_kept_while_unknown() -> None:
-    seen = QueueSeen(
+    seen = StoredQueue(
         name="q", uid="1", parent="root", state="Open", allocated={"cpu": "2", "memory": "0"}
     )
 

@@ -1,8 +1,8 @@
-"""From a JobFlow, its templates and its Jobs to the Jobs to make, those to delete, and its status.
+"""The plan for one JobFlow: the Jobs to create and delete, and its status. Pure.
 
-Pure and level-triggered. A step starts when every step it depends on is Completed. A Job that was
-Completed stays so for its flow when it is gone (a ttl does not run a step again); one that was not
-is made again. Failed and, where Jobs are deleted at the end, Succeed are final.
+It is level-triggered. A step starts when each step that it depends on is Completed. A Job that was
+Completed counts as such after its deletion (a ttl does not run a step again); another deleted Job
+is created again. Failed is final, and Succeed, too, if Jobs are deleted at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,18 +27,18 @@ from shared.kinds.jobflow import (
 from shared.kinds.metadata import Metadata, controlled_by
 
 _FAILED: Final = frozenset({"Failed", "Terminated"})
-#: Phases entered by one Job that its flow remembers: a Job that is restarted for ever must not
-#: make the flow's object grow for ever.
+#: The most phases of one Job in the flow's status, which a Job that restarts without end must not
+#: enlarge without end.
 _HISTORIES_MAX: Final = 100
 
 
 class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done for one flow."""
+    """The writes for one flow."""
 
     status: JobFlowStatus
-    #: Steps whose Job is to be made now.
+    #: Steps whose Job is to be created now.
     start: tuple[Flow, ...] = ()
-    #: Jobs that are not kept.
+    #: Jobs to delete.
     delete: tuple[Job, ...] = ()
 
 
@@ -48,22 +48,22 @@ def job_name(flow: str, step: str) -> str:
 
 
 def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
-    """What is to be done now.
+    """Plan the writes that are due.
 
     Args:
-        flow: As it is stored.
-        jobs: The flow's own Jobs, by name.
+        flow: The stored flow.
+        jobs: The Jobs that it owns, by name.
     """
     if _is_over(flow):
         return FlowPlan(status=flow.status, delete=tuple(jobs[name] for name in sorted(jobs)))
     before = {known.name: known for known in flow.status.job_status_list}
     names = [job_name(flow.metadata.name, step.name) for step in flow.spec.flows]
-    told = tuple(
-        _told(jobs.get(name), name, before.get(name))
+    job_statuses = tuple(
+        _job_status(jobs.get(name), name, before.get(name))
         for name in dict.fromkeys(names)
         if name in jobs or _was_completed(before.get(name))
     )
-    phases = {one.name: one.state for one in told}
+    phases = {one.name: one.state for one in job_statuses}
     phase = _phase(flow.status.state.phase, names, phases)
     status = JobFlowStatus(
         pending_jobs=_in_phase(phases, "Pending", ""),
@@ -72,7 +72,7 @@ def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
         completed_jobs=_in_phase(phases, "Completed"),
         terminated_jobs=_in_phase(phases, "Terminated"),
         unknown_jobs=_in_phase(phases, "Aborting", "Aborted", "Restarting"),
-        job_status_list=told,
+        job_status_list=job_statuses,
         conditions=_conditions(flow, jobs, phases),
         state=JobFlowState(phase=phase),
     )
@@ -106,7 +106,7 @@ def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
 
 
 def _is_over(flow: JobFlow) -> bool:
-    """Whether its Jobs go, and its status stays as it was at the end."""
+    """Whether the flow has succeeded and its Jobs are to be deleted; then its status stays."""
     succeeded = flow.status.state.phase == "Succeed"
     return succeeded and flow.spec.job_retain_policy == "delete"
 
@@ -139,11 +139,11 @@ def _in_phase(phases: Mapping[str, str], *wanted: str) -> tuple[str, ...]:
     return tuple(sorted(name for name, phase in phases.items() if phase in wanted))
 
 
-def _told(job: Job | None, name: str, known: FlowJobStatus | None) -> FlowJobStatus:
-    """A Job's line in the status; without the Job, what was said of it last."""
+def _job_status(job: Job | None, name: str, known: FlowJobStatus | None) -> FlowJobStatus:
+    """A Job's entry in the status; for a deleted Job, the stored entry."""
     if job is None:
         return known or FlowJobStatus(name=name)
-    # Made again under its name, it has another beginning.
+    # A Job that was created again under its name has another start.
     same = known is not None and known.start_timestamp == job.metadata.creation_timestamp
     histories = _histories(job, known.running_histories if known is not None and same else ())
     state = job.status.state.phase
@@ -159,9 +159,9 @@ def _told(job: Job | None, name: str, known: FlowJobStatus | None) -> FlowJobSta
 
 
 def _histories(job: Job, known: tuple[JobRunningHistory, ...]) -> tuple[JobRunningHistory, ...]:
-    """The phases that the job passed through: those known, and those that it entered since.
+    """The phases of the job in order: those known, and those entered since then.
 
-    A job keeps one condition for each phase, of the last time it was entered.
+    A job has one condition for each phase, of the last time that it entered the phase.
     """
     entered = [(one.state, one.start_timestamp) for one in known]
     last = entered[-1][1] if entered else None

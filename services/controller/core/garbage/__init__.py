@@ -1,1 +1,0 @@
-"""When finished Jobs have been kept long enough."""

@@ -1,1 +1,0 @@
-"""What becomes of JobFlows: which Jobs they start, and what their status says."""

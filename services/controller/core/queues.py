@@ -1,0 +1,174 @@
+"""The writes to all queues, planned from the queues, their groups and the Commands about them.
+Pure.
+
+It is level-triggered: the plan depends on the stored state only, also after a controller was killed
+between two writes.
+
+* A queue without a state is opened. One that names no parent gets `root`.
+* A closed queue is Closing while it has unfinished groups, then Closed. Its descendants close with
+  it and are marked (annotation closed-by-parent).
+* A marked queue opens with its parent. A Command that opens a queue below a closed one marks it, so
+  that it opens with its parent. A Command that closes a marked queue removes the mark.
+* `root` is never closed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from shared.kinds.queue import ROOT_QUEUE, QueueState
+
+#: States in which a queue takes new groups.
+_OPEN: Final = frozenset({"Open", ""})
+
+
+class StoredQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored queue."""
+
+    name: str
+    uid: str
+    parent: str = ""
+    state: QueueState | str = ""
+    #: The annotation closed-by-parent; None without it.
+    mark: str | None = None
+    #: Quantities by resource; None when none were written.
+    allocated: Mapping[str, str] | None = None
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A Command about a queue."""
+
+    action: str
+    queue: str
+    #: UID of its target.
+    uid: str
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """The writes to one queue; None: this field stays."""
+
+    name: str
+    uid: str
+    parent: str | None = None
+    mark: str | None = None
+    state: str | None = None
+    #: All quantities; absent resources are to be removed.
+    allocated: Mapping[str, str] | None = None
+    #: Whether it was open and is not any more, which is reported by an Event.
+    closes: bool = False
+
+
+class _Queue:
+    """One queue while it is planned."""
+
+    def __init__(self, stored: StoredQueue) -> None:
+        self.stored = stored
+        self.parent = stored.parent or ("" if stored.name == ROOT_QUEUE else ROOT_QUEUE)
+        self.closed = stored.state not in _OPEN
+        self.mark = stored.mark
+
+    def open(self) -> None:
+        self.closed = False
+        self.mark = "false"
+
+    def close(self, *, by_parent: bool) -> None:
+        self.closed = True
+        if by_parent:
+            self.mark = "true"
+        elif self.mark == "true":
+            self.mark = "false"
+
+
+def plan(
+    queues: Iterable[StoredQueue],
+    groups: Mapping[str, int],
+    orders: Sequence[Order],
+    allocated: Mapping[str, Mapping[str, str]] | None,
+) -> list[Change]:
+    """The queues that have to change, ordered by name.
+
+    Args:
+        queues: All queues.
+        groups: Number of unfinished PodGroups by queue.
+        orders: Commands, the oldest first.
+        allocated: Quantities allocated to each queue's groups; None while they are unknown.
+    """
+    table = {stored.name: _Queue(stored) for stored in queues}
+    below: dict[str, list[str]] = {}
+    for name, queue in sorted(table.items()):
+        below.setdefault(queue.parent, []).append(name)
+    _follow_parents(table, below)
+    for order in orders:
+        target = table.get(order.queue)
+        # A queue that was created again under its name is not the target.
+        if target is not None and order.uid in ("", target.stored.uid):
+            _carry_out(order.action, target, table)
+            _follow_parents(table, below)
+    changes = (
+        _difference(queue, groups.get(name, 0), allocated) for name, queue in sorted(table.items())
+    )
+    return [change for change in changes if change is not None]
+
+
+def _carry_out(action: str, queue: _Queue, table: Mapping[str, _Queue]) -> None:
+    parent = table.get(queue.parent)
+    if action == "OpenQueue":
+        if parent is not None and parent.closed:
+            if queue.closed:
+                queue.mark = "true"
+        else:
+            queue.open()
+    elif action == "CloseQueue" and queue.stored.name != ROOT_QUEUE:
+        queue.close(by_parent=False)
+
+
+def _follow_parents(table: Mapping[str, _Queue], below: Mapping[str, Sequence[str]]) -> None:
+    """Open and close children with their parents, from the top down.
+
+    A queue whose parent does not exist, or that is its own ancestor, follows no parent.
+    """
+    tops = [name for name, queue in table.items() if queue.parent not in table]
+    waiting = sorted(tops, reverse=True)
+    while waiting:
+        name = waiting.pop()
+        parent = table.get(table[name].parent)
+        _follow(table[name], parent)
+        waiting.extend(below.get(name, ()))
+
+
+def _follow(queue: _Queue, parent: _Queue | None) -> None:
+    if parent is not None and parent.closed:
+        if not queue.closed:
+            queue.close(by_parent=True)
+    elif queue.mark == "true":
+        queue.open()
+
+
+def _difference(
+    queue: _Queue, groups: int, allocated: Mapping[str, Mapping[str, str]] | None
+) -> Change | None:
+    stored = queue.stored
+    state = ("Closing" if groups else "Closed") if queue.closed else "Open"
+    held = _held(stored, allocated)
+    change = Change(
+        name=stored.name,
+        uid=stored.uid,
+        parent=queue.parent if queue.parent != stored.parent else None,
+        mark=queue.mark if queue.mark != stored.mark else None,
+        state=state if state != stored.state else None,
+        allocated=held if held != stored.allocated else None,
+        closes=queue.closed and stored.state in _OPEN,
+    )
+    unchanged = change.parent is None and change.mark is None and change.state is None
+    return None if unchanged and change.allocated is None else change
+
+
+def _held(
+    stored: StoredQueue, allocated: Mapping[str, Mapping[str, str]] | None
+) -> Mapping[str, str] | None:
+    """The value of status.allocated, never empty, as old CRDs require."""
+    nothing = {"cpu": "0", "memory": "0"}
+    if allocated is None:
+        return nothing if stored.allocated is None else stored.allocated
+    return {**nothing, **allocated.get(stored.name, {})}
