@@ -2,7 +2,7 @@
 time.
 
     requests: events of pods, tasks and the group ──policies──▶ answers (an action each)
-    answers:  the one answer to give now; timeouts of the others
+    answers:  the one answer to give now; timeouts of the remaining ones
     states:   phase and action ──tables──▶ a kill, or sync
     planning: one `step`: the objects to create, change and delete, and the status to write
 

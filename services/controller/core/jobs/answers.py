@@ -22,7 +22,7 @@ from shared.kinds.job import Job, JobPhase
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to give now, and what is to be remembered of the others."""
+    """The answer to give now, and what is to be remembered of the remaining answers."""
 
     #: None: nothing but to sync.
     answer: Answer | None = None
