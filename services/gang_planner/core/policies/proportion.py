@@ -1,6 +1,6 @@
 """Queues share the cluster by weight: each deserves what its gangs hold and wait for, at most its
-share, never below its guarantee, never above its capability; what one does not want goes to the
-others.
+share, never below its guarantee, never above its capability; what one does not need goes to
+other queues.
 
 Of queues of equal priority the one that holds the least for its weight has the next turn; what it
 holds is the largest part of the cluster, of any resource. A queue takes more than it deserves while
