@@ -15,7 +15,7 @@ from services.binder.state import BinderState, Stale
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.pull import Delivery
-from shared.bus.stream_waits import stream_there
+from shared.bus.stream_reads import wait_for_stream
 from shared.contracts import subjects
 from shared.contracts.decisions import Act, EvictionDecision
 
@@ -50,7 +50,7 @@ class DecisionsStream:
     async def open(self) -> None:
         """Wait until the stream exists, and begin with its generation."""
         self._checked_over = self._bus.connections
-        info = await stream_there(self._bus, subjects.DECISIONS)
+        info = await wait_for_stream(self._bus, subjects.DECISIONS)
         self._last_seq = info.last_seq
         self._state = BinderState(info.generation)
 

@@ -15,9 +15,9 @@ from typing import Final, Literal
 from services.binder.core.outcome import Sender
 from shared.bus.connection import Bus
 from shared.bus.errors import AppendRefused, BusError, WrongLastSequence
-from shared.bus.newest import Newest, newest_record
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
+from shared.bus.stream_reads import Newest, newest_record
 from shared.contracts import subjects
 from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.foreign_messages import OnForeign, unless_foreign

@@ -27,12 +27,13 @@ from services.gang_planner.inbox import (
     SnapshotArrival,
     VerdictArrival,
 )
-from shared.bus.connection import Bus, StoredMessage
+from shared.bus.cluster_log import NewEpoch, fetch_snapshot
+from shared.bus.connection import Bus
 from shared.bus.errors import LogGap
+from shared.bus.jetstream_api import StoredMessage
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
-from shared.bus.snapshots import NewEpoch, fetch_snapshot
-from shared.bus.stream_waits import stream_there
+from shared.bus.stream_reads import wait_for_stream
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.decisions import Checkpoint
@@ -75,7 +76,7 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
     A checkpoint whose last pages a crash cut off does not count; without one the log is read from
     its beginning, which is slower and has the same result.
     """
-    info = await stream_there(bus, subjects.DECISIONS)
+    info = await wait_for_stream(bus, subjects.DECISIONS)
     first_seq = max(info.first_seq, 1)
     last = await _last_page(bus, first_seq)
     if last is None:
@@ -228,8 +229,8 @@ class LogFollower:
         """The last checkpoint, then DECISIONS and OUTCOMES behind it."""
         pages, start = await read_checkpoint(self._bus)
         decisions = await self._bus.stream_info(subjects.DECISIONS)
-        outcomes = await stream_there(self._bus, subjects.OUTCOMES)
-        verdicts = await stream_there(self._bus, subjects.VERDICTS)
+        outcomes = await wait_for_stream(self._bus, subjects.OUTCOMES)
+        verdicts = await wait_for_stream(self._bus, subjects.VERDICTS)
         self.generation = decisions.generation
         opened = await read_opened(self._bus, decisions.now_ms)
         if opened is not None:

@@ -20,8 +20,8 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
 )
 from services.gang_planner.recorder import Frame, Recorder
+from shared.bus.cluster_log import fetch_snapshot
 from shared.bus.questions import serve
-from shared.bus.snapshots import fetch_snapshot
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage
 from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest

@@ -20,11 +20,10 @@ from services.observer.reporting import Reporting
 from services.observer.state import ObserverState
 from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
 from shared.bus.log_reader import LogReader
-from shared.bus.newest import newest_record
 from shared.bus.publisher import Publisher
 from shared.bus.pull import Delivery
 from shared.bus.questions import serve as serve_questions
-from shared.bus.stream_waits import stream_there
+from shared.bus.stream_reads import newest_record, wait_for_stream
 from shared.contracts import codec, subjects
 from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
@@ -71,7 +70,7 @@ class Observer:
         """Observe until cancelled."""
         ctx = self._ctx
         ctx.ready.require("cluster")
-        info = await stream_there(ctx.bus, subjects.DECISIONS)
+        info = await wait_for_stream(ctx.bus, subjects.DECISIONS)
         self._generation = ctx.decisions = info.generation
         await self._recall()
         await serve_questions(

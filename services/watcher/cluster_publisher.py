@@ -22,7 +22,8 @@ from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from shared.bus.connection import Bus
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
-from shared.bus.fence import FencedLog, last_of_foreign
+from shared.bus.fence import FencedLog
+from shared.bus.stream_reads import last_of_foreign
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
 from shared.contracts.foreign_messages import is_foreign

@@ -1,44 +1,99 @@
 """Follows CLUSTER: the watcher's snapshot, then the log from there on.
 
-Foreign messages are skipped, and prove nothing about the watcher: neither changes nor that it
-lives.
+Foreign messages are skipped, and do not count as a sign that the watcher lives. After a new epoch
+of the watcher, a gap, or a CLUSTER that was created again, the reader begins again with a new
+snapshot.
 
-A new epoch of the watcher, a gap, or a CLUSTER made again starts it again with a new snapshot. For
-readers that only keep a cluster state of their own; the planner, which has to put the log in order
-with others, does it itself.
+`follow_cluster` is for services that keep nothing but a cluster state. The planner has to order
+CLUSTER with other logs, so it only fetches snapshots here.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Final, NoReturn, Protocol
 
 from shared.bus.connection import Bus
-from shared.bus.errors import LogGap, StreamReplaced
+from shared.bus.errors import LogGap, NoAnswer, StreamReplaced
 from shared.bus.log_reader import LogReader
 from shared.bus.pull import Delivery
-from shared.bus.snapshots import NewEpoch, fetch_snapshot
+from shared.bus.questions import ask
 from shared.contracts import codec, subjects
-from shared.contracts.cluster import ClusterRecord, SnapshotPage, StreamOpened
+from shared.contracts.cluster import ClusterRecord, SnapshotPage, SnapshotRequest, StreamOpened
 from shared.contracts.foreign_messages import OnForeign, unless_foreign
 
 log = logging.getLogger(__name__)
 
+#: Between two requests for a snapshot that no watcher could answer yet.
+_RETRY_S: Final = 0.1
 _decode: Final = unless_foreign(subjects.CLUSTER, codec.decode_cluster)
 
 
+class NewEpoch(Exception):
+    """Another watcher writes CLUSTER: its snapshot replaces the cluster state."""
+
+    def __init__(self, epoch: int) -> None:
+        """Name the epoch."""
+        super().__init__(f"watcher epoch {epoch}")
+        self.epoch = epoch
+
+
+async def fetch_snapshot(
+    bus: Bus, *, epoch_min: int = 0, kinds: tuple[str, ...] = (), timeout_s: float = 5.0
+) -> tuple[SnapshotPage, ...]:
+    """Request the whole cluster state from the watcher, and repeat that until it arrives.
+
+    Args:
+        bus: The connection.
+        epoch_min: Snapshots of older epochs are discarded.
+        kinds: Neutral kinds to include; () for all.
+        timeout_s: For the answer to one request, in seconds.
+
+    Returns:
+        All pages of one frozen snapshot, in order. When the watcher drops a snapshot before its
+        last page is read, a new one is requested.
+    """
+    while True:
+        pages = await _try_snapshot(bus, kinds, timeout_s)
+        if pages and pages[0].epoch >= epoch_min:
+            return tuple(pages)
+        await asyncio.sleep(_RETRY_S)
+
+
+async def _try_snapshot(bus: Bus, kinds: tuple[str, ...], timeout_s: float) -> list[SnapshotPage]:
+    pages: list[SnapshotPage] = []
+    while not pages or len(pages) < pages[0].pages:
+        name = pages[0].snapshot if pages else ""
+        question = SnapshotRequest(snapshot=name, page=len(pages), kinds=kinds)
+        try:
+            answer = await ask(
+                bus,
+                subjects.ASK_SNAPSHOT,
+                question,
+                codec.decode_snapshot_answer,
+                timeout_s=timeout_s,
+            )
+        except NoAnswer:
+            return []
+        if not isinstance(answer, SnapshotPage):
+            return []
+        pages.append(answer)
+    return pages
+
+
 class ClusterReader(Protocol):
-    """The owner of the cluster state."""
+    """The owner of a cluster state."""
 
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
-        """Forget everything and take over a snapshot."""
+        """Replace the whole state by a snapshot."""
         ...
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
-        """Take the next record; none of a newer epoch than the snapshot's."""
+        """Apply the next record, which is never of a newer epoch than the snapshot."""
         ...
 
     def applied(self) -> None:
-        """All that had come is taken."""
+        """Every record that has arrived is applied."""
         ...
 
 
@@ -57,11 +112,14 @@ async def follow_cluster(
     Args:
         bus: The connection.
         consumer: Name of the durable consumer, which setup made.
-        reader: It is called with each change.
-        kinds: What of the snapshot is wanted.
+        reader: Gets the snapshot, then each record.
+        kinds: Neutral kinds to include in the snapshot.
         on_foreign: Called with messages that no watcher wrote.
-        filtered: The consumer delivers some kinds only.
-        timeout_s: For the watcher's answer to one question.
+        filtered: Whether the consumer delivers some kinds only.
+        timeout_s: For the watcher's answer to one request, in seconds.
+
+    Raises:
+        BusError: The log cannot be read for another reason than an outage.
     """
     epoch = 0
 

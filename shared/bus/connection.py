@@ -1,12 +1,12 @@
-"""One connection to NATS: publish, ask, subscribe, and JetStream's API by its JSON.
+"""One connection to NATS: publish, request, subscribe, and JetStream's API by its JSON.
 
-The connection heals itself: it reconnects every 0.1 s for as long as the process lives. What is
-wrong with it is reported to one listener, which readiness shows. An exception in a subscription's
-handler is a bug: it is kept in `failure`, which the lifecycle awaits, so that the service crashes
-instead of going on deaf.
+The connection reconnects by itself, every 0.1 s for as long as the process lives. It reports its
+problems to one listener, which readiness shows. An exception in a subscription's handler is a bug:
+`wait_failed` raises it in the lifecycle, so that the service crashes instead of running without the
+subscription.
 
-Longer than most files here, because the client library's callbacks, its traps and what we make of
-them (readiness, failure, replies) are one state, and no other file may see the library.
+Longer than most files here, because the client library's callbacks and what follows from them
+(readiness, failure, replies) are one state, and no other file may use the library.
 """
 
 import asyncio
@@ -41,23 +41,28 @@ from shared.bus.jetstream_api import (
     ApiAnswer,
     GetRequest,
     MessageAnswer,
+    PublishAnswer,
     ResetRequest,
+    StoredMessage,
     StreamAnswer,
+    StreamInfo,
+    decode_publish_answer,
     instant_ms,
 )
 from shared.bus.security import Security
+from shared.model.invariants import required
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Whether a line of asyncio's is; it complains whenever a server closes a TLS connection."""
+    """False for asyncio's warning about every TLS connection that a server closes."""
     return "eof_received() has no effect" not in str(record.msg)
 
 
 logging.getLogger("asyncio").addFilter(_is_worth_logging)
 
 HealthListener = Callable[[str, str], None]
-"""Called with a topic ("nats", "nats permissions") and what is wrong with it; "" when it is well
-again."""
+"""Called with a topic ("nats", "nats permissions") and its problem; "" when it has none any more.
+"""
 
 #: The server counts headers in its limit and closes the connection of a client that exceeds it.
 HEADERS_BYTES_MAX: Final = 1024
@@ -69,8 +74,8 @@ FLUSH_TIMEOUT_S: Final = 2
 DENIED_S: Final = 30.0
 #: Between two attempts to read credentials and the CA.
 FILES_PAUSE_S: Final = 0.5
-#: What may wait to be sent. Bounded by us elsewhere (appends are awaited, publishers have a bound);
-#: beyond it the client would block, and while it blocks it swallows cancellations.
+#: Limit of bytes that wait to be sent. Callers keep below it (appends are awaited, publishers have
+#: a bound): at the limit the client would block, and while it blocks it swallows cancellations.
 PENDING_BYTES_MAX: Final = 32 << 20
 #: A half-open connection, to a server whose machine died, is found after at most three of these.
 PING_INTERVAL_S: Final = 2
@@ -89,30 +94,6 @@ class Message(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
-class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream holds. `generation` is the id that setup gave it when it was made."""
-
-    stream: str
-    generation: str
-    messages: int
-    first_seq: int
-    last_seq: int
-    #: When the server answered, by its own clock; to be compared with `stored_ms` of its records
-    #: and with no other clock.
-    now_ms: int | None = None
-
-
-class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message read back from its stream's leader."""
-
-    subject: str
-    seq: int
-    payload: bytes
-    headers: Mapping[str, str] = {}
-    #: When it was stored, by the server's clock.
-    stored_ms: int | None = None
-
-
 class Subscription:
     """A subscription that ends with `close`, or with its bus."""
 
@@ -120,8 +101,8 @@ class Subscription:
         self._inner = inner
 
     async def close(self) -> None:
-        """Stop receiving; what has arrived already is dropped. Safe to call twice, and on a closed
-        bus.
+        """Stop receiving, and drop messages that have arrived already. Safe to call twice, and on a
+        closed bus.
         """
         with contextlib.suppress(nats.errors.Error):
             await self._inner.unsubscribe()
@@ -138,13 +119,13 @@ class Bus:
         #: Distinguishes this connection's writes from every other's.
         self.writer_id = f"{name}.{instance}.{secrets.token_hex(6)}"
         self._record_numbers = itertools.count(1)
-        #: Where JetStream's API is asked.
+        #: Prefix of the subjects of JetStream's API.
         self.api_prefix = "$JS.API"
         self._client = self._new_client()
         self._security: Security | None = None
         self._on_health = on_health
         self._problems: dict[str, str] = {}
-        #: Of what is appended to streams over this connection.
+        #: Health of the streams to which this connection appends.
         self.appends = AppendHealth(self.report)
         self._connected = asyncio.Event()
         self._connections = 0
@@ -177,12 +158,12 @@ class Bus:
             url: One or more `nats://host:port`, separated by commas.
             name: The service's name.
             instance: Which of the service's instances this is.
-            user: The NATS user (`shared.bus.permissions`), by which the inbox prefix is called
-                `_INBOX_<user>.<instance>`; "": named like the service.
+            user: The NATS user (`shared.bus.permissions`), part of the inbox prefix
+                `_INBOX_<user>.<instance>`; "": the service's name.
             credentials: Path of a credentials file or an nkey seed; "" for none.
             tls_ca: Path of the CA that signed the server's certificate; "" for the system's. Read
                 again when a connection is lost, so that it may be replaced.
-            on_health: Called when the connection becomes unwell or well.
+            on_health: Called when the connection gets a problem or loses it.
             patience_s: Give up after this time; None: never.
 
         Raises:
@@ -232,10 +213,10 @@ class Bus:
     async def _read_security(
         self, credentials: str, tls_ca: str, deadline: float | None
     ) -> Security:
-        """Read the files once they are there: a pod's volume may be filled after it has started.
+        """Read the files as soon as they exist: a pod's volume may be filled after the pod started.
 
         Raises:
-            BusUnavailable: They are not there, or not readable, by `deadline`.
+            BusUnavailable: They are missing, or not readable, at `deadline`.
         """
         while True:
             try:
@@ -247,7 +228,7 @@ class Bus:
             await asyncio.sleep(FILES_PAUSE_S)
 
     def _new_client(self) -> Client:
-        """The wire: the one thing here that a bus over another one replaces."""
+        """The client library's connection; a simulated bus overrides this."""
         return AbortingClient()
 
     # ---- plain messages
@@ -260,7 +241,7 @@ class Bus:
         reply: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Send without asking for an acknowledgement.
+        """Send without an acknowledgement.
 
         Raises:
             MessageTooLarge: It exceeds `payload_bytes_max`.
@@ -285,11 +266,12 @@ class Bus:
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> Message:
-        """Ask, and return the first answer. While there is no connection it waits for one first.
+        """Send a request and return the first answer, within `timeout_s` in total; while there is
+        no connection, wait for one first.
 
         Raises:
             NoResponder: No process subscribes to the subject.
-            NoAnswer: None answered in time.
+            NoAnswer: No answer came in time.
         """
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
@@ -321,9 +303,9 @@ class Bus:
         *,
         timeout_s: float,
         headers: Mapping[str, str],
-    ) -> Message:
-        """A request whose answer is a stream's acknowledgement; its absence counts against the
-        stream.
+    ) -> PublishAnswer:
+        """Publish to a stream, and return its acknowledgement, or the error with which the server
+        refused. A missing answer counts against the stream's health (`appends`).
 
         Raises:
             NoAnswer: See `request`.
@@ -335,36 +317,43 @@ class Bus:
                 self.appends.unanswered(subject)
             raise
         self.appends.confirmed(subject)
-        return answer
+        return decode_publish_answer(answer.payload)
 
     def expect_reply(self, handler: Callable[[Message], None]) -> str:
-        """Register `handler` for replies and return the subject to have them sent to; end it with
-        `forget_reply`.
+        """Register `handler` for replies, and return the subject for them. `forget_reply` ends the
+        registration.
         """
         token = str(next(self._reply_numbers))
         self._reply_handlers[token] = handler
         return self._reply_prefix + token
 
     def forget_reply(self, reply: str) -> None:
-        """Expect no more on a subject from `expect_reply`; later replies are dropped."""
+        """Remove the handler of a subject from `expect_reply`; later replies are dropped."""
         self._reply_handlers.pop(reply[len(self._reply_prefix) :], None)
 
     def new_record_id(self) -> str:
-        """An id that no other record has: what `Nats-Msg-Id` carries."""
+        """A unique id for the header `Nats-Msg-Id`."""
         return f"{self.writer_id}.{next(self._record_numbers)}"
 
     def new_inbox(self) -> str:
-        """A subject that only this instance may subscribe to and uses."""
+        """A new subject that only this instance may subscribe to."""
         return f"{self._inbox_prefix}.{secrets.token_hex(6)}"
 
     async def subscribe(
         self, subject: str, handler: Callable[[Message], Awaitable[None]], *, queue: str = ""
     ) -> Subscription:
-        """Call `handler` for each message, one after the other; subscribers of one `queue` share
-        the messages.
+        """Call `handler` for each message, one after the other.
 
-        When this returns the server knows of the subscription. An exception of the handler fails
-        the bus (`wait_failed`).
+        When this returns, the server has the subscription. An exception of the handler fails the
+        bus (`wait_failed`).
+
+        Args:
+            subject: The subject, which may have wildcards.
+            handler: Takes one message; the next one waits until it returns.
+            queue: Subscribers of the same queue share the messages; "": each gets all of them.
+
+        Raises:
+            BusClosed: The connection was closed.
         """
 
         async def guarded(raw: Msg) -> None:
@@ -390,12 +379,18 @@ class Bus:
         *,
         timeout_s: float = API_TIMEOUT_S,
     ) -> A:
-        """One request to JetStream's API.
+        """Send one request to JetStream's API.
+
+        Args:
+            call: The API's name: "STREAM.INFO.CLUSTER".
+            body: The request; None: it has no content.
+            answer: Type of the answer.
+            timeout_s: For the answer, in seconds.
 
         Raises:
-            ApiRefused: It answered with an error.
-            NoAnswer: It did not answer, or cannot now: no JetStream, no rights, no leader, or no
-                such consumer.
+            ApiRefused: JetStream answered with an error.
+            NoAnswer: JetStream did not answer, or cannot now: it is not enabled, this user has no
+                rights, or there is no leader or no such consumer.
         """
         payload = b"" if body is None else _encode_json(body)
         message = await self.request(f"{self.api_prefix}.{call}", payload, timeout_s=timeout_s)
@@ -408,7 +403,7 @@ class Bus:
         return decoded
 
     async def stream_info(self, stream: str) -> StreamInfo:
-        """What the stream holds now.
+        """State of a stream now.
 
         Raises:
             ApiRefused: It does not exist (code 404).
@@ -425,8 +420,8 @@ class Bus:
         )
 
     async def get_message(self, stream: str, seq: int) -> StoredMessage | None:
-        """Read one record from the stream's leader (STREAM.MSG.GET, not Direct Get); None: it is
-        not there.
+        """Read one record from the stream's leader (STREAM.MSG.GET, not Direct Get); None: the
+        stream does not have it. Raises like `api`.
         """
         return await self._get(stream, GetRequest(seq=seq))
 
@@ -447,8 +442,7 @@ class Bus:
             if error.err_code == NO_MESSAGE_FOUND:
                 return None
             raise
-        raw = answer.message
-        assert raw is not None, "STREAM.MSG.GET answered with neither message nor error"
+        raw = required(answer.message, "STREAM.MSG.GET", "answers with a message or an error")
         return StoredMessage(
             subject=raw.subject,
             seq=raw.seq,
@@ -499,7 +493,7 @@ class Bus:
         return lambda: self._reconnect_listeners.remove(listener)
 
     def report(self, topic: str, problem: str) -> None:
-        """Report to the health listener what is wrong with `topic`, "" when it is well; repetitions
+        """Report the problem of `topic` to the health listener, "" when it has none; repetitions
         are not reported.
         """
         if self._problems.get(topic, "") == problem and topic in self._problems:
@@ -511,13 +505,13 @@ class Bus:
             self._on_health(topic, problem)
 
     async def wait_failed(self) -> None:
-        """Wait until this bus is of no use any more, and raise why: a handler's exception, or
+        """Wait until this bus fails for good, and raise the cause: a handler's exception, or
         `BusClosed`.
         """
         await asyncio.shield(self._failure)
 
     async def close(self) -> None:
-        """Flush what was published and close; safe to call twice."""
+        """Send what is buffered, and close. Safe to call twice."""
         self._closing = True
         self._connected.clear()
         await self._flush()
@@ -526,7 +520,7 @@ class Bus:
             self._failure.cancel()
 
     async def _flush(self) -> None:
-        """Wait until the server has seen what was sent; not for long, and never fails."""
+        """Wait until the server has received what was sent: two seconds at most, never fails."""
         if not self._client.is_connected:
             return
         # In a task of its own: before Python 3.12 `wait_for`, which the client uses, may swallow a
@@ -549,7 +543,7 @@ class Bus:
     async def _on_error(self, error: Exception) -> None:
         text = describe(error)
         if "permissions violation" in text.lower():
-            # The only sign of a denied publish; its caller sees nothing but a missing answer.
+            # The only sign of a denied publish: its caller only gets no answer.
             self.report("nats permissions", text)
             self._denials += 1
             asyncio.get_running_loop().call_later(DENIED_S, self._forget_denial, self._denials)
@@ -562,8 +556,8 @@ class Bus:
             _log.warning("nats: %s", text)
 
     def _forget_denial(self, number: int) -> None:
-        """The right may have come meanwhile, without a new connection; what lacks it still asks
-        again and is denied again.
+        """Without a further denial the right may have been granted; a caller that still lacks it
+        retries, and is denied again.
         """
         if number == self._denials:
             self.report("nats permissions", "")

@@ -2,8 +2,8 @@
 
 Setup makes them, numbered from 0, since no service may make consumers. A replica without a number
 of its own (a pod of a Deployment) holds a free one by a lease: it is free again a second after its
-holder died, wherever that was. As with every lease, two may believe to hold it for a moment; the
-log readers then interrupt each other and miss nothing.
+holder died, on whichever machine. As with every lease, two replicas may both believe for a moment
+that they hold it; their log readers then interrupt each other and miss nothing.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.lease import Lease
 from shared.contracts import subjects
+from shared.model.invariants import required
 
 _LOOK_EVERY_S: Final = 0.5
 
@@ -27,8 +28,14 @@ class ConsumerSet:
     """The right of this process to one of `count` sets."""
 
     def __init__(self, bus: Bus, service: str, holder: str, count: int) -> None:
-        """Prepare; `holder` names this process to people."""
-        assert count >= 1, count
+        """Prepare; nothing is claimed yet.
+
+        Args:
+            bus: The connection.
+            service: Name of the service, part of the leases' keys.
+            holder: Name of this process, shown to operators.
+            count: How many sets setup has made, at least 1.
+        """
         self._bus = bus
         self._service = service
         self._leases = [Lease(bus, lease_key(service, n), holder) for n in range(count)]
@@ -36,9 +43,13 @@ class ConsumerSet:
         self._renewing: asyncio.Task[None] | None = None
 
     async def claim(self, on_wait: Callable[[], None]) -> int:
-        """Wait until a set is free, and hold it; return its number.
+        """Wait until a set is free, hold it, and return its number.
 
-        `on_wait` is called if none is free at first.
+        Args:
+            on_wait: Called when no set is free at first.
+
+        Raises:
+            BusError: A lease cannot be renewed.
         """
         waits = [asyncio.create_task(lease.wait_held()) for lease in self._leases]
         runs = [asyncio.create_task(lease.run(_ignore)) for lease in self._leases]
@@ -67,18 +78,18 @@ class ConsumerSet:
         return self._number
 
     async def watch(self) -> None:
-        """Run for as long as the set is ours.
+        """Run for as long as this process holds the set; call `claim` first.
 
         Raises:
             ConsumerSetLost: This process did not renew it in time, and another has taken it.
         """
-        assert self._renewing is not None
+        renewing = required(self._renewing, "consumer set", "is claimed before it is watched")
         lease = self._leases[self._number]
-        while not self._renewing.done():
+        while not renewing.done():
             await asyncio.sleep(_LOOK_EVERY_S)
             if not lease.held and await self._has_another_holder():
                 raise ConsumerSetLost(f"another {self._service} uses consumers {self._number}")
-        self._renewing.result()
+        renewing.result()
 
     async def release(self) -> None:
         """Give the set up at once."""
@@ -98,4 +109,4 @@ def lease_key(service: str, number: int) -> str:
 
 
 def _ignore(_held: bool) -> None:
-    """A set that is lost for a moment is taken again: `watch` looks whether another has it."""
+    """A lease that is lost for a moment is taken again; `watch` notices when another has it."""

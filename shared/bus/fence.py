@@ -1,8 +1,8 @@
-"""The fenced append: a log with one writer, proven by each append and by no clock.
+"""The fenced append: a log has one writer, which each append proves, without clocks.
 
-Every append carries `Nats-Expected-Last-Sequence`, the last record this process has applied, and
-awaits its acknowledgement. A writer that missed a record is refused: `Superseded`. The protocol is
-`shared.bus.fence_machine`; here are the messages.
+Every append carries `Nats-Expected-Last-Sequence`, the sequence of the last record that this
+process has applied, and awaits its acknowledgement. The server refuses a writer that has missed a
+record: `Superseded`. `shared.bus.fence_machine` is the protocol; this module sends its messages.
 """
 
 import asyncio
@@ -10,9 +10,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
-import msgspec
-
-from shared.bus.connection import Bus, Message
+from shared.bus.connection import Bus
 from shared.bus.errors import (
     ApiRefused,
     AppendRefused,
@@ -38,6 +36,7 @@ from shared.bus.jetstream_api import (
     WRONG_LAST_SEQUENCE,
     PublishAnswer,
 )
+from shared.model.invariants import InvariantViolation
 
 #: From this many records on an atomic batch is faster than one append each (measured on two shared
 #: cores: a batch has a fixed cost of 3-4 ms on file storage, an append takes 0.2 ms).
@@ -46,15 +45,16 @@ BATCH_MIN: Final = 24
 BATCH_MAX: Final = 1000
 #: An append takes a fraction of a millisecond; a server that restarts is back within this.
 SEND_TIMEOUT_S: Final = 1.0
-#: Between attempts, so that a leader election is not hammered.
+#: Between attempts, so that retries do not burden a leader election.
 PAUSE_S: Final = 0.25
 
 Record = tuple[str, bytes]
-_decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
 
 
 class _Work:
-    """One call of `append_batch`, kept until its fate is known so that it can be gone on with."""
+    """One call of `append_batch`, kept until its result is known, so that a repetition of the call
+    continues it.
+    """
 
     def __init__(self, records: tuple[Record, ...]) -> None:
         self.records = records
@@ -63,7 +63,7 @@ class _Work:
         self.chunk_id = ""
 
     def chunk(self) -> tuple[Record, ...]:
-        """What is sent next: a batch where that is faster, else one record."""
+        """The records to send next: a batch if that is faster, else one record."""
         begin = len(self.stored)
         left = len(self.records) - begin
         return self.records[begin : begin + (min(left, BATCH_MAX) if left >= BATCH_MIN else 1)]
@@ -76,16 +76,20 @@ class FencedLog:
     """
 
     def __init__(self, bus: Bus, stream: str, *, last_applied: int, generation: str = "") -> None:
-        """Begin behind record `last_applied`, the last that this process has read and applied.
+        """Prepare to append after the last record that this process has read and applied.
 
-        The fencing token is (generation, sequence). `generation` is that of the stream in which
-        it was read; "": that of the stream which is there at the first append.
+        Args:
+            bus: The connection.
+            stream: Name of the stream.
+            last_applied: Sequence of that record, 0 or more.
+            generation: Generation of the stream in which it was read. With `last_applied` it is the
+                fencing token. "": that of the stream which exists at the first append.
         """
         self._bus = bus
         self._stream = stream
         self._generation = generation
-        #: The connection (`Bus.connections`) over which the stream was last seen to be ours: a
-        #: server that was away may have lost its storage.
+        #: The connection (`Bus.connections`) over which the stream's generation was last checked: a
+        #: server that was unreachable may have lost its storage.
         self._seen_over = -1
         self._machine = FenceMachine(last_applied)
         self._work: _Work | None = None
@@ -93,47 +97,53 @@ class FencedLog:
         self._is_foreign: Callable[[bytes], bool] = _none_is
 
     def overlook(self, is_foreign: Callable[[bytes], bool]) -> None:
-        """Step over messages of which this says that no writer of the log can have written them:
-        from now on an append may be stored behind some, later than `last_applied` + 1.
+        """From now on step over foreign messages: an append may be stored after some of them, later
+        than `last_applied` + 1.
+
+        Args:
+            is_foreign: Whether a message is one that no writer of the log can have written.
         """
         self._is_foreign = is_foreign
         self._machine.overlooks = True
 
     @property
     def last_applied(self) -> int:
-        """Sequence of the last record applied: read by us, or appended by us."""
+        """Sequence of the last record that this process has read and applied, or appended."""
         return self._machine.last_applied
 
     def applied(self, seq: int) -> None:
         """Note that a record read from the stream has been applied.
 
-        An echo of our own appends changes nothing. A caller that applies another writer's record
-        must have stopped deciding: from then on this log would accept appends behind that record.
+        Reading own appends changes nothing. A caller that applies another writer's record must have
+        stopped deciding: afterwards this log would accept appends after that record.
         """
         self._machine.applied(seq)
 
     async def append(self, subject: str, payload: bytes) -> int:
-        """Store one record behind the last one applied, and return its sequence (then applied).
+        """Store one record after the last one applied, and return its sequence, which counts as
+        applied.
 
         Raises:
             Superseded: Another writer appended. This log refuses every further append.
-            BusUnavailable: Its fate is unknown after bounded attempts (about 10 s). Call again with
-                the same arguments; nothing else is accepted until that append's fate is known. The
-                same holds after a cancellation.
-            AppendRefused: The server refused and stored nothing (its storage is full, say); may be
-                tried again.
+            BusUnavailable: Whether the record is stored is unknown after about 10 s of attempts.
+                Call again with the same arguments: no other append is accepted until the result is
+                known. The same holds after a cancellation.
+            AppendRefused: The server refused and stored nothing (its storage may be full); a retry
+                is possible.
             MessageTooLarge: Nothing was sent.
+            InvariantViolation: Another append to this log is in flight.
         """
         return (await self.append_batch([(subject, payload)]))[0]
 
     async def append_batch(self, records: Sequence[Record]) -> list[int]:
         """Store several records in order, and return their sequences.
 
-        Up to two dozen go one append each, more as atomic batches of at most 1,000. Not atomic as a
-        whole: after an exception a prefix may be stored. Errors and repetition as with `append`: a
-        repetition continues where it stopped.
+        Fewer than `BATCH_MIN` records are appended one by one, more as atomic batches of at most
+        `BATCH_MAX`. The call as a whole is not atomic: after an exception a prefix may be stored.
+        Errors and repetition as with `append`: a repetition continues where the call stopped.
         """
-        assert not self._busy, f"a second append to {self._stream} while one is in flight"
+        if self._busy:
+            raise InvariantViolation(self._stream, "has one append in flight at a time")
         if not records:
             return []
         self._busy = True
@@ -152,7 +162,7 @@ class FencedLog:
             return self._work
         if self._machine.unresolved:
             raise AppendUnresolved(
-                f"{self._stream}: repeat the append whose fate is unknown before any other"
+                f"{self._stream}: repeat the append whose result is unknown before any other"
             )
         limit = self._bus.payload_bytes_max
         for subject, payload in records:
@@ -190,7 +200,7 @@ class FencedLog:
         headers = {"Nats-Expected-Last-Sequence": str(send.expected), "Nats-Msg-Id": chunk_id}
         try:
             if self._seen_over != self._bus.connections:
-                replaced_by = await self._look()
+                replaced_by = await self._check_generation()
                 if replaced_by:
                     return self._machine.on_replaced(replaced_by)
             if len(chunk) == 1:
@@ -203,8 +213,8 @@ class FencedLog:
             return self._machine.on_no_answer()
         return self._judge(answer)
 
-    async def _look(self) -> str:
-        """Ask which stream this is; returns the other's generation if it is not ours, else ""."""
+    async def _check_generation(self) -> str:
+        """Check the stream's generation; returns that of a stream which replaced ours, else ""."""
         await self._bus.wait_connected()
         over = self._bus.connections
         generation = (await self._bus.stream_info(self._stream)).generation
@@ -216,24 +226,21 @@ class FencedLog:
 
     async def _send_batch(
         self, batch_id: str, first_headers: dict[str, str], chunk: Sequence[Record]
-    ) -> Message:
-        """Send an atomic batch; nothing of it is visible before its last message commits it."""
+    ) -> PublishAnswer:
+        """Send an atomic batch: no record of it is visible before its last message commits it."""
         await self._bus.wait_connected()
-        last = len(chunk)
-        for number, (subject, payload) in enumerate(chunk, 1):
-            headers = {"Nats-Batch-Id": batch_id, "Nats-Batch-Sequence": str(number)}
-            if number == 1:
-                headers |= first_headers
-            if number == last:
-                headers["Nats-Batch-Commit"] = "1"
-                return await self._bus.append(
-                    subject, payload, timeout_s=SEND_TIMEOUT_S, headers=headers
-                )
+        *leading, (last_subject, last_payload) = chunk
+        headers = {"Nats-Batch-Id": batch_id, **first_headers}
+        for number, (subject, payload) in enumerate(leading, 1):
+            headers["Nats-Batch-Sequence"] = str(number)
             await self._bus.publish(subject, payload, headers=headers)
-        raise AssertionError("an empty batch")
+            headers = {"Nats-Batch-Id": batch_id}
+        headers |= {"Nats-Batch-Sequence": str(len(chunk)), "Nats-Batch-Commit": "1"}
+        return await self._bus.append(
+            last_subject, last_payload, timeout_s=SEND_TIMEOUT_S, headers=headers
+        )
 
-    def _judge(self, message: Message) -> Action:
-        answer = _decode_answer(message.payload)
+    def _judge(self, answer: PublishAnswer) -> Action:
         error = answer.error
         if error is None:
             return self._machine.on_ack(answer.seq)
@@ -247,36 +254,20 @@ class FencedLog:
         if read.attempt > 2:
             await asyncio.sleep(PAUSE_S)
         with contextlib.suppress(NoAnswer, BusUnavailable, ApiRefused):
-            replaced_by = await self._look()
+            replaced_by = await self._check_generation()
             if replaced_by:
                 return self._machine.on_replaced(replaced_by)
             found = await self._bus.get_message(self._stream, read.seq)
             if found is not None:
                 return self._machine.on_read(
-                    found.headers.get("Nats-Msg-Id", ""), stray=self._is_foreign(found.payload)
+                    found.headers.get("Nats-Msg-Id", ""), is_foreign=self._is_foreign(found.payload)
                 )
             info = await self._bus.stream_info(self._stream)
             return self._machine.on_read_nothing(info.first_seq, info.last_seq)
         return self._machine.on_read_failed()
 
 
-async def last_of_foreign(
-    bus: Bus, stream: str, seq: int, is_foreign: Callable[[bytes], bool]
-) -> int:
-    """Sequence of the last of the foreign messages that stand right behind record `seq`; `seq` when
-    none do.
-
-    Raises:
-        BusError: The stream's leader cannot be asked.
-    """
-    while (found := await bus.get_message(stream, seq + 1)) is not None:
-        if not is_foreign(found.payload):
-            break
-        seq += 1
-    return seq
-
-
 def _none_is(payload: bytes) -> bool:
-    """No message is a foreign message."""
+    """The default: no message is foreign."""
     del payload
     return False

@@ -1,29 +1,30 @@
-"""The protocol of the fenced append, free of I/O: what to do next after each thing that can happen.
+"""The protocol of the fenced append, without I/O: the next action after each event.
 
-Intuition: a log with one writer is a chain, and an append is "mine comes behind record N". The
-server compares N with its last record and refuses when another stands there, so that a writer that
-missed a record cannot write. That needs no clock and no lease.
+The idea: each append carries the condition "after record N", and the server refuses it unless N is
+the stream's last record. So a writer that has missed a record cannot write. That needs no clock and
+no lease.
 
-The complication is a lost answer. The record may be stored, may be on its way, or may be lost; so
-nothing else is appended until the leader of the stream has been asked what stands at N+1. Ours: it
-was stored. Another writer's: we are superseded. Nothing: send the same record again, with the same
-condition. A late copy then does no harm: of two copies with the condition "behind N" only one can
-be stored.
+The difficulty is a lost answer. The record may be stored, may be on its way, or may be lost. So
+nothing else is appended until the stream's leader has returned the record at N+1. If it is ours, it
+was stored. If it is another writer's, this writer is superseded. If there is none, the same record
+is sent again with the same condition. A late copy does no harm: of two copies with the condition
+"after N" the server stores only one.
 
-A log may overlook foreign messages: messages that no writer of it can have written, whatever its
-version. A refusal is then looked into as well: what stands at N+1 is a foreign message, and the
-record is sent again behind N+1. So "behind N+1" still says that this writer has seen all that
-another wrote; a record of another writer, the first of which contains its epoch, is met before
-anything is stored behind it.
+A log may step over foreign messages, which no writer of it can have written in any version. Then
+the machine also reads N+1 after a refusal: if a foreign message is there, it sends the record again
+with the condition "after N+1". This still proves that this writer has seen every record: it reads
+one record at a time, so it finds another writer's record before it can store anything after that.
 
-The shell (`shared.bus.fence`) carries out actions and reports what came of them; a simulation can
-do the same. Every action is answered by exactly one `on_…` call, and every `on_…` returns the next
-action until one of the four ends: `Done`, `Overtaken`, `NotStored`, `GiveUp`.
+The shell (`shared.bus.fence`) carries out the actions and reports the results; a simulation does
+the same. Each action is answered by exactly one `on_…` call, and each `on_…` returns the next
+action, until one of the four final ones: `Done`, `Overtaken`, `NotStored`, `GiveUp`.
 """
 
 from typing import Final, TypeAlias
 
 import msgspec
+
+from shared.model.invariants import InvariantViolation
 
 #: Sends and reads of one append before `GiveUp`; with the shell's timeouts and pauses about 10 s.
 ATTEMPTS_MAX: Final = 8
@@ -40,7 +41,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """Ask the stream's leader for record `seq`; `attempt` grows with each look."""
+    """Read record `seq` from the stream's leader; `attempt` grows with each read."""
 
     seq: int
     attempt: int
@@ -54,20 +55,20 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Overtaken(msgspec.Struct, frozen=True):
-    """Another writer exists, or the stream is not the one we knew. Final for this machine."""
+    """Another writer exists, or the stream was replaced. Final for this machine."""
 
     why: str
 
 
 class NotStored(msgspec.Struct, frozen=True):
-    """The server refused for a reason of its own; nothing was stored and nothing is in flight."""
+    """The server refused for another reason: nothing is stored, and nothing is in flight."""
 
     code: int
     text: str
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """Unknown still, after all attempts; `begin` with the same record continues."""
+    """The result is still unknown after all attempts; `begin` with the same record continues."""
 
     why: str
 
@@ -79,8 +80,7 @@ class FenceMachine:
     """One writer's state: what it has applied, and the one append that may be in flight."""
 
     def __init__(self, last_applied: int, *, attempts_max: int = ATTEMPTS_MAX) -> None:
-        assert last_applied >= 0, last_applied
-        #: Whether foreign messages are stepped over; else one is as good as another writer.
+        #: Whether foreign messages are stepped over; if not, one counts as another writer's record.
         self.overlooks = False
         self._last_applied = last_applied
         self._attempts_max = attempts_max
@@ -88,14 +88,14 @@ class FenceMachine:
         #: Id of the first record in flight; "" exactly when none is.
         self._record_id = ""
         self._count = 0
-        #: What that record must stand behind. Fixed when it begins, whatever is applied meanwhile.
+        #: Sequence in that record's condition: fixed when it begins, whatever is applied later.
         self._expected = 0
         self._attempt = 0
         self._attempts_end = attempts_max
-        #: How often it was sent with this condition: only after the first time a refusal is surely
-        #: another writer's.
+        #: How often it was sent with this condition. Only a refusal of the first copy proves that
+        #: another writer has appended.
         self._sent = 0
-        #: Whether a copy with this condition was refused by it.
+        #: Whether a copy was refused because of this condition.
         self._refused = False
 
     @property
@@ -105,25 +105,34 @@ class FenceMachine:
 
     @property
     def unresolved(self) -> str:
-        """Id of the record whose fate is not known; "" when there is none."""
+        """Id of the record whose result is unknown; "" when there is none."""
         return self._record_id
 
     def applied(self, seq: int) -> None:
-        """A record was read from the stream; echoes of what we appended change nothing."""
+        """A record was read from the stream; own appends change nothing."""
         self._last_applied = max(self._last_applied, seq)
 
     def begin(self, record_id: str, count: int = 1) -> Action:
-        """Begin an append, or continue with the one whose fate is unknown (the same id again)."""
-        assert record_id, "a record needs an id"
-        assert count > 0, count
+        """Begin an append, or continue the one whose result is unknown.
+
+        Args:
+            record_id: Unique id of the (first) record, not empty; the same again to continue.
+            count: Number of records, at least 1.
+
+        Raises:
+            InvariantViolation: The result of another append is unknown.
+        """
         if self._overtaken is not None:
             return self._overtaken
         self._attempt = 0
         self._attempts_end = self._attempts_max
         if self._record_id:
-            assert (record_id, count) == (self._record_id, self._count), (
-                f"{record_id} begun while the fate of {self._record_id} is unknown"
-            )
+            if (record_id, count) != (self._record_id, self._count):
+                raise InvariantViolation(
+                    f"record {record_id}",
+                    "begins only when no other append is unresolved",
+                    unresolved=self._record_id,
+                )
             return self._read()
         self._record_id, self._count = record_id, count
         self._expected = self._last_applied
@@ -132,19 +141,24 @@ class FenceMachine:
         return self._send()
 
     def on_ack(self, last_seq: int) -> Action:
-        """The server stored it, its last record as `last_seq`."""
-        assert last_seq == self._expected + self._count, (
-            f"{self._record_id}: stored as {last_seq}, expected {self._expected + self._count}"
-        )
+        """The server stored the records, the last one as `last_seq`."""
+        expected = self._expected + self._count
+        if last_seq != expected:
+            raise InvariantViolation(
+                f"record {self._record_id}",
+                "is stored right behind the last record applied",
+                expected=expected,
+                stored=last_seq,
+            )
         return self._done()
 
     def on_refused(self, text: str) -> Action:
         """The condition did not hold, or the server knows the id already."""
         self._refused = True
         if self._sent > 1 or self.overlooks:
-            # An earlier copy of ours may be what it stumbled over, or a foreign message.
+            # The server may have met an earlier copy of ours, or a foreign message.
             return self._read()
-        return self._overtake(f"refused behind {self._expected}: {text}")
+        return self._overtake(f"refused after {self._expected}: {text}")
 
     def on_rejected(self, code: int, text: str) -> Action:
         """The server refused this copy for another reason."""
@@ -154,14 +168,14 @@ class FenceMachine:
         return NotStored(code, text)
 
     def on_no_answer(self) -> Action:
-        """Neither stored nor refused, as far as we know: no answer to a `Send`."""
+        """No answer to a `Send`: the records may be stored or not."""
         return self._read()
 
-    def on_read(self, found_id: str, *, stray: bool = False) -> Action:
-        """A record stands behind `expected`; `found_id` is its id ("" if it has none)."""
+    def on_read(self, found_id: str, *, is_foreign: bool = False) -> Action:
+        """The leader has a message after `expected`; `found_id` is its id ("" if it has none)."""
         if found_id == self._record_id:
             return self._done()
-        if stray and self.overlooks:
+        if is_foreign and self.overlooks:
             # No copy of ours that was sent before can be stored any more: its condition is over.
             self._expected += 1
             self._last_applied = max(self._last_applied, self._expected)
@@ -184,14 +198,12 @@ class FenceMachine:
                 f"record {self._expected + 1} was written and is gone: the first is {first_seq}"
             )
         if self._refused and self._sent == 1:
-            # It was removed, or came between the two questions; ours it is not.
-            return self._overtake(f"refused behind {self._expected}, where nothing stands")
-        return self._read()  # it arrived between the two questions
+            # The message was removed, or came between the two requests; it is not ours.
+            return self._overtake(f"refused after {self._expected}, which is the last record")
+        return self._read()  # a message arrived between the two requests
 
     def on_replaced(self, generation: str) -> Action:
-        """The stream is another one by now: its sequences mean nothing to this log, even where they
-        are the same.
-        """
+        """The stream was replaced: its sequences have no meaning for this log, even equal ones."""
         return self._overtake(f"the stream was created again: it is {generation} by now")
 
     def on_read_failed(self) -> Action:
@@ -207,7 +219,7 @@ class FenceMachine:
     def _next(self, action: Send | Read) -> Action:
         if self._attempt >= self._attempts_end:
             return GiveUp(
-                f"the fate of {self._record_id} is unknown after {self._attempt} attempts"
+                f"the result of {self._record_id} is unknown after {self._attempt} attempts"
             )
         self._attempt += 1
         if isinstance(action, Send):

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-#: Key in a stream's metadata with the id that setup gave it when it was made.
+#: Key of the generation in a stream's metadata: the id that setup gave it when it created it.
 GENERATION: Final = "tutti.incarnation"
 
 NANOSECONDS: Final = 1_000_000_000
@@ -39,7 +39,7 @@ class ApiError(msgspec.Struct, frozen=True):
 
     @property
     def passes_by_itself(self) -> bool:
-        """Whether to ask again is all there is to do: a leader is being elected, say."""
+        """Whether a retry is enough: a leader is being elected, for example."""
         return self.code == _SERVICE_UNAVAILABLE and self.err_code not in _FULL
 
 
@@ -58,7 +58,7 @@ class StreamState(msgspec.Struct, frozen=True):
 
 
 class StreamConfigSeen(msgspec.Struct, frozen=True):
-    """`config` of a stream, as far as it is read back."""
+    """The fields of a stream's `config` that Tutti reads."""
 
     name: str = ""
     metadata: dict[str, str] = {}
@@ -109,9 +109,12 @@ class PublishAnswer(ApiAnswer, frozen=True):
     count: int = 0
 
 
+decode_publish_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
+
+
 class GetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Request of STREAM.MSG.GET: a sequence, or the last of a subject, or the first of a subject
-    (which may have wildcards) from a sequence on.
+    """Request of STREAM.MSG.GET: by a sequence, or the last of a subject, or the first of a subject
+    (with wildcards) from a sequence on.
     """
 
     seq: int = 0
@@ -135,11 +138,36 @@ class PullRequest(msgspec.Struct, frozen=True):
 
 
 class DrainRequest(msgspec.Struct, frozen=True):
-    """The same for what is there now: it ends with status 404 when that is less than `batch`."""
+    """Likewise, for the messages that wait now: with fewer than `batch`, the answer ends with
+    status 404.
+    """
 
     batch: int
     max_bytes: int
     no_wait: bool = True
+
+
+class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a stream. `generation` is the id that setup gave it when it created it."""
+
+    stream: str
+    generation: str
+    messages: int
+    first_seq: int
+    last_seq: int
+    #: When the server answered, by its own clock: compare it only with `stored_ms` of records.
+    now_ms: int | None = None
+
+
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A message read back from its stream's leader."""
+
+    subject: str
+    seq: int
+    payload: bytes
+    headers: Mapping[str, str] = {}
+    #: When it was stored, by the server's clock.
+    stored_ms: int | None = None
 
 
 def instant_ms(instant: datetime | None) -> int | None:

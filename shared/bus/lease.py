@@ -1,5 +1,5 @@
-"""A lease in the bucket LEASES: it selects the process that should try to write. Safety is the
-fence's, never the lease's.
+"""A lease in the bucket LEASES: it selects the process that should try to write. Safety comes from
+the fence, never from the lease.
 
 The holder renews its key by compare-and-swap, so that a holder that slept cannot renew what another
 process has taken. A standby subscribes to the key's own subject: it receives each renewal, and
@@ -20,24 +20,22 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
-from shared.bus.connection import Bus, Message, StoredMessage
+from shared.bus.connection import Bus, Message
 from shared.bus.errors import ApiRefused, BusError, NoAnswer, NoResponder
-from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
+from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, StoredMessage
 from shared.contracts import subjects
 
 _STREAM: Final = f"KV_{subjects.LEASES}"
 #: Between two renewals. Each is an append and wakes the standby.
 RENEWAL_S: Final = 1 / 3
-#: After so long without a renewal a standby asks whether the holder's process exists.
+#: After so long without a renewal a standby checks whether the holder's process exists.
 OVERDUE_S: Final = 1.0
 #: After so long without a renewal a standby takes the lease whatever the answer was.
 PATIENCE_S: Final = 2.5
-#: For the answer to a renewal; on an overloaded machine that takes a while.
+#: For the answer to a renewal, which takes long on an overloaded machine.
 _ANSWER_S: Final = 1.0
 _PROBE_S: Final = 0.25
-#: A standby whose timer is so late has slept, or has hardly been given the CPU.
+#: A standby whose timer is so late was suspended, or got hardly any CPU.
 _SLEPT_S: Final = 0.25
 #: How a key-value bucket marks a deleted key.
 _DELETED: Final = {"KV-Operation": "DEL"}
@@ -45,7 +43,6 @@ _DELETED: Final = {"KV-Operation": "DEL"}
 _UNABLE: Final = b" unable"
 
 _log = logging.getLogger(__name__)
-_decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
 
 
 class _Taken(Exception):
@@ -73,9 +70,9 @@ class Lease:
         Args:
             bus: The connection.
             key: Of the lease.
-            holder: Name of this process, for people.
+            holder: Name of this process, shown to operators.
             able: Whether this process could do the holder's work now. A holder that is not able
-                loses the lease to a standby that is.
+                loses the lease to a standby that is able.
             alive: Whether this process makes progress. While it does not, nothing is renewed.
         """
         self._bus = bus
@@ -97,7 +94,7 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether we held it at the last renewal."""
+        """Whether this process held the lease at the last renewal."""
         return self._held.is_set()
 
     async def wait_held(self) -> None:
@@ -105,15 +102,17 @@ class Lease:
         await self._held.wait()
 
     async def run(self, on_change: Callable[[bool], None]) -> None:
-        """Acquire, renew, and call `on_change` with True when held and False when lost; until
-        cancelled.
+        """Acquire and renew until cancelled.
 
-        Problems of the bus are waited out; they end in False when a renewal is overdue.
+        Problems of the bus end it not: it retries, and the lease is lost when a renewal is overdue.
+
+        Args:
+            on_change: Called with True when the lease is acquired, and with False when it is lost.
         """
         self._on_change = on_change
         self._running = asyncio.current_task()
         renewals = await self._bus.subscribe(self._subject, self._on_renewal)
-        # Nothing is sent there but a standby's question whether this subscription exists.
+        # The only messages there are probes of standbys: whether this subscription exists.
         own = await self._bus.subscribe(
             subjects.lease_holder(self._key, self._token), _ignore_message
         )
@@ -129,7 +128,7 @@ class Lease:
             await own.close()
 
     async def release(self) -> None:
-        """End `run`, and give the lease up, so that a standby takes over at once.
+        """End `run` and delete the lease's key, so that a standby takes over at once.
 
         Never fails: a lease that cannot be released is taken when it is overdue. `run` may be
         called again.
@@ -156,7 +155,7 @@ class Lease:
                     self._revision = await self._put(value, self._revision)
                     renewed_at = sent_at
             except _Taken:
-                break  # or the bucket forgot it: standing by finds out which
+                break  # or the bucket expired it: `_stand_by` finds out which
             except BusError as error:
                 _log.info("lease %s: a renewal failed: %s", self._subject, error)
             if loop.time() - renewed_at > PATIENCE_S:
@@ -177,8 +176,8 @@ class Lease:
                 return
 
     async def _may_force(self) -> bool:
-        """Wait while the holder renews. False: it is free, or may be; True: it may be taken from
-        its holder.
+        """Wait while the holder renews. False: the lease may be free; True: this process may take
+        it from its holder.
         """
         loop = asyncio.get_running_loop()
         silent_from = loop.time()
@@ -200,7 +199,7 @@ class Lease:
                     await self._news.wait()
             except TimeoutError:
                 if loop.time() - until > _SLEPT_S:
-                    # We did not run: what the holder sent meanwhile is not read yet.
+                    # This process did not run, so renewals may have arrived that are not read yet.
                     silent_from = asked_at = loop.time()
                 continue
             silent_from = asked_at = loop.time()
@@ -209,8 +208,8 @@ class Lease:
                 return True
 
     async def _holder_is_gone(self) -> bool:
-        """Whether no process subscribes to the holder's own subject any more. False also when that
-        cannot be found out: an older version does not subscribe.
+        """Whether no process subscribes to the holder's own subject any more. False also if that is
+        unknown: a holder of an older version does not subscribe.
         """
         try:
             seen = await self._bus.get_last(_STREAM, self._subject)
@@ -228,9 +227,12 @@ class Lease:
         return False
 
     async def _try(self, *, force: bool = False, over_foreign: bool = False) -> bool:
-        """Take it if it is free, or ours already; with `force` also from its holder, unless that
-        renews meanwhile. Problems of the bus count as not free, and so does a foreign message in
-        its place, unless `over_foreign`: we held it when that came.
+        """Take the lease if it is free or ours; returns whether that succeeded.
+
+        Args:
+            force: Take it from its holder too, unless the holder renews at the same time.
+            over_foreign: Replace a foreign message in its place too, since this process held the
+                lease when the message came. Otherwise a foreign message counts as a holder.
         """
         if not self._alive():
             await asyncio.sleep(RENEWAL_S)
@@ -253,8 +255,8 @@ class Lease:
         return ours or seen.headers.get("KV-Operation") == "DEL"
 
     async def _put(self, value: bytes, revision: int, headers: dict[str, str] | None = None) -> int:
-        """Write the key if its newest revision is `revision` (0: it has none); returns the new
-        one.
+        """Write the key if its newest revision is `revision` (0: it has none), and return the new
+        revision.
         """
         answer = await self._bus.append(
             self._subject,
@@ -262,14 +264,12 @@ class Lease:
             timeout_s=_ANSWER_S,
             headers={"Nats-Expected-Last-Subject-Sequence": str(revision)} | (headers or {}),
         )
-        decoded = _decode_answer(answer.payload)
-        if decoded.error is None:
-            return decoded.seq
-        if decoded.error.err_code == WRONG_LAST_SEQUENCE:
+        error = answer.error
+        if error is None:
+            return answer.seq
+        if error.err_code == WRONG_LAST_SEQUENCE:
             raise _Taken
-        raise ApiRefused(
-            self._subject, decoded.error.code, decoded.error.err_code, decoded.error.description
-        )
+        raise ApiRefused(self._subject, error.code, error.err_code, error.description)
 
     async def _on_renewal(self, message: Message) -> None:
         if message.headers.get("KV-Operation") == "DEL":
@@ -295,8 +295,8 @@ async def _ignore_message(message: Message) -> None:
 
 
 def holder_of(renewal: Message) -> str:
-    """Name of the process that a message on a lease's subject says holds it; "" for a release, and
-    for a foreign message.
+    """Name of the holder in a message on a lease's subject; "" for a release, and for a foreign
+    message.
     """
     if renewal.headers.get("KV-Operation") == "DEL" or not _names_holder(renewal.payload):
         return ""
@@ -304,7 +304,7 @@ def holder_of(renewal: Message) -> str:
 
 
 def _names_holder(value: bytes) -> bool:
-    """Whether a value is a holder's. What is stored without the right to write (ADR 0047) is empty,
-    JSON, or a record in msgpack, and holds nothing.
+    """Whether a holder wrote a value. Foreign messages (ADR 0047) are empty, JSON, or a record in
+    msgpack.
     """
     return value.isascii() and value[:1] not in {b"", b"{"}

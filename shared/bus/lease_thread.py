@@ -1,7 +1,7 @@
 """Keeps a lease in a thread of its own, on a connection of its own.
 
-A planner computes for a while, a watcher decodes a large list: their event loops stand still
-meanwhile, and a renewal that waits for the loop comes too late. This thread renews on time. It
+While a planner computes or a watcher decodes a large list, the event loop does not run, and a
+renewal that waits for the loop comes too late. This thread renews on time. It
 stops when the process makes no progress at all (`STALLED_S`), so that a process that hangs loses
 the lease; a process that is stopped or killed takes its thread along.
 """
@@ -16,6 +16,7 @@ from typing import Final
 
 from shared.bus.connection import Bus
 from shared.bus.lease import Lease
+from shared.model.invariants import required
 
 #: A process whose event loop has not run for so long hangs.
 STALLED_S: Final = 10.0
@@ -37,7 +38,7 @@ class LeaseThread:
         Args:
             connect: Makes the thread's connection, in the thread.
             key: Of the lease.
-            holder: Name of this process, for people.
+            holder: Name of this process, shown to operators.
             able: As in `Lease`; called in the thread, so it must only read.
         """
         self._connect = connect
@@ -120,10 +121,10 @@ class LeaseThread:
         return time.monotonic() - self._beat_s < STALLED_S
 
     def _changed(self, held: bool) -> None:
-        """Called in the thread."""
-        assert self._owner is not None
+        """Called in the thread, which `run` starts after it has set the owner."""
+        owner = required(self._owner, "lease thread", "has an owner before it starts")
         with contextlib.suppress(RuntimeError):  # the process is ending
-            self._owner.call_soon_threadsafe(lambda: self._note(held=held))
+            owner.call_soon_threadsafe(lambda: self._note(held=held))
 
     def _note(self, *, held: bool) -> None:
         """Called in the caller's loop."""

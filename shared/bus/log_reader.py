@@ -1,9 +1,9 @@
 """Reading a log without gaps: every record once, in order, from a chosen sequence on.
 
-A durable consumer that acknowledges nothing forgets what it has sent, so whatever a broken
-connection swallowed is lost to it, not to us: deliveries are numbered without holes, and at the
-first doubt (a hole, a reconnection, a heartbeat that counts more than arrived) the reader resets
-the consumer to the record it wants next and continues from a fresh inbox.
+A durable consumer that acknowledges nothing does not send again what a broken connection lost. But
+deliveries are numbered without holes: at the first doubt (a hole, a reconnection, a heartbeat that
+counts more deliveries than arrived) the reader resets the consumer to the record that it needs next
+and continues from a new inbox.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ from typing import Final
 from shared.bus.connection import Bus
 from shared.bus.errors import ApiRefused, LogGap, NoAnswer, StreamReplaced
 from shared.bus.jetstream_api import STREAM_NOT_FOUND
-from shared.bus.pull import Delivery, Interrupted, PullLoop
-from shared.bus.reading_pace import ReadingPace
+from shared.bus.pull import Delivery, Interrupted, PullLoop, ReadingPace
 
 #: Between attempts to reach a consumer that does not answer.
 PAUSE_S: Final = 0.25
@@ -63,10 +62,11 @@ class LogReader:
         return self._generation
 
     def age_ms(self, delivery: Delivery) -> int:
-        """How long ago a record was stored that was in the log before reading (re)began; 0 for one
-        that came later.
+        """Age in milliseconds of a record that was in the log before reading began or was
+        resumed; 0 for a later record.
 
-        Compares two instants of the server's clock, and adds what passed on ours: never two clocks.
+        The difference of two instants of the server's clock, plus the time that has passed on ours
+        since: clocks of two machines are never compared.
         """
         if delivery.seq > self._backlog_end or self._server_ms is None:
             return 0
@@ -77,29 +77,32 @@ class LogReader:
         """Reset the consumer to sequence `start` and hand over records from there on, in order,
         each once, until cancelled.
 
+        Args:
+            start: Sequence of the first record wanted, at least 1.
+            handler: Takes the records that have arrived; the next ones wait until it returns.
+
         Raises:
             LogGap: Records before the next one are no longer in the stream: take a snapshot, then
                 run again.
             StreamReplaced: The stream was made again since this reader first saw it: nothing known
                 of it holds any more.
         """
-        assert start >= 1, start
         self._next = start
 
         async def take(batch: list[Delivery]) -> None:
             if batch[0].seq < self._next:
-                # The consumer was reset to the next record: this is another stream's.
+                # The consumer was reset to the next record, so this one is of another stream.
                 raise Interrupted(f"record {batch[0].seq} came, {self._next} was next")
             if not self._filtered and batch[0].seq > self._next:
                 raise LogGap(self._stream, self._next, batch[0].seq)
             await handler(batch)
             self._next = batch[-1].seq + 1
-            self._tell_waiting()
+            self._wake_waiting()
 
         try:
             await self._read(take)
         finally:
-            # No task waits for this log any more: what was wrong with it makes no process unready.
+            # Nothing waits for this log any more, so its problems must not keep a service unready.
             self._bus.report(self._topic, "")
 
     async def _read(self, take: Callable[[list[Delivery]], Awaitable[None]]) -> None:
@@ -121,7 +124,7 @@ class LogReader:
     async def wait_caught_up(self, seq: int) -> None:
         """Wait until every record up to `seq` has been handed over and handled.
 
-        A filtered reader passes only the records it is given: ask it for such a one.
+        A filtered reader notices only records that it is given: `seq` must be one of them.
         """
         if self.last_seq >= seq:
             return
@@ -129,7 +132,7 @@ class LogReader:
         self._waiting.append((seq, handled))
         await handled
 
-    def _tell_waiting(self) -> None:
+    def _wake_waiting(self) -> None:
         still = []
         for seq, handled in self._waiting:
             if seq > self.last_seq:
@@ -167,7 +170,7 @@ class LogReader:
         if self._generation not in {"", generation}:
             raise StreamReplaced(self._stream)
         if last_seq < self._next - 1:
-            # Nothing that was acknowledged is ever lost by a server that keeps its files.
+            # A server that keeps its files never loses an acknowledged record.
             raise StreamReplaced(self._stream)
         self._generation = generation
         if first_seq > self._next:

@@ -1,9 +1,9 @@
-"""Our pipelined publisher for OUTCOMES and VERDICTS: bounded in flight, and every error reaches its
-caller.
+"""A pipelined publisher for OUTCOMES and VERDICTS: a bounded number of messages is in flight, and
+every error reaches its caller.
 
-nats-py's `publish_async` never reports an error acknowledgement (its future hangs), hence this one.
-Not for the fenced logs: sequences predicted and sent in a pipeline are no fence (`shared.bus.fence`
-is).
+nats-py's `publish_async` never reports an error acknowledgement: its future hangs. The fenced logs
+cannot be pipelined, because each append has to know the sequence of the one before
+(`shared.bus.fence`).
 """
 
 import asyncio
@@ -14,11 +14,9 @@ import msgspec
 
 from shared.bus.connection import Bus, Message
 from shared.bus.errors import AppendRefused, BusError, BusUnavailable, WrongLastSequence
-from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer
+from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, decode_publish_answer
 
 ATTEMPTS_MAX: Final = 5
-
-_decode_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +49,13 @@ class Publisher:
     """Publishes to streams without waiting for each acknowledgement."""
 
     def __init__(self, bus: Bus, *, in_flight_max: int = 256, timeout_s: float = 1.0) -> None:
-        """`timeout_s` is how long one attempt waits for its answer; there are five."""
+        """Prepare a publisher.
+
+        Args:
+            bus: The connection.
+            in_flight_max: Limit of messages without an answer.
+            timeout_s: How long one of the `ATTEMPTS_MAX` attempts waits for its answer.
+        """
         self._bus = bus
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(in_flight_max)
@@ -66,16 +70,23 @@ class Publisher:
         expected_last_subject_sequence: int | None = None,
         ttl_s: int | None = None,
     ) -> asyncio.Future[Stored]:
-        """Send one message as soon as fewer than `in_flight_max` are unanswered.
+        """Send one message as soon as fewer than `in_flight_max` are in flight.
 
-        An attempt without answer is repeated. With `expected_last_subject_sequence` a repetition
-        may meet its own first copy and fail with `WrongLastSequence`; without, the message may be
-        stored twice, which a last-value stream does not mind.
+        An attempt without an answer is repeated, so the message may be stored twice, which does not
+        matter in a stream that keeps the last message of a subject.
+
+        Args:
+            subject: The subject.
+            payload: The message.
+            expected_last_subject_sequence: Condition: sequence of the subject's last message, 0: it
+                has none; None: no condition. A repetition may meet its own first copy, and fail
+                with `WrongLastSequence`.
+            ttl_s: Seconds after which the server deletes the message; None: it does not.
 
         Returns:
-            A future that resolves with `Stored`, or fails: `WrongLastSequence` (another writer was
-            first), `AppendRefused`, or `BusUnavailable` after five unanswered attempts. It must be
-            awaited, or given a callback that reads it.
+            A future that resolves with `Stored`, or fails with `WrongLastSequence` (another writer
+            was first), `AppendRefused`, or `BusUnavailable` when no attempt was answered. It must
+            be awaited, or get a callback that reads it.
 
         Raises:
             MessageTooLarge: Nothing was sent.
@@ -99,8 +110,8 @@ class Publisher:
         return sent.future
 
     async def flush(self) -> None:
-        """Wait until every message sent so far is answered or has failed; the failures stay in
-        their futures.
+        """Wait until every message sent so far is answered or has failed; failures stay in their
+        futures.
         """
         if self._in_flight:
             await asyncio.wait(set(self._in_flight))
@@ -122,7 +133,7 @@ class Publisher:
         if not message.payload:
             return  # "no responders": the stream has no leader right now; the timer repeats it
         self._bus.appends.confirmed(sent.subject)
-        answer = _decode_answer(message.payload)
+        answer = decode_publish_answer(message.payload)
         error = answer.error
         if error is None:
             sent.future.set_result(Stored(stream=answer.stream, seq=answer.seq))

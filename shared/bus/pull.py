@@ -16,7 +16,6 @@ import msgspec
 
 from shared.bus.connection import Bus, Message
 from shared.bus.jetstream_api import NANOSECONDS, DrainRequest, PullRequest
-from shared.bus.reading_pace import ReadingPace
 
 #: A pull that finds nothing ends after this and is made again.
 EXPIRES_S: Final = 30
@@ -102,6 +101,57 @@ class Delivery:
     async def term(self, reason: str) -> None:
         """Give it up for good; `reason` is for the server's advisory."""
         await self._bus.publish(self._reply, f"+TERM {reason}".encode())
+
+
+class ReadingPace:
+    """How eagerly a log is read; the reader's owner changes it at any time.
+
+    At full speed a standing pull has each record sent as it is stored: for a reader that must act
+    on a record at once. At rest the reader looks once per pause while records stream in, which
+    spares itself and the server a wakeup per record: for a standby, or the reader of its own echo.
+    While nothing comes, one pull waits for one record, so that the first record after a silence
+    comes at once.
+
+    A change from rest to full speed works at once. In the other direction, a standing pull
+    continues until the server has filled or dropped it (30 s).
+    """
+
+    def __init__(self) -> None:
+        """Full speed."""
+        self._full = True
+        self._pause_s = 0.0
+        self._changed = asyncio.Event()
+
+    @property
+    def full(self) -> bool:
+        """Whether records are sent as they are stored."""
+        return self._full
+
+    def go_full(self) -> None:
+        """Have each record at once from now on; a pause in progress ends."""
+        self._full = True
+        self._changed.set()
+
+    def rest(self, pause_s: float) -> None:
+        """Look once per `pause_s` seconds (0 or more) from now on while records stream in; a pause
+        in progress ends.
+
+        With 0, one look follows the other: the pace of a reader that catches up.
+        """
+        self._full = False
+        self._pause_s = pause_s
+        self._changed.set()
+
+    async def pause(self) -> None:
+        """Wait for the pause, or until the pace changes."""
+        self._changed.clear()
+        if self._full or not self._pause_s:
+            return
+        try:
+            async with asyncio.timeout(self._pause_s):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
 
 
 class PullLoop:

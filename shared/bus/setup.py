@@ -27,7 +27,6 @@ from shared.bus.jetstream_api import (
     STREAM_NOT_FOUND,
     WRONG_LAST_SEQUENCE,
     ApiAnswer,
-    PublishAnswer,
     StreamAnswer,
 )
 from shared.bus.questions import ask_all
@@ -42,18 +41,18 @@ LEASE_TTL_S: Final = 5
 #: Duplicates are recognized by sequences (`shared.bus.fence`, expected last subject sequence), not
 #: by the server's memory of message ids: keep that memory small.
 DUPLICATE_WINDOW_S: Final = 5
-#: Longer than a binding takes; a binder that needs more says so (`in_progress`).
+#: Longer than a binding takes; a binder that needs more reports `in_progress`.
 BINDER_ACK_WAIT_S: Final = 2
-#: No limit: after five deliveries the binder itself reads back and answers `BinderGaveUp`; a limit
-#: here would let a decision end without an outcome when a binder dies in the last one.
+#: No limit: after five deliveries the binder itself reads the pods and reports `BinderGaveUp`. A
+#: limit would let a decision end without an outcome when a binder dies during the last delivery.
 BINDER_DELIVERIES_MAX: Final = -1
 CONTROLLER_ACK_WAIT_S: Final = 30
-#: Services answer within milliseconds; where none runs, the server says so at once.
+#: Services answer within milliseconds; if none runs, the server reports that at once.
 STATUS_WAIT_S: Final = 0.5
-#: Services are connected again a tenth of a second after a server is back; some may be busy.
+#: Services reconnect within a tenth of a second after a server is back; some may be busy.
 SURVIVORS_WAIT_S: Final = 2.0
 _ASK_AGAIN_S: Final = 0.1
-#: Sets of consumers for planners: three replicas, and two for pods that are replaced or lost.
+#: Sets of consumers for planners: three replicas, and two spare ones for pods that are replaced.
 PLANNER_SETS: Final = 5
 #: Between two attempts to set up.
 _TRY_AGAIN_S: Final = 1.0
@@ -64,12 +63,13 @@ logger = logging.getLogger(__name__)
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How much each stream keeps: bytes and seconds; the oldest goes first.
+    """Limits of each stream, in bytes and seconds; the oldest records are dropped first.
 
-    CLUSTER is a pipe with a memory: a reader that is further behind takes a snapshot. DECISIONS is
-    the audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
-    decision again before it ages out, so that a start needs only its newest part. OUTCOMES follows
-    DECISIONS. VERDICTS keeps one per gang, and its wish for a PodGroup as long as it has one.
+    CLUSTER keeps recent changes: a reader that needs older ones takes a snapshot. DECISIONS is the
+    audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
+    decision again before it ages out, so a starting planner needs only the newest part. OUTCOMES
+    has the limits of DECISIONS. VERDICTS keeps one verdict per gang, twice if it requests a
+    PodGroup.
     """
 
     cluster_bytes: int = 1 << 30
@@ -96,20 +96,21 @@ async def ensure_streams(
     survivors_wait_s: float = 0.0,
     remembered: str = "",
 ) -> str:
-    """Make or update everything; safe to run again at any time, also beside running services.
+    """Create or update all streams and consumers. Safe to repeat at any time, also while services
+    run.
 
     Args:
         bus: A connection with the rights to do it.
         replicas: On how many NATS servers each stream is kept: 1 or 3.
         planners: Sets of consumers for planners; each replica uses one.
         webhooks: Webhook replicas; likewise.
-        observed: Whether an observer stands in the binders' place.
+        observed: Whether an observer runs in place of the binders.
         binder_in_flight_max: Decisions that all binders together may have unacknowledged.
         sizes: What the streams keep.
-        survivors_wait_s: Where DECISIONS is missing, wait so long for a service that remembers the
-            lost one; 0 where none can run yet.
-        remembered: What this returned before, for a repeated setup: the services may have died
-            with the streams.
+        survivors_wait_s: If DECISIONS is missing, wait so many seconds for a running service that
+            reports the generation of the lost one; 0 if none can run yet.
+        remembered: Generation that an earlier call returned: the services may have died with the
+            streams. "": none.
 
     Returns:
         The generation of DECISIONS.
@@ -122,8 +123,8 @@ async def ensure_streams(
     if bus.server_version < SERVER_VERSION_MIN:
         have, need = (".".join(map(str, v)) for v in (bus.server_version, SERVER_VERSION_MIN))
         raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
-    # Before there are streams: services that see another one than they knew start again.
-    lost = await _lost(bus, survivors_wait_s, remembered)
+    # Before streams exist: services that find a stream of another generation restart.
+    lost = await _lost_generation(bus, survivors_wait_s, remembered)
     for config in stream_configs(replicas, sizes or Sizes()):
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
@@ -136,7 +137,12 @@ async def ensure_streams(
 
 
 def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
-    """The configuration of every stream, in JetStream's words."""
+    """The configuration of every stream, as JetStream's API takes it.
+
+    Args:
+        replicas: On how many NATS servers each stream is kept.
+        sizes: Limits of the streams.
+    """
 
     def log(name: str, subject: str, size: int, age_s: int, **more: Any) -> Config:
         return {
@@ -180,8 +186,8 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
             subjects.VERDICTS_SUBJECTS,
             sizes.verdicts_bytes,
             0,
-            # Beside verdicts the requests among them: the controller that makes groups need not
-            # read all.
+            # Verdicts that request a PodGroup have a subject of their own, so that the controller
+            # which creates PodGroups need not read all verdicts.
             subjects=[subjects.VERDICTS_SUBJECTS, subjects.WANTED_SUBJECTS],
             max_msgs_per_subject=1,
             allow_msg_ttl=True,
@@ -200,7 +206,13 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
 def consumer_configs(
     planners: int, webhooks: int, binder_in_flight_max: int
 ) -> list[tuple[str, Config]]:
-    """Every durable consumer: its stream and its configuration, in JetStream's words."""
+    """Every durable consumer: its stream, and its configuration as JetStream's API takes it.
+
+    Args:
+        planners: Sets of consumers for planners.
+        webhooks: Webhook replicas.
+        binder_in_flight_max: Decisions that all binders together may have unacknowledged.
+    """
 
     def worker(name: str, deliver: str, subject: str, ack_wait_s: int, in_flight: int) -> Config:
         return {
@@ -266,7 +278,7 @@ def consumer_configs(
 
 
 def observer_configs() -> list[tuple[str, Config]]:
-    """The consumers of an observer: CLUSTER, and what is to be done of DECISIONS."""
+    """The consumers of an observer: CLUSTER, and the decisions in DECISIONS."""
     logs = ((subjects.CLUSTER, ()), (subjects.DECISIONS, (subjects.DECISIONS_ACT,)))
     return [
         (stream, _reader(subjects.observer_consumer(stream), *filters)) for stream, filters in logs
@@ -280,20 +292,22 @@ def _reader(name: str, *filters: str) -> Config:
 
 
 async def _ensure_stream(bus: Bus, config: Config) -> None:
-    """Make the stream with a new generation, or give it today's configuration and keep its own."""
+    """Create the stream with a new generation, or update its configuration and keep its own."""
     name = config["name"]
     try:
         generation = (await bus.stream_info(name)).generation
     except ApiRefused as error:
         if error.err_code != STREAM_NOT_FOUND:
             raise
-        await bus.api(f"STREAM.CREATE.{name}", _born(config, secrets.token_hex(8)), StreamAnswer)
+        await bus.api(
+            f"STREAM.CREATE.{name}", _with_generation(config, secrets.token_hex(8)), StreamAnswer
+        )
     else:
         kept = generation or secrets.token_hex(8)
-        await bus.api(f"STREAM.UPDATE.{name}", _born(config, kept), StreamAnswer)
+        await bus.api(f"STREAM.UPDATE.{name}", _with_generation(config, kept), StreamAnswer)
 
 
-def _born(config: Config, generation: str) -> Config:
+def _with_generation(config: Config, generation: str) -> Config:
     return {**config, "metadata": {GENERATION: generation}}
 
 
@@ -310,23 +324,23 @@ async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str =
         at_ms=time.time_ns() // 1_000_000,
         replaces=replaces,
     )
-    answer = await bus.request(
+    answer = await bus.append(
         subject,
         codec.encode(record),
         timeout_s=2.0,
         headers={"Nats-Expected-Last-Sequence": "0"},
     )
-    error = msgspec.json.decode(answer.payload, type=PublishAnswer).error
+    error = answer.error
     if error is not None and error.err_code != WRONG_LAST_SEQUENCE:
         raise ApiRefused(subject, error.code, error.err_code, error.description)
     return info.generation
 
 
-async def _lost(bus: Bus, wait_s: float, remembered: str) -> str:
-    """Which DECISIONS is not there any more: what the caller remembers, or what services that run
-    have worked with; "" when it is there, and when no service remembers any, as at first.
+async def _lost_generation(bus: Bus, wait_s: float, remembered: str) -> str:
+    """Generation of a lost DECISIONS: the one that the caller remembers, or that running services
+    report; "" if DECISIONS exists, or none is known, as on the first start.
 
-    Its successor has to know: bindings decided there may still be in flight.
+    It is written into the stream's successor: bindings decided there may still be in flight.
     """
     try:
         if (await bus.stream_info(subjects.DECISIONS)).last_seq > 0:
@@ -354,9 +368,8 @@ async def _ensure_consumer(bus: Bus, stream: str, config: Config) -> None:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
-    """Set up, and try again until it succeeds or the patience is over.
-
-    NATS may have no storage, leader or right for us yet: a moment later it may.
+    """Set up, and retry until it succeeds or `--patience-s` is over: NATS may not have its storage,
+    a leader, or this user's rights yet.
     """
     deadline_s = time.monotonic() + arguments.patience_s
     while True:

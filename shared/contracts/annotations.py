@@ -10,43 +10,43 @@ DECISION = "tutti.dev/decision"
 TRACE_ID = "tutti.dev/trace-id"
 #: On a submitter's object: a W3C traceparent, which becomes a link of the gang's trace.
 TRACEPARENT = "tutti.dev/traceparent"
-#: On the group that the Job controller makes first for a Job: the Job's UID, of which the gang's
-#: trace id is made, so that the Job's admission is exported in the same trace (ADR 0037).
+#: On the first group that the Job controller creates for a Job: the Job's UID. The gang's trace id
+#: is derived from it, so that the Job's admission is exported in the same trace (ADR 0037).
 TRACE_ROOT = "tutti.dev/trace-root"
 #: On a group: the whole verdict as JSON (`tutti why` reads it).
 VERDICT = "tutti.dev/verdict"
 # Settings of a group; on a Queue each is the default of its groups. Seconds are whole, 0 is off.
-#: Seconds that room of a lost member is held; 60 unless said.
+#: Seconds for which capacity is reserved for a lost member; 60 by default.
 HOLD_SECONDS = "tutti.dev/hold-seconds"
 #: Seconds that the rest of `minResources` is reserved for pods that do not exist yet, from when the
-#: first pods of the group were placed; 600 unless said, 0: `minResources` gate nothing.
+#: first pods of the group were placed; 600 by default, 0: `minResources` reserve nothing.
 RESERVE_SECONDS = "tutti.dev/reserve-seconds"
-#: Seconds within which all placed members must run, or the gang is released; off unless said.
+#: Seconds within which all placed members must run, or the gang is released; off by default.
 START_DEADLINE_SECONDS = "tutti.dev/start-deadline-seconds"
-#: Seconds a started gang may stay below its quorum before it is released; off unless said.
+#: Seconds a started gang may stay below its quorum before it is released; off by default.
 DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
-#: Seconds from a gang's first binding until what is bound of it is released, if its quorum is not
-#: placed by then; 30 unless said.
+#: Seconds from a gang's first binding until its bound pods are released, if its quorum is not
+#: placed by then; 30 by default.
 REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"
-#: Seconds that a gang's pods run before they may be evicted for another gang; 0 unless said.
+#: Seconds that a gang's pods run before they may be evicted for another gang; 0 by default.
 MINIMUM_RUN_SECONDS = "tutti.dev/minimum-run-seconds"
-#: On a queue: how many of its groups are admitted although no node can hold them; 4 unless said.
+#: On a queue: how many of its groups are admitted although no node can hold them; 4 by default.
 ENQUEUE_WITHOUT_ROOM = "tutti.dev/enqueue-without-room"
-#: Roles of a group that come only when the other roles run, and how many pods of each (1 unless
-#: said): "launcher", "driver=2,monitor".
+#: Roles of a group whose pods are created only when the other roles run, and how many pods of each
+#: (1 by default): "launcher", "driver=2,monitor".
 LATE_ROLES = "tutti.dev/late-roles"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
-#: "all" on a Kubernetes Job: all its pods that run at once are one gang; on a Queue: so are those
-#: of its Jobs that do not say otherwise.
+#: "all" on a Kubernetes Job: all its pods that run at once are one gang; on a Queue: the default of
+#: its Jobs.
 GANG = "tutti.dev/gang"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.
 #: All members inside one domain.
 REQUIRED_TOPOLOGY = "tutti.dev/required-topology"
-#: All members inside one domain where that can be had.
+#: All members inside one domain if that is possible.
 PREFERRED_TOPOLOGY = "tutti.dev/preferred-topology"
 
-#: Pod -> PodGroup, shared by kube-batch, Volcano and their heirs.
+#: Pod -> PodGroup, shared by kube-batch, Volcano and their successors.
 GROUP_NAME = "scheduling.k8s.io/group-name"
 #: Gang size on a bare pod (kube-batch).
 GROUP_MIN_MEMBER = "scheduling.k8s.io/group-min-member"

@@ -48,13 +48,13 @@ class _Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NodeChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="nodes.changed"):
-    """Nodes that appeared, changed or went."""
+    """Nodes that were created, changed or deleted."""
 
     changed: tuple[Node, ...] = ()
 
 
 class PodChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="pods.changed"):
-    """Pods that appeared, changed or went."""
+    """Pods that were created, changed or deleted."""
 
     changed: tuple[Pod, ...] = ()
 
@@ -62,13 +62,13 @@ class PodChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="p
 class PodGroupChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="podgroups.changed"
 ):
-    """Groups of every dialect that appeared, changed or went."""
+    """Groups of every dialect that were created, changed or deleted."""
 
     changed: tuple[PodGroup, ...] = ()
 
 
 class QueueChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="queues.changed"):
-    """Queues that appeared, changed or went."""
+    """Queues that were created, changed or deleted."""
 
     changed: tuple[Queue, ...] = ()
 
@@ -76,7 +76,7 @@ class QueueChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag=
 class PriorityClassChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="priorityclasses.changed"
 ):
-    """Priority classes that appeared, changed or went."""
+    """Priority classes that were created, changed or deleted."""
 
     changed: tuple[PriorityClass, ...] = ()
 
@@ -84,7 +84,7 @@ class PriorityClassChanges(
 class NamespaceChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="namespaces.changed"
 ):
-    """Namespaces that appeared, changed or went."""
+    """Namespaces that were created, changed or deleted."""
 
     changed: tuple[Namespace, ...] = ()
 
@@ -92,25 +92,25 @@ class NamespaceChanges(
 class ResourceQuotaChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourcequotas.changed"
 ):
-    """ResourceQuotas that appeared, changed or went."""
+    """ResourceQuotas that were created, changed or deleted."""
 
     changed: tuple[ResourceQuota, ...] = ()
 
 
 class BudgetChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="budgets.changed"):
-    """PodDisruptionBudgets, as evictions see them, that appeared, changed or went."""
+    """PodDisruptionBudgets, as evictions see them, that were created, changed or deleted."""
 
     changed: tuple[Budget, ...] = ()
 
 
 class VolumeChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="volumes.changed"):
-    """PersistentVolumes that appeared, changed or went."""
+    """PersistentVolumes that were created, changed or deleted."""
 
     changed: tuple[Volume, ...] = ()
 
 
 class ClaimChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="claims.changed"):
-    """PersistentVolumeClaims that appeared, changed or went."""
+    """PersistentVolumeClaims that were created, changed or deleted."""
 
     changed: tuple[Claim, ...] = ()
 
@@ -118,7 +118,7 @@ class ClaimChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag=
 class StorageClassChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="storageclasses.changed"
 ):
-    """StorageClasses that appeared, changed or went."""
+    """StorageClasses that were created, changed or deleted."""
 
     changed: tuple[StorageClass, ...] = ()
 
@@ -126,7 +126,7 @@ class StorageClassChanges(
 class CsiNodeChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="csinodes.changed"
 ):
-    """CSINodes that appeared, changed or went."""
+    """CSINodes that were created, changed or deleted."""
 
     changed: tuple[CsiNode, ...] = ()
 
@@ -134,7 +134,7 @@ class CsiNodeChanges(
 class CsiDriverChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="csidrivers.changed"
 ):
-    """CSIDrivers that appeared, changed or went."""
+    """CSIDrivers that were created, changed or deleted."""
 
     changed: tuple[CsiDriver, ...] = ()
 
@@ -142,7 +142,7 @@ class CsiDriverChanges(
 class StorageCapacityChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="storagecapacities.changed"
 ):
-    """CSIStorageCapacities that appeared, changed or went."""
+    """CSIStorageCapacities that were created, changed or deleted."""
 
     changed: tuple[StorageCapacity, ...] = ()
 
@@ -150,7 +150,7 @@ class StorageCapacityChanges(
 class VolumeAttachmentChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="volumeattachments.changed"
 ):
-    """VolumeAttachments that appeared, changed or went."""
+    """VolumeAttachments that were created, changed or deleted."""
 
     changed: tuple[VolumeAttachment, ...] = ()
 
@@ -158,7 +158,7 @@ class VolumeAttachmentChanges(
 class HyperNodeChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="hypernodes.changed"
 ):
-    """HyperNodes that appeared, changed or went."""
+    """HyperNodes that were created, changed or deleted."""
 
     changed: tuple[HyperNode, ...] = ()
 
@@ -166,7 +166,7 @@ class HyperNodeChanges(
 class DeviceClassChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="deviceclasses.changed"
 ):
-    """DeviceClasses that appeared, changed or went."""
+    """DeviceClasses that were created, changed or deleted."""
 
     changed: tuple[DeviceClass, ...] = ()
 
@@ -174,7 +174,7 @@ class DeviceClassChanges(
 class ResourceSliceChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourceslices.changed"
 ):
-    """ResourceSlices that appeared, changed or went."""
+    """ResourceSlices that were created, changed or deleted."""
 
     changed: tuple[ResourceSlice, ...] = ()
 
@@ -182,7 +182,7 @@ class ResourceSliceChanges(
 class ResourceClaimChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourceclaims.changed"
 ):
-    """ResourceClaims that appeared, changed or went."""
+    """ResourceClaims that were created, changed or deleted."""
 
     changed: tuple[ResourceClaim, ...] = ()
 
@@ -190,20 +190,20 @@ class ResourceClaimChanges(
 class WorkloadChanges(
     _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="workloads.changed"
 ):
-    """Workloads that appeared or changed, or that make no pods any more."""
+    """Workloads that were created or changed, or that create no pods any more."""
 
     changed: tuple[Workload, ...] = ()
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
-    """The watcher's cluster state is complete and its watches are alive: written when an epoch
-    opens, renewed each second.
+    """The watcher's cluster state is complete and its watches are alive. The watcher writes it when
+    it opens an epoch, and then every second.
     """
 
     epoch: int
     at_ms: int
     watcher: str
-    #: (kind of the API, resourceVersion up to which it is known).
+    #: (resource, resourceVersion up to which its objects are known).
     resource_versions: tuple[tuple[str, int], ...] = ()
     #: Dialects whose kinds the API server serves now.
     dialects: tuple[str, ...] = ()
@@ -217,8 +217,8 @@ class StreamOpened(
     stream: str
     generation: str = msgspec.field(name="incarnation")
     at_ms: int
-    #: Generation of the stream that services still remembered when this one was made: its storage
-    #: was lost, and what was decided there may be in flight still. "": no service remembered one.
+    #: Generation of the lost stream that this one replaces, as running services report it:
+    #: requests that were decided there may still be in flight. "": none is known.
     replaces: str = ""
 
 
@@ -239,7 +239,7 @@ ReferenceObjectChanges: TypeAlias = (
     | ResourceClaimChanges
     | WorkloadChanges
 )
-"""Changes of kinds that the planner keeps as they are, and looks up."""
+"""Changes of the kinds that the planner stores unchanged, and looks up."""
 
 ObjectChanges: TypeAlias = (
     NodeChanges
@@ -254,13 +254,13 @@ ClusterRecord: TypeAlias = ObjectChanges | Synced | StreamOpened
 
 
 class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.ask"):
-    """Ask on `ask.watcher.snapshot`; `snapshot` "" and page 0 freeze a new one, the answer names
-    it.
+    """A request on `ask.watcher.snapshot`: `snapshot` "" and page 0 freeze a new snapshot, whose
+    name is in the answer.
     """
 
     snapshot: str = ""
     page: int = 0
-    #: Kinds wanted; empty: all.
+    #: Neutral kinds to include; empty: all.
     kinds: tuple[str, ...] = ()
 
 
@@ -277,14 +277,14 @@ class SnapshotPage(
     epoch: int
     cluster_seq: int
     synced: Synced
-    #: How old `synced` is, by the watcher's own clock.
+    #: Age of `synced` in milliseconds, by the watcher's own clock.
     synced_age_ms: int = 0
     #: Change records with everything in `changed`, nothing in `removed`.
     records: tuple[ObjectChanges, ...] = ()
 
 
 class SnapshotUnavailable(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.unavailable"):
-    """The watcher is not synced, or the snapshot asked for has been dropped: ask again."""
+    """The watcher is not synced, or has dropped the requested snapshot: request a new one."""
 
     reason: str
 

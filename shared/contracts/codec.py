@@ -33,8 +33,8 @@ encode: Final = _encoder.encode
 
 
 def _reader(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """Decode messages of one family. What is nested too deep to be read, or no UTF-8 (ours are
-    neither), is malformed like any other garbage, and no end of a process.
+    """A decoder of one family that raises msgspec.DecodeError for every message it cannot read,
+    also for one that is nested too deep or is not UTF-8: no message may end a process.
     """
 
     def read(message: bytes) -> T:

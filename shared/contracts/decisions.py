@@ -16,15 +16,15 @@ from shared.contracts.outcomes import Outcome
 
 
 class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the cycle that decided had consumed: enough to reproduce it byte for byte from a
-    recording.
+    """The inputs that the deciding cycle had consumed: with a recording they reproduce the decision
+    byte for byte.
     """
 
     cluster_seq: int
     outcomes_seq: int
     now_ms: int
     configuration: str
-    #: How many pods might be decided and not answered yet; 0: any number.
+    #: Limit of pods that are decided and have no outcome yet; 0: no limit.
     in_flight_max: int = msgspec.field(default=0, name="under_way_max")
     #: When the newest `cluster.synced` had arrived at the planner, on the clock of `now_ms`. None:
     #: in a record of an older version, which used the watcher's own instant.
@@ -32,7 +32,7 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One member to one node. `uid` is a precondition, never only a hint."""
+    """One member on one node. `uid` is a precondition of the request, not a hint."""
 
     uid: str
     namespace: str
@@ -41,8 +41,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class VolumeChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a claim that waits for its first consumer gets before its pod is bound: an existing
-    volume, or (`volume` "") one that its provisioner makes for `node`.
+    """The volume of a claim that waits for its first consumer, set before the pod is bound: an
+    existing volume, or (`volume` "") one that the provisioner creates for `node`.
     """
 
     #: UID of the pod that it is for.
@@ -85,12 +85,12 @@ class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class GangDecision(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.decided"
 ):
-    """Bind all of these, or what could not be bound is repaired or released: it never binds and
-    evicts.
+    """Bind all of these members. If a member cannot be bound, the planner repairs or releases the
+    gang. A decision never both binds and evicts.
     """
 
     gang_id: str
-    #: "namespace/name" of the group, for people.
+    #: "namespace/name" of the group, shown to users.
     gang: str
     dialect: str
     epoch: int
@@ -108,16 +108,16 @@ class GangDecision(
     #: W3C traceparent that the submitter left on the group, or on a member; "" when there is none.
     traceparent: str = ""
     #: UIDs of lost pods, or names of units (`reserves`), whose open holds end with this decision:
-    #: their room goes to these bindings.
-    #: The `NoteClosed` that follows says so to people; a crash between the two changes nothing.
+    #: their reservations go to these bindings. The `NoteClosed` that follows reports it to users; a
+    #: crash between the two changes nothing.
     fills: tuple[str, ...] = ()
-    #: Sequence of the decision that this one repeats, because the log will soon drop that; 0: none.
+    #: Sequence of the decision that this one repeats, because the log will soon drop it; 0: none.
     again: int = 0
-    #: What the binder does for members before it binds them.
+    #: Claims that the binder prepares before it binds their pods.
     volumes: tuple[VolumeChoice, ...] = ()
     devices: tuple[DeviceChoice, ...] = ()
-    #: Sequence of the eviction for this gang that ends with this record: the room kept for it goes
-    #: to these bindings. 0: none.
+    #: Sequence of the eviction for this gang that ends with this record: the capacity reserved for
+    #: it goes to these bindings. 0: none.
     preemption: int = 0
     #: The topology domain that all members are in: a HyperNode's name, or "label=value"; "": none.
     domain: str = ""
@@ -139,7 +139,7 @@ class EvictionDecision(
     """Remove these pods: for a preemptor whose placement is proven (`via` "eviction"), or to
     release a gang that cannot be whole ("delete").
 
-    Each victim is removed only under its UID: a pod made again under its name is never touched.
+    Each victim is removed by its UID: a new pod of the same name is never touched.
     """
 
     gang_id: str
@@ -151,7 +151,7 @@ class EvictionDecision(
     #: CamelCase: BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace; of
     #: evictions for a preemptor Preempted (same queue) and Reclaimed (another queue's).
     reason: str
-    #: One sentence for people: what happened, with the API server's or the kubelet's own words.
+    #: One sentence for users: what happened, with the API server's or the kubelet's own words.
     why: str = ""
     #: The preemptor's bindings, dry-run with the evictions; empty for a release.
     bindings: tuple[Binding, ...] = ()
@@ -160,7 +160,7 @@ class EvictionDecision(
     cycle: Cycle
     #: As in `GangDecision`.
     traceparent: str = ""
-    #: Of an eviction: a binder that has not begun with it by then drops it. 0: no such end.
+    #: Of an eviction: a binder that has not started it by then drops it. 0: no limit.
     until_ms: int = 0
 
 
@@ -187,11 +187,11 @@ class GangStarted(
 
 
 NoteKind = Literal["repair", "release", "hold", "backoff", "start", "degraded", "preemption"]
-"""repair: a starting gang has something bound and not its quorum. release: what is bound of it is
-being deleted. hold: room is owed for a lost member. backoff: a pause after a failure. start:
-placed, and to run by a deadline. degraded: started, below its quorum, and to be restored by a
-deadline. preemption: pods are evicted for the gang, and what they leave is kept for it; its opening
-is the `EvictionDecision` itself, its end the `GangDecision` that names it, or a `NoteClosed`.
+"""repair: some members of a starting gang are bound, fewer than its quorum. release: its bound pods
+are being deleted. hold: capacity is reserved for a lost member. backoff: a pause after a failure.
+start: placed, and must run by a deadline. degraded: started, below its quorum, and must be restored
+by a deadline. preemption: pods are evicted for the gang, and their capacity is reserved for it; the
+`EvictionDecision` itself opens it, the `GangDecision` that names it or a `NoteClosed` closes it.
 """
 
 
@@ -209,25 +209,26 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     at_ms: int
     until_ms: int
     reason: str
-    #: Decisions to bind that were made of the gang so far.
+    #: Number of decisions to bind that the gang has had so far.
     attempt: int = 0
     decision_seq: int = 0
     pod_uids: tuple[str, ...] = ()
-    #: Role of the lost pod, and msgpack of its `Shape`: what is held, or kept for its successor.
+    #: Role of the lost pod, and msgpack of its `Shape`: the reservation for its successor.
     role: str = ""
     shape: bytes = b""
-    #: The lost pod's namespace, and msgpack of its `Labels`: terms of others may be about them.
+    #: The lost pod's namespace, and msgpack of its `Labels`: affinity terms of other pods may
+    #: select them.
     namespace: str = ""
     labels: bytes = b""
-    #: Where room is held; "": on no node yet.
+    #: Node of the reservation; "": on no node yet.
     node: str = ""
     #: The node that the lost pod was on.
     lost_on: str = ""
     #: The API server's or the kubelet's words.
     message: str = ""
     cycle: Cycle | None = None
-    #: Of a hold whose gang is made again by a `Workload`: its UID, the lost pod's part of it, and
-    #: the gang's key, queue and priority, for as long as nothing of the gang exists.
+    #: Of a hold whose gang a `Workload` creates again: the workload's UID, the lost pod's part of
+    #: it, and the gang's key, queue and priority, for the time in which the gang does not exist.
     workload: str = ""
     part: str = ""
     gang_key: tuple[str, str, str] | None = None
@@ -236,18 +237,18 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.closed"):
-    """Note: what `NoteOpened` began has ended, and how."""
+    """Note: a repair, release, hold, backoff or deadline has ended, and how."""
 
     gang_id: str
     epoch: int
     kind: NoteKind
     at_ms: int
     reason: str
-    #: Which of the gang's open notes of this kind, by the pods they are about; empty: all of them.
+    #: UIDs of the pods whose open notes of this kind end; empty: all notes of the kind.
     #: Of a preemption: the victims that were refused.
     pod_uids: tuple[str, ...] = ()
     cycle: Cycle | None = None
-    #: Why, in words: a budget's, the API server's.
+    #: The reason in the words of the API server, or of a disruption budget.
     message: str = ""
 
 
@@ -256,15 +257,15 @@ class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     seq: int
     decision: GangDecision | EvictionDecision
-    #: What became of it, where that was read before the checkpoint: it will not be read again.
+    #: Its outcome, if that was read before the checkpoint: it will not be read again.
     outcome: Outcome | None = None
     outcome_seq: int = 0
-    #: Of an eviction: nothing is kept for the gang any more, and pods it named are still there.
+    #: Of an eviction: no capacity is reserved for the gang any more, but some victims still exist.
     ended: bool = False
 
 
 class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a gang carries from decision to decision."""
+    """State of a gang that outlives one decision."""
 
     gang_id: str
     attempt: int = 0
@@ -275,12 +276,13 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bad: tuple[tuple[str, str, int], ...] = ()
     first_seen_ms: int = 0
     notes: tuple[NoteOpened, ...] = ()
-    #: Nodes on which a member has failed for which room was then held there: not a second time.
+    #: Nodes on which a member failed after capacity had been reserved for it there: they get no
+    #: second reservation.
     failed_on: tuple[str, ...] = ()
     #: Namespace and name, as decisions name them: another object may have that name by now.
     gang: str = ""
-    #: Evictions for it that came to nothing, in a row; until when it asks for none; how the last
-    #: one ended; victims that were refused, with the instant until which they are left alone.
+    #: Consecutive evictions for it that failed; the instant before which it gets none; how the last
+    #: one ended; refused victims, with the instant until which they are not chosen again.
     preemptions_failed: int = 0
     preempt_after_ms: int = 0
     preemption_ended: str = ""
@@ -290,7 +292,7 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="checkpoint"):
-    """Everything that is open as of sequence `up_to`, in pages of at most 512 KiB."""
+    """All open decisions and notes as of sequence `up_to`, in pages of at most 512 KiB."""
 
     epoch: int
     up_to: int
@@ -311,7 +313,9 @@ DecisionRecord: TypeAlias = Act | Note | EpochOpened | Checkpoint | StreamOpened
 
 
 def cycle_of(record: DecisionRecord) -> Cycle | None:
-    """The cycle that made a record; None: none did."""
+    """The cycle that wrote a record; None for records that no cycle writes, and for those of an
+    older version.
+    """
     if isinstance(record, GangDecision | EvictionDecision | GangStarted | NoteOpened | NoteClosed):
         return record.cycle
     return None

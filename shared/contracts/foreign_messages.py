@@ -1,13 +1,11 @@
-"""Distinguishes messages that no writer of a stream can have written from those that one has.
+"""Distinguishes foreign messages in a stream: messages that none of its writers can have written.
 
-A client of a NATS server names the subject for the answer, and the server's answers are not held
-to the asker's rights. So a client with any service's key can have an answer stored in any stream:
-JSON of JetStream's API, an empty message, or a copy of another stream's record. It cannot choose
-the words, and what it has stored says nothing: a foreign message. ADRs 0044 and 0047 say how it is
-stepped over.
+A client of a NATS server names the subject for the answer, and the client's permissions do not
+apply to the server's answer. So a client with any service's key can have an answer stored in any
+stream: JSON of JetStream's API, an empty message, or a copy of another stream's record. It cannot
+choose the content. Readers step over such messages (ADRs 0044 and 0047).
 
-A tagged record with an unknown tag is no foreign message: a newer version may have written
-it.
+A tagged record with an unknown tag is no foreign message: a newer version may have written it.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,14 +19,14 @@ from shared.contracts.decisions import DecisionRecord
 from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.verdicts import Verdict
 
-#: Called with a foreign message: its stream, its place there, its subject, its content.
+#: Called with a foreign message: its stream, its sequence, its subject, its content.
 OnForeign = Callable[[str, int, str, bytes], None]
 
 T = TypeVar("T")
 
 
 class _Tagged(msgspec.Struct, frozen=True, gc=False):
-    """What every record of ours has."""
+    """The part that all records have."""
 
     type: str
 
@@ -48,7 +46,7 @@ _read_tag: Final = msgspec.msgpack.Decoder(_Tagged).decode
 
 
 def is_foreign(stream: str, payload: bytes) -> bool:
-    """Whether a message in `stream` is no record of it, in this version or any other."""
+    """Whether a message in `stream` can be no record of it, in this version or any other."""
     try:
         tag = _read_tag(payload).type
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -57,8 +55,8 @@ def is_foreign(stream: str, payload: bytes) -> bool:
 
 
 def unless_foreign(stream: str, decode: Callable[[bytes], T]) -> Callable[[bytes], T | None]:
-    """Make a decoder of a stream's messages that gives None for a foreign message, and raises as
-    `decode` does for whatever else it cannot read. Records cost nothing more.
+    """A decoder of a stream's messages that returns None for a foreign message, and raises like
+    `decode` for any other message that it cannot read. Records cost nothing extra.
     """
 
     def read(payload: bytes) -> T | None:

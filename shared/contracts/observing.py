@@ -1,7 +1,7 @@
-"""What an observer reports: per gang, what another scheduler did and what Tutti would have done.
+"""The observer's report: for each gang, what another scheduler did and what Tutti would have done.
 
-Asked on `ask.observer.report`; the same struct is the JSON of a report file. Instants are
-milliseconds since the epoch, 0: has not happened, or happened before anybody looked.
+Requested on `ask.observer.report`; the same struct is the JSON of a report file. Instants are
+milliseconds since the epoch; 0: has not happened, or happened before observation began.
 """
 
 from typing import Final, Literal
@@ -9,16 +9,16 @@ from typing import Final, Literal
 import msgspec
 
 Proof = Literal["proved", "overtaken", "failed"]
-"""What a recount made of a decision. proved: members, nodes and room were there, for the whole
-quorum. overtaken: they were when it was made, and the other scheduler was faster than the recount.
-failed: they were not; a defect of Tutti's.
+"""Result of the check of a decision. proved: members, nodes and free capacity existed for the whole
+quorum. overtaken: they existed when the decision was made, but the other scheduler was faster than
+the check. failed: they did not exist, which is a defect of Tutti.
 """
 
 
 class ObservationRequest(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.ask"
 ):
-    """Asks for everything observed so far; page 0 freezes it, further pages name its instant."""
+    """Requests everything observed so far: page 0 freezes it, further pages name its instant."""
 
     page: int = 0
     at_ms: int = 0
@@ -27,7 +27,7 @@ class ObservationRequest(
 class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One gang, from its first pod to its last.
 
-    A gang that is made again under its name when all its pods have gone is another one.
+    A gang that is created again under its name after all its pods are gone is another gang.
     """
 
     #: "namespace/name" of its group, or of the owner of its pods.
@@ -38,30 +38,30 @@ class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     members: int = 0
     #: How many of them have a node.
     bound: int = 0
-    #: True: something of it had a node already when observation began.
+    #: True: some of its pods had a node already when observation began.
     before: bool = False
     seen_ms: int = 0
-    #: As many members as it needs were there to be bound.
+    #: When as many members as it needs existed.
     complete_ms: int = 0
-    #: Tutti would have bound it, whole.
+    #: When Tutti would have bound its quorum.
     decided_ms: int = 0
-    #: The other scheduler bound its first member, and as many as it needs.
+    #: When the other scheduler bound its first member, and when as many as it needs.
     first_bound_ms: int = 0
     whole_ms: int = 0
-    #: How long it had a part of what it needs: in all, and since when it does now.
+    #: For how long it was bound in part: in total, and since when it is now.
     partial_ms: int = 0
     partial_since_ms: int = 0
     #: All its pods are gone.
     ended_ms: int = 0
-    #: Decisions to bind, by the result of their recount.
+    #: Decisions to bind, by the result of their check.
     proved: int = 0
     overtaken: int = 0
     failed: int = 0
-    #: Why the last recount that failed did.
+    #: Why the last failed check failed.
     failure: str = ""
     #: Pods that Tutti would have evicted for it, in the largest such decision.
     evicts: int = 0
-    #: Why Tutti would have released what was bound of it; "": it would not.
+    #: Why Tutti would have released its bound pods; "": it would not.
     release: str = ""
 
 
@@ -72,13 +72,13 @@ PAGE_GANGS: Final = 400
 class Observation(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.answer"
 ):
-    """Everything observed: gangs that are there, then those that have gone, oldest first."""
+    """Everything observed: existing gangs, then those that are gone, oldest first."""
 
     since_ms: int
     at_ms: int
     gangs: tuple[GangObserved, ...] = ()
-    #: Gangs that had gone and are not listed any more, so that a report stays bounded.
+    #: How many gangs that are gone are not listed, so that a report stays bounded.
     left_out: int = 0
-    #: Of an answer: it has the gangs of one page of so many.
+    #: Of an answer: number of this page, and of all pages.
     page: int = 0
     pages: int = 1

@@ -1,10 +1,11 @@
-"""Messages of the OUTCOMES stream: what became of a decision. The first outcome of a decision wins.
+"""Messages of the OUTCOMES stream: the result of each decision. The first outcome of a decision
+counts.
 
 Writer: binders. Readers: planners. Subject `outcomes.<gang id>.<decision sequence>`, appended with
-an expected last subject sequence: 0 by the binder that has the message first, and by a binder that
-has it again that of the claim which it stored there before its first request. So an outcome proves
-that no binder whose delivery is newer has begun: with `delivered` 1, that no other request can be
-in flight.
+an expected last subject sequence. That is 0 for the first delivery of the decision; for a repeated
+delivery it is the sequence of the claim that the binder stored there before its first request. So
+an outcome proves that no binder with a later delivery has started: with `delivered` 1, that no
+other request can be in flight.
 """
 
 from typing import Literal, TypeAlias
@@ -12,16 +13,17 @@ from typing import Literal, TypeAlias
 import msgspec
 
 MemberResult = Literal["bound", "refused", "conflict", "gone", "unknown", "skipped", "unprepared"]
-"""What the API server said of one member.
+"""The API server's answer for one member.
 
-bound: on the node decided (now or already). refused: definitely not, and asking again with the same
-node would not help (403, 422, 400). conflict: 409, bound elsewhere, other UID, being deleted,
+bound: on the decided node (now or before). refused: not bound, and a retry with the same node would
+not help (403, 422, 400). conflict: 409, bound elsewhere, other UID, being deleted,
 gated. gone: 404. unknown: timeout, 5xx or 429 after all retries: a late POST may still bind it.
-skipped: not sent, the pre-flight of another failed, or a claim of another could not be prepared.
-unprepared: not sent, its claims could not be prepared for this node; another node may do.
+skipped: not sent, because the dry run of another member failed, or a claim of another member could
+not be prepared. unprepared: not sent, because its claims could not be prepared for this node;
+another node may work.
 
-Of an `EvictionDecision` only victims are listed of which it is not known that they are deleted,
-being deleted or gone (another UID is gone, too): refused (403 and the like) or unknown.
+For an `EvictionDecision` only refused victims (403 and the like) and unknown ones are listed; all
+others are deleted, being deleted or gone (another UID counts as gone).
 """
 
 
@@ -34,35 +36,35 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     code: int = 0
     reason: str = ""
     message: str = ""
-    #: An earlier request for this member went unanswered: whatever the result, it may still bind.
+    #: An earlier request for this member got no answer: whatever the result, it may still bind.
     late: bool = False
 
 
 class Outcome(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.outcome"
 ):
-    """One per decision."""
+    """The result of one decision."""
 
     gang_id: str
     decision_seq: int
     epoch: int
     binder: str
-    #: How often the message had been delivered when this was written, 2 where that is not known; 1
-    #: means no second POST can be in flight.
+    #: How often the decision had been delivered when this was written, 2 if unknown; 1 means that
+    #: no second POST can be in flight.
     delivered: int
     #: "" when the decision was carried out; StaleEpoch, PreflightFailed, BinderGaveUp, … otherwise.
     reason: str = ""
-    #: What an operator should know of a decision that was carried out: "PreflightUntested: <the
-    #: webhook's words>".
+    #: Remarks for operators on a decision that was carried out: "PreflightUntested: <the webhook's
+    #: words>".
     notes: tuple[str, ...] = ()
     bound: int = 0
-    #: Victims that are deleted, being deleted, were gone, or are left because they have succeeded:
-    #: all the same to a release.
+    #: Victims that are deleted, being deleted or gone, or that have succeeded: a release treats
+    #: them alike.
     evicted: int = 0
     #: Members whose result is not `bound`, or victims that are not `evicted`.
     members: tuple[Member, ...] = ()
-    #: Generation of the DECISIONS in which `decision_seq` counts: the subject of another life's
-    #: outcome may be the same. "": not reported.
+    #: Generation of the DECISIONS stream that `decision_seq` belongs to: an outcome of another
+    #: generation may have the same subject. "": not reported.
     generation: str = msgspec.field(default="", name="incarnation")
     received_ms: int = 0
     preflight_ms: int = 0
@@ -73,8 +75,8 @@ class Outcome(
 class DecisionClaimed(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.claimed"
 ):
-    """A binder begins with a decision that had been delivered before: earlier deliveries can store
-    no outcome any more. For binders; planners leave it out.
+    """A binder starts a decision that had been delivered before: binders with earlier deliveries
+    can store no outcome any more. Read by binders; planners skip it.
     """
 
     gang_id: str

@@ -1,7 +1,7 @@
 """Questions over plain NATS requests (`ask.…`), outside every stream.
 
-Operators' questions (`tutti status`), the webhook's advice from the planner's standby, and the
-answers. A question without an answer in time is not an error of the asker: it continues without.
+Requests of operators (`tutti status`), and of the webhook to the planner's standby. An answer that
+does not come in time is no error: the requester continues without it.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ class StatusRequest(
 ):
     """Broadcast on `ask.status`; every service instance answers once."""
 
-    #: Whether it is to report its settings, too.
+    #: Whether instances report their settings as well.
     settings: bool = False
 
 
@@ -31,25 +31,24 @@ class ServiceStatus(
     http_port: int
     ready: bool
     not_ready: tuple[str, ...] = ()
-    #: What an operator should know of an instance that does its work, by topic.
+    #: Remarks for operators on an instance that is ready, by topic.
     notes: dict[str, str] = {}
     #: True for the one planner or watcher that writes; binders, webhooks and controllers are always
     #: active.
     active: bool = True
     started_ms: int = 0
-    #: Generation of the DECISIONS that this process has worked with; "" before, or if it never
-    #: does.
+    #: Generation of the DECISIONS stream that this process works with; "": none yet.
     decisions: str = ""
     #: Counters and gauges by name, as /metrics shows them: decisions_total, gangs{phase}…,
     #: pods_bound_total.
     figures: dict[str, float] = {}
-    #: Where asked for: its settings by name, without secrets.
+    #: If requested: its settings by name, without secrets.
     settings: dict[str, str] = {}
 
 
 class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.ask"):
-    """Would this gang fit, now, and on an empty cluster of these nodes? Pods need only shape, role
-    and queue.
+    """Whether this gang would fit now, and whether it would on the empty cluster. Of pods only
+    shape, role and queue are read.
     """
 
     group: PodGroup
@@ -67,19 +66,20 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     fits: bool
     ever: bool
     sentence: str = ""
-    #: Where its quorum would go now: (node, members), those with most members first; at most 100.
+    #: Placement of its quorum now: (node, members), most members first; at most 100.
     where: tuple[tuple[str, int], ...] = ()
-    #: The gangs whose pods would be evicted for it, were it created now: ("namespace/name" of a
-    #: gang, pods), those with most pods first; of gangs that do not fit, where evictions help.
+    #: If it does not fit and evictions would help: ("namespace/name" of a gang, number of its pods
+    #: that would be evicted), most pods first.
     displaces: tuple[tuple[str, int], ...] = ()
-    #: By which right: "preempt" (within its queue, by priority) or "reclaim" (from other queues).
+    #: The action that evicts: "preempt" (within its queue, by priority) or "reclaim" (from other
+    #: queues).
     displaces_by: str = ""
     #: Admission would refuse it: its queue does not exist or is not open.
     refused: bool = False
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):
-    """What do queues hold, deserve, and wait for? Asked on `ask.planner.ledger`."""
+    """Requests the queue ledger, on `ask.planner.ledger`."""
 
 
 class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,13 +87,13 @@ class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     resource: str
     used: int = 0
-    #: Asked for by gangs that wait for room.
+    #: Requests of gangs that wait for free capacity.
     wanted: int = 0
     #: Minima of admitted gangs that have not started.
     promised: int = 0
-    #: For lost members of its gangs, room for them held or sought.
+    #: Replacement reservations for lost members of its gangs, placed or not.
     owed: int = 0
-    #: None: it shares with no queue now.
+    #: None: no fair share is computed for it now.
     deserved: int | None = None
     guarantee: int = 0
     #: Its capability, less what others are guaranteed; None: unlimited.
@@ -101,7 +101,7 @@ class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class LedgerTotal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the cluster has of one resource, and how much of it the gangs of all queues can use."""
+    """The cluster's amount of one resource, and how much of it all queues can use."""
 
     resource: str
     total: int
@@ -109,7 +109,7 @@ class LedgerTotal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One queue. `exists` False: gangs name it, and there is no such object."""
+    """One queue. `exists` is False for a queue that gangs name and that has no object."""
 
     name: str
     exists: bool
@@ -119,23 +119,23 @@ class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     priority: int = 0
     strict: bool = False
     reclaimable: bool = True
-    #: Gangs that have started, that wait for room, and that are not admitted.
+    #: Numbers of gangs that have started, that wait for free capacity, and that are not admitted.
     running: int = 0
     waiting: int = 0
     outside: int = 0
     amounts: tuple[LedgerAmount, ...] = ()
     #: "namespace/name" of the gangs that hold most members.
     holders: tuple[str, ...] = ()
-    #: What limits it now; "": nothing does.
+    #: What limits it now, in words; "": nothing.
     why: str = ""
 
 
 class LedgerAnswer(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="ledger.answer"
 ):
-    """All queues by name. `shared` False: no policy makes them share."""
+    """All queues by name. `shared`: whether a policy computes fair shares."""
 
     queues: tuple[LedgerQueue, ...]
     shared: bool = True
-    #: Of the resources that any queue names.
+    #: One for each resource that a queue names.
     totals: tuple[LedgerTotal, ...] = ()

@@ -30,8 +30,8 @@ DECISIONS_EPOCH: Final = "decisions.epoch"
 DECISIONS_OPENED: Final = "decisions.opened"
 OUTCOMES_SUBJECTS: Final = "outcomes.>"
 VERDICTS_SUBJECTS: Final = "verdicts.>"
-#: In the stream VERDICTS, too: verdicts that want a PodGroup made, for the controller that makes
-#: it.
+#: Also in the stream VERDICTS: verdicts whose gang needs a PodGroup, for the controller that
+#: creates it.
 WANTED_SUBJECTS: Final = "wanted.>"
 
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
@@ -44,7 +44,7 @@ ASK_OBSERVATION: Final = "ask.observer.report"
 BINDER_CONSUMER: Final = "binder"
 #: Durable consumer that all status controllers share.
 CONTROLLER_CONSUMER: Final = "controller"
-#: Durable consumer of the podgroup controller on VERDICTS, of wishes only.
+#: Durable consumer of the podgroup controller on VERDICTS, of verdicts that request a PodGroup.
 PODGROUP_CONSUMER: Final = "podgroup-controller"
 
 #: A message is at most this long (nats-server's default max_payload): about 10,000 bindings.
@@ -69,12 +69,12 @@ def lease(key: str) -> str:
 
 
 def act(gang_id: str) -> str:
-    """Subject of a gang's decisions: binders' work."""
+    """Subject of a gang's decisions, which binders carry out."""
     return f"decisions.act.{gang_id}"
 
 
 def note(gang_id: str) -> str:
-    """Subject of a gang's notes: what was opened and closed."""
+    """Subject of a gang's notes."""
     return f"decisions.note.{gang_id}"
 
 
@@ -89,7 +89,7 @@ def verdict(gang_id: str) -> str:
 
 
 def wanted(gang_id: str) -> str:
-    """Subject of a gang's last verdict again, for as long as that wants a PodGroup."""
+    """Subject of a gang's last verdict for as long as it requests a PodGroup."""
     return f"wanted.{gang_id}"
 
 

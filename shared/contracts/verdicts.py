@@ -1,4 +1,4 @@
-"""Messages of the VERDICTS stream: the last word on each gang, for the gang's whole life.
+"""Messages of the VERDICTS stream: the newest verdict of each gang, for as long as the gang exists.
 
 Writer: the active planner, with its epoch. Reader: the controller, whose writes are a pure function
 of one verdict.
@@ -9,16 +9,16 @@ from typing import Literal
 import msgspec
 
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
-"""Pending: not admitted. Inqueue: admitted, waits for room or pods. Starting: decided, quorum not
-yet placed. Running: quorum reached. Unknown: started, below quorum, with or without held room (the
-conditions RoomHeld and Degraded report). Completed: all members ended. Gone: the group and its pods
-are deleted; the verdict is purged after it.
+"""Pending: not admitted. Inqueue: admitted, waits for free capacity or for pods. Starting: decided,
+quorum not yet placed. Running: quorum reached. Unknown: started and below its quorum; the
+conditions RoomHeld and Degraded say whether capacity is reserved for lost members. Completed: all
+members have ended. Gone: the group and its pods are deleted; the verdict is purged afterwards.
 """
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Why nodes or quotas refused, as data: `reason` is CamelCase or kube-scheduler's own words,
-    `count` nodes.
+    """Why nodes or quotas refused: `reason` is CamelCase or in kube-scheduler's words, `count` is
+    the number of nodes.
     """
 
     reason: str
@@ -31,12 +31,11 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A condition of the group, in Volcano's and Kubernetes' vocabulary.
 
-    Unschedulable: it waits, the message says for what. Scheduled: its quorum is placed.
-    PartlyBound: members of it are bound, its quorum is not, and nothing can be released; the
-    message names them. Degraded: it has started, is below its quorum, and no room is held for it.
-    RoomHeld: capacity is reserved for lost members; the message names the members, the nodes and
-        the time.
-    Releasing: what is bound of it is being deleted, because it could not become whole.
+    Unschedulable: the gang waits; the message says for what. Scheduled: its quorum is placed.
+    PartlyBound: some members are bound, fewer than its quorum, and cannot be released; the message
+    names them. Degraded: it has started, is below its quorum, and no capacity is reserved for it.
+    RoomHeld: capacity is reserved for lost members; the message names members, nodes and time.
+    Releasing: its bound pods are being deleted, because its quorum could not be placed.
     """
 
     type: str
@@ -47,9 +46,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
 
 
 class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A member pod by name and UID; `node` where it is placed, `owner` only where the controller
-    must find it.
-    """
+    """A member pod by name and UID; `node` is "" until it is placed."""
 
     uid: str
     name: str
@@ -57,36 +54,36 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the search found for one role and shape of a waiting gang."""
+    """Result of the search for one role and shape of a waiting gang."""
 
     role: str = ""
     wanted: int = 0
-    #: How many of them would fit now, alone on the cluster as it is.
+    #: How many of them would fit now if the gang had no other members.
     fit: int = 0
     nodes: int = 0
     reasons: tuple[Reason, ...] = ()
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Why a gang waits: one sentence, and all of it."""
+    """Why a gang waits: one sentence, and the data behind it."""
 
-    #: CamelCase: NotEnoughResources, SearchBudgetExceeded (it may fit: the search for room was
-    #: ended by its budget), NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup,
+    #: CamelCase: NotEnoughResources, SearchBudgetExceeded (it may fit: the search ended because its
+    #: budget was used up), NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup,
     #: QueueNotOpen, QueueMissing, Gated, ClusterViewStale, …; after a failed attempt BindingRefused
     #: (with the API server's words and the member's name), RepairDeadline, RepairsBlocked,
-    #: StartDeadline, DegradedGrace; RepairRoom while what is missing of a gang bound in part finds
-    #: no room; NotStarting while members are placed and do not run (with the kubelet's words): it
-    #: waits for nothing of ours then.
+    #: StartDeadline, DegradedGrace; RepairRoom while the missing members of a partly bound gang do
+    #: not fit; NotStarting while members are placed and do not run (with the kubelet's words): then
+    #: it does not wait for Tutti.
     reason: str
     sentence: str
     since_ms: int = 0
     shapes: tuple[ShapeReport, ...] = ()
     quota: tuple[Reason, ...] = ()
-    #: "namespace/name" of gangs that wait as well, and before which it gets nothing; foreign
-    #: namespaces reduced to counts on writing.
+    #: "namespace/name" of the gangs ahead of it in the queue; those of other namespaces are only
+    #: counted when this is written on objects.
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
-    #: Likewise those of its queue that hold what it lacks, oldest first: they do not wait.
+    #: Likewise placed gangs of its queue that hold the resources it lacks, oldest first.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
 
@@ -94,13 +91,12 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 class Verdict(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.verdict"
 ):
-    """Phase, counts and conditions of one gang; while it waits, why."""
+    """Phase, counts and conditions of one gang, and the pending reason while it waits."""
 
     gang_id: str
     epoch: int
     at_ms: int
-    #: Dialect of the group object; "" for a gang that exists only through its pods (no object to
-    #: write to).
+    #: Dialect of the group object; "" for a gang without an object.
     dialect: str
     namespace: str
     name: str
@@ -108,8 +104,8 @@ class Verdict(
     uid: str = ""
     #: UID of the common controller owner of a gang without object.
     owner_uid: str = ""
-    #: The PodGroup of these bare pods (controllers=podgroup): to be made when `uid` is "", and
-    #: named by the members in `unnamed`.
+    #: Name of the PodGroup of these bare pods (controllers=podgroup): the controller creates it
+    #: while `uid` is "", and lets the members in `unnamed` name it.
     group_wanted: str = ""
     queue: str = ""
     phase: GangPhase
@@ -122,16 +118,14 @@ class Verdict(
     conditions: tuple[Condition, ...] = ()
     why: Why | None = None
     attempt: int = 0
-    #: Members without a node that get PodScheduled=False with `why`; bounded by the largest gang
-    #: one message holds.
+    #: Members without a node, which get the condition PodScheduled=False with `why`.
     waiting: tuple[PodRef, ...] = ()
     #: Members placed by the newest decision, for their Scheduled events.
     placed: tuple[PodRef, ...] = ()
-    #: Members that the newest eviction for another gang took, at most 100, where they were: for
-    #: their Evict events. The condition Evicted says why.
+    #: Members that the newest eviction for another gang removed, at most 100, with the nodes they
+    #: were on: for their Evict events. The condition Evicted says why.
     evicted: tuple[PodRef, ...] = ()
-    #: Members that do not name `group_wanted` yet, at most 500; the remaining ones follow when
-    #: these do.
+    #: Members that do not name `group_wanted` yet, at most 500 at a time.
     unnamed: tuple[PodRef, ...] = ()
     trace_id: str = ""
     first_seen_ms: int = 0

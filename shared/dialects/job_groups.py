@@ -15,7 +15,7 @@ import msgspec
 from shared.contracts.annotations import TASK_SPEC
 from shared.dialects.protocol import JsonObject
 from shared.kinds.fields import NetworkTopology
-from shared.kinds.job import Job, TaskSpec
+from shared.kinds.job import Job, PartitionPolicy, TaskSpec
 from shared.kinds.job_shape import template_spec
 from shared.kube.objects import PodSpec
 from shared.kube.pod_usage import Usage, add, usage_of, written
@@ -51,7 +51,7 @@ def group_spec(job: Job, waiting: frozenset[str], priorities: Mapping[str, int])
     if job.spec.network_topology is not None:
         spec["networkTopology"] = _topology(job.spec.network_topology)
     parts = [
-        _sub_group(task, waits=task.name in waiting)
+        _sub_group(task, task.partition_policy, waits=task.name in waiting)
         for task in job.spec.tasks
         if task.partition_policy is not None
     ]
@@ -69,9 +69,7 @@ def _topology(given: NetworkTopology) -> JsonObject:
     return topology
 
 
-def _sub_group(task: TaskSpec, *, waits: bool) -> JsonObject:
-    parts = task.partition_policy
-    assert parts is not None, task.name
+def _sub_group(task: TaskSpec, parts: PartitionPolicy, *, waits: bool) -> JsonObject:
     policy: JsonObject = {
         "name": task.name,
         "subGroupSize": parts.partition_size,

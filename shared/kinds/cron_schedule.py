@@ -96,10 +96,10 @@ class Fields(NamedTuple):
     either_day: bool
 
     def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
-        """The first minute after `at` whose fields all match."""
-        utc = at.tzinfo
-        assert utc is not None
-        # Whole minutes of elapsed time; what they are called is asked of the zone each time.
+        """The first minute after `at` whose fields all match in `zone`; None when the next years
+        have none.
+        """
+        # Whole minutes of elapsed time; the zone names them.
         instant = at.replace(second=0, microsecond=0) + _MINUTE
         last_year = at.year + _YEARS_MAX
         while True:
@@ -108,7 +108,7 @@ class Fields(NamedTuple):
                 return None
             if not self._is_day(local):
                 midnight = datetime.combine(local.date() + timedelta(days=1), time(), zone)
-                instant = midnight.astimezone(utc)
+                instant = midnight.astimezone(at.tzinfo)
             elif local.hour not in self.hours:
                 instant += timedelta(minutes=60 - local.minute)
             elif local.minute not in self.minutes:

@@ -1,18 +1,18 @@
-"""What a gang needs, as far as its objects say: the rule that planner and observer share.
+"""A gang's minimum, priority and queue as its members declare them: one rule for planner and
+observer.
 
-A group object's minimum counts, where there is one. Without one the members that exist say it, by
-their annotations. Members may disagree, for a moment while a user changes them one after the
-other, or for good. Then:
+A group object's minimum counts if there is one. Otherwise the annotations of the existing members
+count. Members may disagree, briefly while a user changes them one by one, or permanently. Then:
 
-* Of minima (`scheduling.k8s.io/group-min-member`) the largest counts, so that no gang starts below
-  what one of its members asks for.
+* Of minima (`scheduling.k8s.io/group-min-member`) the largest counts, so that no gang starts with
+  fewer members than one of them requires.
 * Of priorities the highest counts.
-* Of queues (`scheduling.volcano.sh/queue-name`) the one counts that most members name; of equally
-  many the first by name.
+* Of queues (`scheduling.volcano.sh/queue-name`) the one that most members name counts; with a tie,
+  the first by name.
 
-A member that has ended or is being deleted counts only where no other member says anything. A
-member that names no minimum, or no queue, has no say in it. Nothing is remembered of members that
-are gone, so a restarted process decides alike.
+A member that has ended or is being deleted counts only if no other member declares anything. A
+member that names no minimum, or no queue, has no influence on it. Members that are gone leave no
+trace, so a restarted process decides the same.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -24,7 +24,7 @@ _Values: TypeAlias = dict[tuple[int, int, str], int]
 
 
 class Declared(NamedTuple):
-    """What counts of what the members declare."""
+    """The values in force among those that the members declare."""
 
     #: 0: no member names one.
     minimum: int
@@ -38,10 +38,10 @@ _NOTHING: Final = Declared(0, None, "")
 
 
 class MemberDeclarations:
-    """What the members of one gang declare: how many members for each distinct set of values.
+    """Counts the members of one gang by the values that they declare.
 
-    A change costs as much as there are distinct sets, one in nearly every gang, however many
-    members it has.
+    The cost of a change grows with the number of distinct sets of values (one in nearly every
+    gang), not with the number of members.
     """
 
     __slots__ = ("_current", "_ended", "declared", "disagree")
@@ -54,17 +54,17 @@ class MemberDeclarations:
         self.disagree = False
 
     def add(self, pod: Pod) -> bool:
-        """A pod became a member; returns whether what counts has changed."""
+        """A pod became a member; returns whether `declared` or `disagree` has changed."""
         return self._count(pod, 1) and self._judge()
 
     def remove(self, pod: Pod) -> bool:
-        """A pod, as it was added last, is no member any more; returns whether what counts has
-        changed.
+        """A pod, in the version that was added last, is no member any more; returns whether
+        `declared` or `disagree` has changed.
         """
         return self._count(pod, -1) and self._judge()
 
     def replace(self, before: Pod, pod: Pod) -> bool:
-        """A member has changed; returns whether what counts has changed."""
+        """A member has changed; returns whether `declared` or `disagree` has changed."""
         if _values(before) == _values(pod) and _has_ended(before) == _has_ended(pod):
             return False
         changed = self._count(before, -1)
@@ -84,7 +84,7 @@ class MemberDeclarations:
         return tuple(sorted(_queues(self._current) or _queues(self._ended)))
 
     def _count(self, pod: Pod, by: int) -> bool:
-        """Count a pod in or out; returns whether what counts may have changed."""
+        """Add `by` to the count of a pod's values; returns whether `declared` may change."""
         values = self._ended if _has_ended(pod) else self._current
         key = _values(pod)
         found = values.get(key, 0) + by
@@ -92,7 +92,7 @@ class MemberDeclarations:
             values[key] = found
         else:
             del values[key]
-        # Of several sets the numbers of members decide, too.
+        # With several sets, the numbers of members decide as well.
         return found in (0, 1) or len(values) > 1
 
     def _judge(self) -> bool:
@@ -111,8 +111,12 @@ class MemberDeclarations:
 def binding_role_minima(
     minimum: int, role_minima: tuple[tuple[str, int], ...]
 ) -> tuple[tuple[str, int], ...]:
-    """The minima per role, if they bind: as in Volcano only where the gang's own minimum covers
-    their sum. The gang's minimum holds in any case.
+    """The minima per role that are in force: as in Volcano, all of them if the gang's own minimum
+    is at least their sum, else none. The gang's minimum is in force in any case.
+
+    Args:
+        minimum: The gang's minimum.
+        role_minima: (role, minimum) pairs.
     """
     if not role_minima or minimum < sum(count for _, count in role_minima):
         return ()
@@ -128,7 +132,7 @@ def _has_ended(pod: Pod) -> bool:
 
 
 def _queues(values: _Values) -> dict[str, int]:
-    """How many members name which queue."""
+    """Queue -> number of members that name it."""
     found: dict[str, int] = {}
     for (_, _, queue), count in values.items():
         if queue:

@@ -112,9 +112,10 @@ class Disk(Struct, frozen=True, kw_only=True):
 
 
 DEVICE_PREFIX: Final = "device:"
-"""Of an entry of `Shape.unsupported` that names a resource which stands for a part of a device."""
+"""Prefix of an entry of `Shape.unsupported`: a resource that stands for a part of a device."""
 GANG_PREFIX: Final = "gang:"
-"""Of an entry of `Shape.unsupported` that is a sentence about an unread gang declaration."""
+"""Prefix of an entry of `Shape.unsupported`: a sentence about a gang declaration that is not read.
+"""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -125,8 +126,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     look-up and decodes each distinct shape once.
     """
 
-    #: What the pod asks for, init containers, sidecars and overhead counted as Kubernetes does;
-    #: "pods": 1 included.
+    #: The pod's requests, with init containers, sidecars and overhead counted as Kubernetes does,
+    #: and "pods": 1.
     requests: Resources = ()
     node_selector: Labels = ()
     #: Terms of requiredDuringSchedulingIgnoredDuringExecution, any of which must match; None: no
@@ -145,14 +146,14 @@ class Shape(Struct, frozen=True, kw_only=True):
     claims: tuple[str, ...] = ()
     #: Those of ephemeral volumes again, each with the UID of the pod, which must own it.
     own_claims: tuple[tuple[str, str], ...] = ()
-    #: Names of DRA ResourceClaims; "?<name>" for one whose template has made none yet.
+    #: Names of DRA ResourceClaims; "?<name>" for a template that has no ResourceClaim yet.
     device_claims: tuple[str, ...] = ()
     #: Disks of kinds that two pods on a node may not share, sorted.
     disks: tuple[Disk, ...] = ()
     #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
     namespace: str = ""
-    #: What the pod asks for that is not judged, by field path, `DEVICE_PREFIX` and a resource, or
-    #: `GANG_PREFIX` and a sentence: such a pod is never bound by guess.
+    #: Parts of the pod that the planner does not support: a field path, `DEVICE_PREFIX` and a
+    #: resource, or `GANG_PREFIX` and a sentence. A pod with any is never bound.
     unsupported: tuple[str, ...] = ()
 
 
@@ -171,8 +172,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     scheduler_name: str = ""
     #: Name of the group that it declares, in its own namespace; "" when it declares none.
     group_name: str = ""
-    #: True when the group named above is one that our own podgroup controller makes for bare pods,
-    #: not the user.
+    #: True when `group_name` is the PodGroup that the podgroup controller creates for bare pods.
     group_implied: bool = False
     #: Gang size given on the pod itself (`scheduling.k8s.io/group-min-member`); 0 when absent.
     group_min_member: int = 0
@@ -193,8 +193,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     #: What keeps its containers from running, in the kubelet's words: "ImagePullBackOff: …".
     waiting: str = ""
     deleting: bool = False
-    #: Its end was announced (condition DisruptionTarget is True): an eviction, a preemption,
-    #: a taint, or a release of ours.
+    #: The condition DisruptionTarget is True: an eviction, a preemption, a taint, or a release.
     disrupted: bool = False
     #: Names of scheduling gates still on it.
     gates: tuple[str, ...] = ()
@@ -203,7 +202,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     decision_seq: int = 0
     #: W3C traceparent that a submitter left in an annotation; "" when none.
     traceparent: str = ""
-    #: msgpack of its `Labels`, decoded only where a selector asks; b"": it has none.
+    #: msgpack of its `Labels`, decoded only where a selector needs them; b"": it has none.
     labels: bytes = b""
     #: status.nominatedNodeName.
     nominated_node: str = ""
@@ -220,7 +219,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     started_ms: int = 0
     #: Restarts of all its containers.
     restarts: int = 0
-    #: `Workload.name` at the top of its owners where a label says so, in its namespace; "": none.
+    #: `Workload.name` of the workload that its labels name, in its namespace; "": none.
     workload: str = ""
     #: The part of the workload that the pod is in: equal parts replace each other. "": not known.
     part: str = ""
@@ -267,7 +266,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     created_ms: int = 0
     by_owner: bool = False
     owner: Owner | None = None
-    #: 0 means no gang: every member is placed as it comes.
+    #: 0 means no gang: each member is placed by itself.
     min_member: int = 0
     min_task_member: tuple[tuple[str, int], ...] = ()
     #: None: nothing declared, admitted at once.
@@ -279,13 +278,13 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: True when pods of the dialect exist only after the group has left Pending (Volcano).
     waits_for_inqueue: bool = False
     deleting: bool = False
-    #: Settings that our annotations on the group give: hold, deadlines. Names are
+    #: Settings from the group's `tutti.dev/` annotations: (key, value), keys as in
     #: `shared.contracts.annotations`.
     settings: Labels = ()
     traceparent: str = ""
-    #: UID of the Job whose first group this is, of which its trace id is made; "": of its own.
+    #: UID of the Job whose trace this group continues; "": the group has a trace of its own.
     trace_root: str = ""
-    #: Objections of `validate`: such a group is never planned, its verdict says why.
+    #: Violations: such a group is never planned, and its verdict lists them.
     errors: tuple[str, ...] = ()
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroup, ...] = ()
@@ -293,7 +292,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     sla_waiting_ms: int = 0
     #: `volcano.sh/preemptable` on the group: "true", "false" or "" when absent.
     preemptable: str = ""
-    #: Volcano's annotations of policies (task-topology, cooldown, revocable zone), as they stand.
+    #: Volcano's annotations that policies read (task-topology, cooldown, revocable zone),
+    #: unchanged.
     notes: Labels = ()
 
 
@@ -367,7 +367,7 @@ ReferenceObject: TypeAlias = (
     | ResourceClaim
     | Workload
 )
-"""Kinds that the planner keeps as they are, and looks up."""
+"""Kinds that the planner stores unchanged, and looks up."""
 
 ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass | ReferenceObject
 

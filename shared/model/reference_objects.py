@@ -1,7 +1,7 @@
-"""What surrounds pods and nodes: namespaces, quotas, budgets, storage, devices, topology.
+"""Reference objects: namespaces, quotas, budgets, storage, devices, topology and workloads.
 
-Read by the watcher, kept by the planner, of each only what a decision depends on. Units and
-ordering as in `shared.model.objects`.
+The watcher reads them and the planner looks them up: each has only the fields that a decision
+depends on. Units and ordering as in `shared.model.objects`.
 """
 
 from typing import Literal
@@ -20,8 +20,8 @@ class Namespace(Struct, frozen=True, kw_only=True):
 
 
 class ResourceQuota(Struct, frozen=True, kw_only=True):
-    """A ResourceQuota: what is hard and what is used, under the names that it uses itself
-    (`requests.cpu`, `limits.memory`, `count/pods`, `pods`, …).
+    """A ResourceQuota: hard limits and usage, under the quota's own names (`requests.cpu`,
+    `limits.memory`, `count/pods`, `pods`, …).
     """
 
     uid: str
@@ -141,7 +141,7 @@ class VolumeAttachment(Struct, frozen=True, kw_only=True):
     resource_version: int
     node: str = ""
     driver: str = ""
-    #: Name of the PersistentVolume; "": it is none (an inline volume's).
+    #: Name of the PersistentVolume; "" for an inline volume.
     volume: str = ""
 
 
@@ -180,8 +180,8 @@ class HyperNode(Struct, frozen=True, kw_only=True):
 
 
 class DeviceClass(Struct, frozen=True, kw_only=True):
-    """A DeviceClass. `driver`: the one driver that all its devices must have, when its selectors
-    say no more than that; "": it says more, and is not judged.
+    """A DeviceClass. `driver`: the one driver that all its devices must have, if its selectors
+    require nothing else; "": they do, and the class is not supported.
     """
 
     uid: str
@@ -199,7 +199,7 @@ class ResourceSlice(Struct, frozen=True, kw_only=True):
     driver: str = ""
     pool: str = ""
     generation: int = 0
-    #: Slices that the pool has in all; 0: not known.
+    #: Number of slices of the whole pool; 0: not known.
     pool_slices: int = 0
     node: str = ""
     node_affinity: tuple[SelectorTerm, ...] | None = None
@@ -209,7 +209,7 @@ class ResourceSlice(Struct, frozen=True, kw_only=True):
 
 
 class DeviceRequest(Struct, frozen=True, kw_only=True):
-    """A request of a claim: so many whole devices of one class."""
+    """A request of a claim: `count` whole devices of one class."""
 
     name: str
     device_class: str
@@ -217,7 +217,7 @@ class DeviceRequest(Struct, frozen=True, kw_only=True):
 
 
 class ResourceClaim(Struct, frozen=True, kw_only=True):
-    """A DRA ResourceClaim. `unsupported`: what it asks beyond whole devices of a class."""
+    """A DRA ResourceClaim. `unsupported`: its requirements beyond whole devices of a class."""
 
     uid: str
     namespace: str
@@ -236,8 +236,8 @@ class ResourceClaim(Struct, frozen=True, kw_only=True):
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """An object at the top of its pods' owners whose controller makes them again when they are
-    deleted. One that is being deleted, has finished or is suspended makes none, and is left out.
+    """An object at the top of its pods' owners whose controller creates them again when they are
+    deleted. One that is being deleted, has finished or is suspended creates none, and is left out.
     """
 
     uid: str
@@ -247,5 +247,5 @@ class Workload(Struct, frozen=True, kw_only=True):
     resource_version: int
     #: UID of the controller that owns it; "": none does.
     owner_uid: str = ""
-    #: Parts that are numbered from 0 and are to exist; None: it does not count them.
+    #: Number of its parts, which are numbered from 0; None: its parts are not numbered.
     parts: int | None = None

@@ -19,6 +19,7 @@ import logging
 import msgspec
 from aiohttp import web
 
+from shared.model.invariants import InvariantViolation, required
 from shared.runtime.heartbeat import Heartbeat
 from shared.telemetry.metrics import Metrics
 
@@ -46,7 +47,8 @@ class Readiness:
 
     def unready(self, name: str, why: str) -> None:
         """The condition is not met (any more), because of `why`."""
-        assert why, f"{name}: say why"
+        if not why:
+            raise InvariantViolation(name, "has a reason while it is not met")
         self._change(name, why)
 
     @property
@@ -130,12 +132,14 @@ class HealthServer:
             await self._runner.cleanup()
             self._runner = None
 
+    def _required_pages(self) -> tuple[Readiness, Metrics]:
+        return required(self._shown, "health server", "has pages before it listens")
+
     async def _healthz(self, _: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        assert self._shown is not None
-        readiness = self._shown[0]
+        readiness = self._required_pages()[0]
         report = _Report(readiness.ready, readiness.reasons())
         return web.Response(
             body=msgspec.json.encode(report),
@@ -144,7 +148,6 @@ class HealthServer:
         )
 
     async def _exposition(self, request: web.Request) -> web.Response:
-        assert self._shown is not None
-        metrics = self._shown[1]
+        metrics = self._required_pages()[1]
         found = metrics.exposition(request.headers.get("Accept", ""))
         return web.Response(body=found.body, headers={"Content-Type": found.content_type})

@@ -38,12 +38,11 @@ from shared.pacing import Backoff
 from shared.runtime import collector, logs
 from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
-from shared.runtime.settings import CommonSettings
-from shared.runtime.settings_log import told
+from shared.runtime.settings import CommonSettings, visible_settings
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracers import tracer_for
+from shared.telemetry.tracing import tracer_for
 
 if TYPE_CHECKING:
     from shared.telemetry.tracing import Tracer
@@ -328,7 +327,7 @@ class _Generation(Generic[S]):
             started_ms=self._started_ms,
             decisions=context.decisions,
             figures=context.metrics.figures(),
-            settings=told(self._settings) if request.settings else {},
+            settings=visible_settings(self._settings) if request.settings else {},
         )
 
     def _on_signal(self, number: signal.Signals) -> None:

@@ -7,6 +7,7 @@ flag (`--nats-url`) and the variable (`TUTTI_NATS_URL`). Flags win over variable
 
 import argparse
 import difflib
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, get_args, get_origin
@@ -15,10 +16,14 @@ import msgspec
 from msgspec import Meta
 from typing_extensions import override
 
+from shared.runtime.redaction import HIDDEN, without_secrets
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 PREFIX: Final = "TUTTI_"
 EXIT_STATUS: Final = 2
+#: A field that is called so holds a secret, or the name of a file that does: `_file`, `_dir`.
+_SECRET: Final = re.compile(r"password|passwd|secret|token|private|seed", re.IGNORECASE)
 
 
 class CommonSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,3 +263,20 @@ def _shown(default: object) -> str:
     if isinstance(default, tuple):
         return ",".join(str(item) for item in default) or "empty"
     return str(default) if default != "" else "empty"
+
+
+def visible_settings(settings: msgspec.Struct) -> dict[str, str]:
+    """Every setting by name, in the order of its fields, as a process logs it for operators.
+
+    Names of files with keys and credentials are shown as they are set. Credentials inside a URL,
+    and values of settings whose names contain "secret" or the like, are replaced by `HIDDEN`.
+    """
+    found: dict[str, str] = {}
+    for name in settings.__struct_fields__:
+        value = getattr(settings, name)
+        text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        if _SECRET.search(name) and not name.endswith(("_file", "_dir")):
+            found[name] = HIDDEN if text else ""
+        else:
+            found[name] = without_secrets(text)
+    return found

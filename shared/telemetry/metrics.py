@@ -23,6 +23,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from shared.model.invariants import InvariantViolation
 from shared.telemetry.component import LABEL, PREFIX, ComponentMetrics, Totals
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -139,11 +140,13 @@ class Metrics:
         return Exposition(encode(self.registry), content_type)
 
     def _counter_name(self, name: str) -> str:
-        assert name.endswith("_total"), f"{name}: a counter's name ends in _total"
+        if not name.endswith("_total"):
+            raise InvariantViolation(name, "a counter's name ends in _total")
         return self._full(name)
 
     def _full(self, name: str) -> str:
-        assert _NAME.fullmatch(name), f"{name}: not a metric's name"
+        if not _NAME.fullmatch(name):
+            raise InvariantViolation(name, "is not a metric's name")
         return self._prefix + name
 
 
@@ -154,7 +157,8 @@ def _children(parent: _Metric, title: str, known: Iterable[str]) -> Callable[[st
     def child(value: str) -> _Metric:
         found = children.get(value)
         if found is None:
-            assert len(children) < CHILDREN_MAX, f"{title}: too many values"
+            if len(children) >= CHILDREN_MAX:
+                raise InvariantViolation(title, f"has at most {CHILDREN_MAX} values")
             found = children[value] = parent.labels(value)
         return found
 

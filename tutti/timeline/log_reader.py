@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from shared.bus.connection import Bus, StoredMessage
+from shared.bus.connection import Bus
+from shared.bus.jetstream_api import StoredMessage
 from shared.contracts import codec
 from shared.contracts.cluster import ClusterRecord, PodChanges, Synced
 from shared.contracts.decisions import (

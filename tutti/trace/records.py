@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from shared.bus.connection import Bus, StoredMessage
+from shared.bus.connection import Bus
+from shared.bus.jetstream_api import StoredMessage
 from shared.contracts import codec, subjects
 from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.outcomes import Outcome

@@ -17,6 +17,7 @@ from shared.bus.fence_machine import (
     Read,
     Send,
 )
+from shared.model.invariants import InvariantViolation
 
 
 def test_an_acknowledged_append_is_applied_and_the_next_stands_behind_it() -> None:
@@ -118,7 +119,7 @@ def test_another_append_while_one_is_unresolved_breaks_an_invariant() -> None:
     machine = FenceMachine(7, attempts_max=1)
     machine.begin("a")
     machine.on_no_answer()
-    with pytest.raises(AssertionError):
+    with pytest.raises(InvariantViolation):
         machine.begin("b")
 
 
@@ -183,7 +184,7 @@ def _read(server: Server, machine: FenceMachine, seq: int, happens: str) -> Acti
         server.arrive(*server.delayed.pop())
     if seq <= len(server.records):
         found = server.records[seq - 1]
-        return machine.on_read(found, stray=found == "stray")
+        return machine.on_read(found, is_foreign=found == "foreign")
     return machine.on_read_nothing(1, len(server.records))
 
 
@@ -224,29 +225,29 @@ def overlooking(last_applied: int) -> FenceMachine:
     return machine
 
 
-def test_a_stray_is_stepped_over_and_the_record_sent_again_behind_it() -> None:
+def test_a_foreign_message_is_stepped_over_and_the_record_sent_again_behind_it() -> None:
     machine = overlooking(7)
     machine.begin("a")
     assert machine.on_refused("wrong last sequence") == Read(8, 2)
-    assert machine.on_read("", stray=True) == Send(8, 3)
+    assert machine.on_read("", is_foreign=True) == Send(8, 3)
     assert machine.on_ack(9) == Done(9, 9)
     assert machine.last_applied == 9
 
 
-def test_behind_a_stray_another_writer_is_found() -> None:
+def test_behind_a_foreign_message_another_writer_is_found() -> None:
     machine = overlooking(7)
     machine.begin("a")
     machine.on_refused("wrong last sequence")
-    machine.on_read("", stray=True)
+    machine.on_read("", is_foreign=True)
     assert machine.on_refused("wrong last sequence") == Read(9, 4)
     assert isinstance(machine.on_read("theirs"), Overtaken)
 
 
-def test_a_log_that_overlooks_nothing_takes_a_stray_for_another_writer() -> None:
+def test_a_log_that_overlooks_nothing_takes_a_foreign_message_for_another_writer() -> None:
     machine = FenceMachine(7)
     machine.begin("a")
     machine.on_no_answer()
-    assert isinstance(machine.on_read("", stray=True), Overtaken)
+    assert isinstance(machine.on_read("", is_foreign=True), Overtaken)
 
 
 def test_what_was_refused_behind_a_record_that_is_gone_by_now_was_overtaken() -> None:
@@ -265,7 +266,7 @@ def test_more_strays_than_attempts_do_not_use_these_up() -> None:
         assert isinstance(action, Send)
         seen.append(action.attempt)
         assert isinstance(machine.on_refused("wrong last sequence"), Read)
-        action = machine.on_read("", stray=True)
+        action = machine.on_read("", is_foreign=True)
     assert len(set(seen)) == 50
     assert isinstance(action, Send)
     assert machine.on_ack(action.expected + 1) == Done(51, 51)
@@ -302,7 +303,7 @@ def strewn_history(
         while isinstance(action, Send | Read):
             number = next(actions)
             if number in strays_at:
-                server.records.append("stray")
+                server.records.append("foreign")
             if number == rival_at:
                 server.records.append("rival")
             happens = next(fate, "answered")

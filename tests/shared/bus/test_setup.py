@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from shared.bus.connection import StreamInfo
+from shared.bus.jetstream_api import StreamInfo
 from shared.bus.pull import Delivery, PullLoop
 from shared.bus.questions import serve
 from shared.bus.setup import LEASE_TTL_S, ensure_streams

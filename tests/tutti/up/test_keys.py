@@ -14,8 +14,9 @@ import nats
 import pytest
 from msgspec.structs import replace
 
-from shared.bus.connection import Bus, StreamInfo
+from shared.bus.connection import Bus
 from shared.bus.errors import BusError
+from shared.bus.jetstream_api import StreamInfo
 from shared.bus.permissions import PROVISION, local_users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects

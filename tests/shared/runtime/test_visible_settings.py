@@ -1,10 +1,10 @@
-"""Settings as they are told to operators."""
+"""Settings as they are visible_settings to operators."""
 
 import msgspec
 
 from services.binder.config import BinderSettings
 from shared.runtime.redaction import HIDDEN
-from shared.runtime.settings_log import told
+from shared.runtime.settings import visible_settings
 
 
 class _Settings(msgspec.Struct):
@@ -16,8 +16,8 @@ class _Settings(msgspec.Struct):
     seconds: float = 1.5
 
 
-def test_what_would_let_anybody_in_is_left_out() -> None:
-    found = told(_Settings())
+def test_visible_settings_contain_no_secrets() -> None:
+    found = visible_settings(_Settings())
     assert "hunter" not in str(found)
     assert found == {
         "nats_url": f"nats://{HIDDEN}@one:4222,nats://{HIDDEN}@two:4222",
@@ -29,8 +29,8 @@ def test_what_would_let_anybody_in_is_left_out() -> None:
     }
 
 
-def test_every_setting_of_a_service_is_told() -> None:
-    found = told(BinderSettings(nats_url="nats://user:pass@host:1"))
+def test_every_setting_of_a_service_is_visible() -> None:
+    found = visible_settings(BinderSettings(nats_url="nats://user:pass@host:1"))
     assert set(found) == set(BinderSettings.__struct_fields__)
     assert found["nats_url"] == f"nats://{HIDDEN}@host:1"
     assert found["posts_max"] == "32"
