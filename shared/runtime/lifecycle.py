@@ -42,7 +42,7 @@ from shared.runtime.settings import CommonSettings, visible_settings
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 
 if TYPE_CHECKING:
     from shared.telemetry.tracing import Tracer

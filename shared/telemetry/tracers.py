@@ -1,0 +1,53 @@
+"""Makes the tracer that a service's settings configure: with an exporter, or without."""
+
+from collections.abc import Sequence
+
+from shared.telemetry.tracing import Attributes, Event, Tracer
+
+
+class _NoTracer:
+    """No endpoint: no cost."""
+
+    enabled = False
+    lost = 0
+
+    def keeps(self, trace_id: str) -> bool:
+        """None."""
+        del trace_id
+        return False
+
+    def span(
+        self,
+        name: str,
+        *,
+        trace_id: str,
+        start_ms: int,
+        end_ms: int,
+        key: str = "",
+        parent: str = "",
+        attributes: Attributes | None = None,
+        links: Sequence[str] = (),
+        events: Sequence[Event] = (),
+        error: str = "",
+    ) -> None:
+        """Drop it."""
+
+    async def close(self, timeout_s: float) -> None:
+        """Nothing waits."""
+
+
+def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0) -> Tracer:
+    """The tracer that a service's settings ask for; call it in the event loop that shall export.
+
+    Args:
+        endpoint: Where to export by OTLP/HTTP, `http://host:4318`; "": nowhere.
+        service: The service's name, part of each span's resource.
+        instance: Which of the service's instances this is.
+        ratio: Share of all traces that is exported, 0 to 1.
+    """
+    if not endpoint or not ratio:
+        return _NoTracer()
+    # Not at the top: only services that export traces load the exporter.
+    from shared.telemetry.otlp import OtlpTracer
+
+    return OtlpTracer(endpoint, service=service, instance=instance, ratio=ratio)
