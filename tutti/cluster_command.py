@@ -1,4 +1,4 @@
-"""`tutti cluster up` as it is typed: an embedded cluster for users without one."""
+"""`tutti cluster up`: an embedded cluster for users without one."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ from tutti.tf_operator.stand_in import CRD_FILE, Gang, TfOperator
 
 @click.group()
 def cluster() -> None:
-    """A small Kubernetes API server in one process, with simulated nodes."""
+    """Run a small Kubernetes API server in one process, with simulated nodes."""
 
 
 @cluster.command()
@@ -23,29 +23,35 @@ def cluster() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("embedded.kubeconfig"),
     show_default=True,
-    help="Where to write the kubeconfig.",
+    help="File to write the kubeconfig to.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 for any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0: any free port.")
 @click.option(
     "--nodes",
     type=click.IntRange(0, 10_000),
     default=4,
     show_default=True,
-    help="Simulated nodes: 4 CPU, 16 GiB, one GPU each.",
+    help="Number of simulated nodes, each with 4 CPU, 16 GiB and one GPU.",
 )
-@click.option("--node-label", "labels", multiple=True, metavar="KEY=VALUE", help="Repeatable.")
+@click.option(
+    "--node-label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Label of the nodes; repeatable.",
+)
 @click.option(
     "--crds",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="More CRDs, a manifest or a folder, beside Tutti's own; repeatable.",
+    help="Further CRDs beside Tutti's own: a manifest or a folder; repeatable.",
 )
 @click.option(
     "--gang",
     type=click.Choice(get_args(Gang)),
     default="podgroup",
     show_default=True,
-    help="How the stand-in for the tf-operator asks for gangs.",
+    help="How the stand-in for the tf-operator declares gangs.",
 )
 def up(
     *,
@@ -56,7 +62,7 @@ def up(
     crds: tuple[Path, ...],
     gang: Gang,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C. Nothing is kept."""
+    """Serve until SIGTERM or Ctrl-C. Nothing is stored on disk."""
     settings = Settings(
         port=port,
         nodes=nodes,
@@ -77,7 +83,7 @@ def _labels(given: tuple[str, ...]) -> dict[str, str]:
 
 
 async def _serve(settings: Settings, gang: Gang, kubeconfig: Path) -> None:
-    """Serves until a signal; the kubeconfig is there before the line that says so."""
+    """Serve until a signal; the kubeconfig is written before the line that announces it."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -1,4 +1,4 @@
-"""`kubectl_complete-tutti`: kubectl runs it to complete `kubectl tutti ...`."""
+"""`kubectl_complete-tutti`: kubectl runs this program to complete `kubectl tutti ...`."""
 
 import sys
 from typing import Final

@@ -1,8 +1,8 @@
-"""Ties a child process's life to ours, so that none survives a parent that was killed.
+"""Ties a child process to the life of its parent, so that none survives a parent that was killed.
 
-A parent that ends in order stops its children itself; this is for the end that no handler sees
-(SIGKILL, a crash). The kernel then sends the child a signal. Linux only: elsewhere children are
-stopped by an orderly end alone.
+A parent that ends in order stops its children itself. When it ends without running a handler
+(SIGKILL, a crash), the kernel sends the child a signal. Linux only: elsewhere only an orderly end
+stops the children.
 """
 
 import ctypes

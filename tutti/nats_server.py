@@ -1,5 +1,4 @@
-"""A real nats-server as a child process: what ``tutti up`` starts without ``--nats``, and what the
-tests run against.
+"""A real nats-server as a child process: `tutti up` starts it without `--nats`, and tests use it.
 
 The server listens on 127.0.0.1 only, keeps its JetStream files in one data folder, and dies with
 its parent. The folder is locked for as long as a *server* lives on it, not only for as long as the
@@ -45,7 +44,7 @@ class NatsServerError(RuntimeError):
 
 
 class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run one server.
+    """The settings of one server.
 
     Attributes:
         data_dir: Configuration, log and store; made when missing, kept afterwards.
@@ -142,7 +141,7 @@ class NatsServer:
         binary = find_nats_server()
         config = await asyncio.to_thread(self._write_config)
         with _locked(self.data_dir) as lock, (self.data_dir / "nats.log").open("ab") as log:
-            # The child inherits the lock and keeps it, whatever becomes of us.
+            # The child inherits the lock and keeps it when we end.
             self._process = await asyncio.create_subprocess_exec(
                 str(binary),
                 "--config",
@@ -152,7 +151,7 @@ class NatsServer:
                 stderr=log,
                 pass_fds=[lock.fileno()],
                 preexec_fn=dying_with_parent(),
-                # Ctrl-C is for us: services drain first, their server stops last.
+                # Ctrl-C must not reach it: services drain first, NATS stops last.
                 start_new_session=True,
             )
         try:
@@ -188,7 +187,7 @@ class NatsServer:
             return
         if process.returncode is None:
             process.kill()
-        # A SIGKILLed process ends at once: not worth leaving a zombie for a cancellation.
+        # A SIGKILLed process ends at once, so a cancellation may wait for it.
         await asyncio.shield(process.wait())
         self._process = None
 
@@ -228,8 +227,8 @@ class NatsServer:
         config = folder / "nats.conf"
         interval = self._settings.sync_interval
         sync = f"  sync_interval: {interval}\n" if interval else ""
-        # JSON's quoting of a string is the configuration language's too.
-        # Whole or not at all: a full disk must not leave a server without its users.
+        # The configuration language quotes strings as JSON does.
+        # Atomic: a full disk must not leave a server without its users.
         text = (
             f'listen: "127.0.0.1:{self._port}"\n'
             f'http: "127.0.0.1:{self._monitor_port}"\n'

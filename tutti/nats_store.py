@@ -1,9 +1,8 @@
-"""Whether a nats-server can store what is appended, and whether a restart would help it.
+"""Whether a nats-server can store messages, and whether a restart would help.
 
-A server whose write failed (disk full, read-only or lost volume) remembers the error for as long as
-it lives: publishers get no acknowledgement, also when there is space again. Only a restart ends
-that (tried with nats-server 2.15.1). A restart while nothing can be written does not help: so it is
-due when the server has such an error *and* its folder takes a file.
+A server whose write failed (full disk, read-only or lost volume) keeps the error until it restarts:
+publishers get no acknowledgement, even when there is space again (tested with nats-server 2.15.1).
+A restart helps only once its folder can be written.
 
 Read from the server's monitoring port: `/healthz?details=true`. The probes that nats-server
 documents for Kubernetes, `js-enabled-only` and `js-server-only`, do not see this error.
@@ -18,16 +17,16 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-#: It answers within a millisecond, unless it waits for its disk.
+#: The server answers within a millisecond, unless it waits for its disk.
 _ANSWER_S: Final = 2.0
 _ANSWER_BYTES_MAX: Final = 1 << 20
 _OK: Final = 200
-#: More than a stream's next block and its index need to begin with.
+#: More than the next block of a stream and its index need at first.
 _PROBE_BYTES: Final = 1 << 20
 _PROBE_NAME: Final = ".tutti-write-probe"
-#: In the text of an error: this stream's or consumer's store has failed.
+#: Part of an error's text: the store of a stream or consumer has failed.
 _STORE_FAILED: Final = " write error"
-#: The kind of an error that is about all of JetStream: it is switched off.
+#: Type of an error of JetStream as a whole: it is disabled.
 _JETSTREAM: Final = "JETSTREAM"
 
 
@@ -42,11 +41,11 @@ class _Health(msgspec.Struct, frozen=True):
 
 
 class NoHealth(Exception):
-    """The server does not answer on its monitoring port; the message says how."""
+    """The server does not answer on its monitoring port; the message has the reason."""
 
 
 async def store_problem(monitor_url: str) -> str:
-    """Why the server stores nothing more until it is restarted; "" while it stores.
+    """Why the server stores nothing until it restarts; "" if it can store.
 
     Raises:
         NoHealth: It does not answer.
@@ -60,7 +59,7 @@ async def store_problem(monitor_url: str) -> str:
 
 
 def read_problem(body: bytes) -> str:
-    """The first error in a `/healthz` answer that only a restart ends; "" when there is none."""
+    """The first error in a `/healthz` answer that only a restart clears; "" if there is none."""
     try:
         health = msgspec.json.decode(body, type=_Health)
     except msgspec.MsgspecError:
@@ -72,7 +71,7 @@ def read_problem(body: bytes) -> str:
 
 
 def write_problem(folder: Path) -> str:
-    """Why no file can be written in `folder`; "" when one can. Blocks."""
+    """Why no file can be written in `folder`; "" if one can. Blocks."""
     path = folder / _PROBE_NAME
     try:
         with path.open("wb", buffering=0) as probe:

@@ -1,8 +1,8 @@
-"""The whole suite from start to stop, in one place.
+"""NATS and all services from start to stop, in one place.
 
 Order of starting: NATS and its streams beside the checks of the cluster, then every service at
 once, then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
-However it is left, no process of ours is left.
+However it ends, none of its processes is left.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import fcntl
 import functools
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -43,23 +43,23 @@ from tutti.up.readiness import (
     webhook_row,
     write_atomically,
 )
-from tutti.up.supervisor import Supervisor
+from tutti.up.supervisor import Keeper, Supervisor
 from tutti.up.watchdog import Say
 
-#: A server that `--nats` names should be there already.
+#: A server given by `--nats` should already run.
 _NATS_PATIENCE_S: Final = 10.0
 
 
-#: The checks ask side by side; afterwards one Lease is renewed now and then.
+#: The checks send requests concurrently; afterwards only a Lease is renewed.
 _CONNECTIONS_MAX: Final = 8
 
 
 class DataDirBusy(Exception):
-    """Another `tutti up` lives in the data folder."""
+    """Another `tutti up` uses the data folder."""
 
 
 class OtherSchedulersFound(Exception):
-    """Another program serves what we are to serve; the message names it and the remedy."""
+    """Another program serves our scheduler names; the message names it and the remedy."""
 
 
 async def run_services(
@@ -72,35 +72,35 @@ async def run_services(
     """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
 
     Args:
-        options: What was asked for.
+        options: The flags.
         launcher: Starts the services; entered here, and left when all have ended.
-        heartbeats: Receives those of what `launcher` starts.
-        say: Takes each event worth a line (restarts, warnings).
-        announce: Takes the line that says that all is ready.
+        heartbeats: Receives the heartbeats of the started processes.
+        say: Receives a line per event (restarts, warnings).
+        announce: Receives the line that reports that all services are ready.
 
     Raises:
         CredentialsError: No usable kubeconfig.
         TransportError: The API server cannot be reached.
         BusError: NATS cannot be reached or set up.
-        BadKey: A key of its users is none.
+        BadKey: A file of a NATS user's key is not valid.
         NatsServerError: Our NATS does not start.
-        ClusterUnreachable: See there.
-        OtherSchedulersFound: See there.
+        ClusterUnreachable: The API server does not answer, or refuses our credentials.
+        OtherSchedulersFound: Another program serves our scheduler names.
         AnotherIsHere: Another `tutti up` has just started.
-        CrdsNotEstablished: See there.
-        DataDirBusy: See there.
+        CrdsNotEstablished: The API server does not serve a CRD in time.
+        DataDirBusy: Another `tutti up` uses the data folder.
         ServiceRefused: A service refused its flags.
-        OSError: Files or processes cannot be made.
+        OSError: Files or processes cannot be created.
     """
-    suite = _Suite(options, launcher, heartbeats, say, announce)
-    task = asyncio.create_task(suite.run(), name="suite")
+    run = _Run(options, launcher, heartbeats, say, announce)
+    task = asyncio.create_task(run.run(), name="all services")
     loop = asyncio.get_running_loop()
     asked = False
 
     def on_signal() -> None:
         nonlocal asked
         if asked:
-            suite.hurry()
+            run.hurry()
         else:
             asked = True
             task.cancel()
@@ -114,8 +114,8 @@ async def run_services(
             raise
 
 
-class _Suite:
-    """One run."""
+class _Run:
+    """One run of all services."""
 
     def __init__(
         self,
@@ -131,12 +131,12 @@ class _Suite:
         self._say = say
         self._announce = announce
         self._supervisor: Supervisor | None = None
-        #: The DECISIONS that was set up last: our services may die together with it.
+        #: Generation of the DECISIONS stream that was created last; services may be lost with it.
         self._decisions = ""
-        self._state_file = Path()
+        self._state_path = Path()
 
     def hurry(self) -> None:
-        """Give what is stopping no more time."""
+        """Kill the processes that are still stopping."""
         if self._supervisor is not None:
             self._supervisor.hurry()
 
@@ -145,7 +145,7 @@ class _Suite:
         try:
             await self._run()
         except BaseExceptionGroup as failures:
-            # Tasks side by side fail as a group; one reason is enough to end, and easier to read.
+            # Concurrent tasks fail as a group; one reason is enough.
             raise first_failure(failures) from failures
 
     async def _run(self) -> None:
@@ -168,8 +168,8 @@ class _Suite:
                     running_nats(options.nats_url, data_dir, self._users())
                 )
                 bus = await stack.enter_async_context(self._bus(nats))
-                self._state_file = data_dir / STATE_FILE
-                stack.enter_context(_told(self._state_file, nats))
+                self._state_path = data_dir / STATE_FILE
+                stack.enter_context(_state_file(self._state_path, nats))
                 await self._set_up(bus)
             presence = await stack.enter_async_context(self._presence(client))
             specs = plan(
@@ -183,21 +183,21 @@ class _Suite:
             await self._serve(bus, nats, presence, supervisor)
 
     async def _check(self, client: KubeClient) -> bool:
-        """Look at the cluster, and make it ready where asked to.
+        """Check the cluster, and install CRDs if requested.
 
         Returns:
-            Whether our controller may make PodGroups for bare pods; for an observation, whether
-            another program's does.
+            Whether our controller may create PodGroups for bare pods; for an observation, whether
+            another program's controller does.
 
         Raises:
-            ClusterUnreachable: See there.
-            OtherSchedulersFound: Another program serves what we are to serve.
+            ClusterUnreachable: The API server does not answer, or refuses our credentials.
+            OtherSchedulersFound: Another program serves our scheduler names.
         """
         options = self._options
         checked = await check_cluster(client, options.scheduler_names)
         if checked.unreadable:
             self._say(
-                f"cannot look for other schedulers everywhere: {', '.join(checked.unreadable)}"
+                f"cannot check everything for other schedulers: {', '.join(checked.unreadable)}"
             )
         me = identity()
         others = find_other_schedulers(
@@ -219,7 +219,7 @@ class _Suite:
             )
         makers = [other.who for other in others if other.holding == "podgroups"]
         if makers and not options.take_over:
-            self._say(f"PodGroups of bare pods are left to {makers[0]}; --take-over makes ours")
+            self._say(f"{makers[0]} creates PodGroups for bare pods; with --take-over Tutti would")
         return options.take_over or not makers
 
     async def _serve(
@@ -233,15 +233,15 @@ class _Suite:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(supervisor.run(), name="supervisor")
-                # Our supervisor, a systemd unit with WatchdogSec= for example, sees that we live.
+                # For our own supervisor, such as a systemd unit with WatchdogSec=.
                 group.create_task(Heartbeat().run(), name="heartbeat")
                 set_up = functools.partial(self._set_up_again, nats)
                 group.create_task(nats.keep(self._say, set_up), name="keep-nats")
                 if presence is not None:
                     group.create_task(presence.keep(), name="keep-presence")
                 found = await wait_ready(bus, supervisor.keepers, self._say)
-                self._tell_ready(found, nats)
-                # Nothing is asked from here on.
+                self._announce_ready(found, nats, supervisor.keepers)
+                # It is not needed any more.
                 await bus.close()
         finally:
             await supervisor.stop()
@@ -266,13 +266,14 @@ class _Suite:
         )
 
     async def _set_up_again(self, nats: Nats) -> None:
-        # Its monitoring port is another one, and the folder may be another one, too.
-        _write_state(self._state_file, nats)
+        # The monitoring port has changed, and the folder may have been replaced.
+        _write_state(self._state_path, nats)
         async with self._bus(nats) as bus:
             await self._set_up(bus, survivors_wait_s=SURVIVORS_WAIT_S)
 
-    def _tell_ready(self, found: dict[str, ServiceStatus], nats: Nats) -> None:
-        assert self._supervisor is not None, "ready without a supervisor"
+    def _announce_ready(
+        self, found: dict[str, ServiceStatus], nats: Nats, keepers: Sequence[Keeper]
+    ) -> None:
         options = self._options
         content = ReadyFile(
             nats_url=nats.url,
@@ -284,7 +285,7 @@ class _Suite:
                     pid=found[keeper.spec.title].pid,
                     http_port=found[keeper.spec.title].http_port,
                 )
-                for keeper in self._supervisor.keepers
+                for keeper in keepers
             ),
             webhook=webhook_row(
                 found.get("admission-webhook-0"), wanted=options.webhook and not options.observe
@@ -326,7 +327,7 @@ class _Suite:
 
 
 def ready_line(content: ReadyFile, options: UpOptions) -> str:
-    """The one line that reports that all is ready."""
+    """The line that reports that all services are ready."""
     webhook = content.webhook
     processes = len(content.services) + (1 if content.nats_pid else 0)
     admission = (
@@ -342,12 +343,12 @@ def ready_line(content: ReadyFile, options: UpOptions) -> str:
 
 @contextmanager
 def _locked(data_dir: Path) -> Iterator[None]:
-    """Hold the folder for this process."""
+    """Lock the folder for the length of the block."""
     with (data_dir / "up.lock").open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DataDirBusy(f"another tutti up runs in {data_dir}: give --data-dir") from None
+            raise DataDirBusy(f"another tutti up uses {data_dir}: give --data-dir") from None
         yield
 
 
@@ -362,8 +363,8 @@ def _write_state(path: Path, nats: Nats) -> None:
 
 
 @contextmanager
-def _told(path: Path, nats: Nats) -> Iterator[None]:
-    """Have the file say where NATS is, for as long as we run."""
+def _state_file(path: Path, nats: Nats) -> Iterator[None]:
+    """Keep a file with the address of NATS for the length of the block."""
     _write_state(path, nats)
     try:
         yield

@@ -1,8 +1,8 @@
-"""Looks at the cluster before anything is started: can it be reached, and which other schedulers
-are there.
+"""Checks the cluster before services start: whether it can be reached, and which other schedulers
+are active.
 
-All questions are asked side by side. What we have no right to see is reported once and skipped: a
-cluster's administrator may have good reasons, and a scheduler is needed all the same.
+All requests are sent concurrently. Resources that may not be listed are reported once and skipped:
+an administrator may have good reasons to withhold these rights.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ T = TypeVar("T", Lease, ConfigMap, Deployment)
 
 
 class ClusterUnreachable(Refusal):
-    """The API server does not answer, or not to us."""
+    """The API server does not answer, or refuses our credentials."""
 
 
 class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen, and in words what could not be."""
+    """The objects that were read, and the reasons why others were not."""
 
     reference_objects: ReferenceObjects
     unreadable: tuple[str, ...] = ()
 
 
 async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> ClusterCheck:
-    """Look for everything that `others` judges.
+    """Read the objects that `other_schedulers` needs.
 
     Raises:
-        ClusterUnreachable: See there.
+        ClusterUnreachable: The API server does not answer, or refuses our credentials.
     """
     now = await _reach(client)
     unreadable: list[str] = []
-    # Every node has a Lease there, renewed every 10 s: they would be all of the answer.
+    # Every node has a Lease there, renewed every 10 s; they are many and irrelevant.
     elsewhere = "metadata.namespace!=kube-node-lease"
     async with asyncio.TaskGroup() as group:
         leases = group.create_task(
@@ -71,8 +71,8 @@ async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> C
 
 
 async def _reach(client: KubeClient) -> datetime:
-    """Ask for the version; returns the API server's own time (Leases are written by clocks near
-    it, and a laptop's clock may be anywhere).
+    """Request the version; returns the API server's time, which is close to the clocks that write
+    Leases; a laptop's clock may be wrong.
     """
     server = client.credentials.server
     try:
@@ -84,10 +84,10 @@ async def _reach(client: KubeClient) -> datetime:
     if reply.status >= 500:
         raise ClusterUnreachable(f"{server} answers {reply.status}")
     try:
-        told = parsedate_to_datetime(reply.headers.get("Date", ""))
+        date = parsedate_to_datetime(reply.headers.get("Date", ""))
     except ValueError:
         return datetime.now(UTC)
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 async def _list(

@@ -1,4 +1,4 @@
-"""`tutti up` as it is typed: flags in, exit status out."""
+"""`tutti up`: NATS and all services, against a cluster."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,12 @@ from tutti.up.options import (
 
 
 @click.command()
-@click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig; else as kubectl does.")
+@click.option(
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Kubeconfig of the cluster; default: as kubectl finds it.",
+)
 @click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig.")
 @click.option(
     "--scheduler-name",
@@ -34,13 +39,15 @@ from tutti.up.options import (
     default=SCHEDULER_NAMES,
     show_default=True,
     metavar="NAME",
-    help="Pods with this scheduler name are ours; repeatable.",
+    help="Schedule pods with this scheduler name; repeatable.",
 )
-@click.option("--nats", "nats_url", default="", metavar="URL", help="Use this NATS; else our own.")
+@click.option(
+    "--nats", "nats_url", default="", metavar="URL", help="Use this NATS; default: start one."
+)
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Logs and NATS's store; else a folder per cluster under your data home.",
+    help="Folder for logs and NATS's store; default: a folder per cluster under the data home.",
 )
 @click.option(
     "--scheduler-conf",
@@ -56,50 +63,52 @@ from tutti.up.options import (
     "--webhook-port",
     default=0,
     type=click.IntRange(0, 65535),
-    help="Port of the admission webhook; 0 for any free one.",
+    help="Port of the admission webhook; 0: any free port.",
 )
-@click.option("--webhook/--no-webhook", default=True, help="Whether to run the admission webhook.")
-@click.option("--install-crds", is_flag=True, help="Create or update our CRDs first.")
+@click.option("--webhook/--no-webhook", default=True, help="Run the admission webhook.")
+@click.option("--install-crds", is_flag=True, help="Create or update Tutti's CRDs first.")
 @click.option(
     "--kube-batch-crds",
     is_flag=True,
-    help="With --install-crds: create those of kube-batch's PodGroups and Queues too.",
+    help="With --install-crds: also create the CRDs of kube-batch's PodGroups and Queues.",
 )
 @click.option(
     "--replicas",
     multiple=True,
     metavar="SERVICE=N",
-    help=f"Processes of a service ({', '.join(SERVICES)}); repeatable.",
+    help=f"Number of processes of a service ({', '.join(SERVICES)}); repeatable.",
 )
-@click.option("--otlp", "otlp_endpoint", default="", metavar="URL", help="OTLP/HTTP endpoint.")
+@click.option(
+    "--otlp", "otlp_endpoint", default="", metavar="URL", help="OTLP/HTTP endpoint for traces."
+)
 @click.option(
     "--trace-ratio",
     type=click.FloatRange(0.0, 1.0),
     default=1.0,
     show_default=True,
-    help="Share of traces that is sent there.",
+    help="Share of traces that is exported.",
 )
-@click.option("--take-over", is_flag=True, help="Start beside another live scheduler.")
+@click.option("--take-over", is_flag=True, help="Start although another scheduler is active.")
 @click.option(
     "--observe",
     is_flag=True,
-    help="Beside another scheduler: write nothing to the cluster, report what would be done.",
+    help="Run beside another scheduler: write nothing to the cluster, report decisions only.",
 )
 @click.option(
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep what --observe finds in this file, as JSON.",
+    help="With --observe: keep the report in this file, as JSON.",
 )
 @click.option(
     "--ready-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write ports and pids as JSON once all are ready.",
+    help="Write ports and pids to this file, as JSON, once all services are ready.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Services log to standard error.")
+@click.option("--verbose", "-v", is_flag=True, help="Let services log to standard error.")
 def up(*, replicas: tuple[str, ...], **flags: object) -> None:
-    """Run the whole suite against a cluster until SIGTERM or Ctrl-C.
+    """Run all services against a cluster until SIGTERM or Ctrl-C.
 
-    Prints one line when all is ready.
+    Prints one line when all services are ready.
     """
     try:
         options = _options(replicas, flags)
@@ -109,9 +118,7 @@ def up(*, replicas: tuple[str, ...], **flags: object) -> None:
 
 
 def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
-    """Check what click does not, and make paths absolute: services inherit our folder, but a
-    message with a relative path does not help.
-    """
+    """Check what click does not check, and make paths absolute, for clear messages of services."""
     import msgspec
 
     given = dict(flags)
@@ -131,9 +138,9 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
 def _launcher(
     options: UpOptions, heartbeats: "Heartbeats", say: Callable[[str], None]
 ) -> "Launching":
-    """Started first of all: the fork server imports while we do."""
+    """The launcher; its fork server starts at once, and imports while this process does."""
     if sys.platform != "linux":
-        # Forking without exec is not safe everywhere, and there is no request to die with us.
+        # Forking without exec is not safe on other platforms, and children are not tied to us.
         from tutti.up.processes import ExecLauncher
 
         return ExecLauncher(heartbeats.environ)
@@ -147,7 +154,7 @@ def _run(options: UpOptions) -> int:
     from tutti.up.heartbeats import Heartbeats
 
     def say(line: str) -> None:
-        # Standard error may be a file on the disk that is full.
+        # Standard error may be a file on a full disk.
         with contextlib.suppress(OSError):
             click.echo(f"tutti: {line}", err=True)
 
@@ -179,7 +186,7 @@ def _run(options: UpOptions) -> int:
     )
 
     logging.basicConfig(format="tutti: %(message)s", level=logging.WARNING)
-    # Problems of our own NATS are reported by the task that keeps it running.
+    # The task that keeps our NATS running reports its problems.
     logging.getLogger("shared.bus").setLevel(logging.ERROR)
 
     def announce(line: str) -> None:

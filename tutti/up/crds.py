@@ -1,8 +1,8 @@
-"""Installs the CRDs of the group APIs.
+"""Installs Tutti's CRDs.
 
-A CRD that is there and not ours is left as it is, unless we are to take over: another product's may
-know more fields than ours, and writing ours over it would prune them from everybody's objects. A
-newer Tutti's is left as it is for the same reason, whatever was asked.
+A CRD of another product is not changed, unless `--take-over` is given: it may have more fields than
+ours, and ours would prune them from existing objects. A CRD of a newer Tutti is never changed, for
+the same reason.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from tutti.api.failures import Refusal
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
 
-#: Put on every CRD that we make; a CRD without it is of another product.
+#: Label of every CRD that Tutti creates; a CRD without it belongs to another product.
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _OURS: Final = "tutti"
-#: On an API server that has just started, or is overloaded, it took longer than 15 s.
+#: A starting or overloaded API server took longer than 15 s.
 _ESTABLISHED_TIMEOUT_S: Final = 60.0
 #: The API server establishes a CRD within tens of milliseconds, and reports it in its status only.
 _LOOK_EVERY_S: Final = 0.05
@@ -54,18 +54,18 @@ async def install(
     take_over: bool = False,
     kube_batch: bool = False,
 ) -> int:
-    """Create our CRDs, bring those that we made up to date, wait until all are served.
+    """Create our CRDs, update those that we created, and wait until all are served.
 
-    Those of kube-batch's kinds are created only on request: of several groups with one plural
-    kubectl takes the first in the alphabet, so that `kubectl get queue` would list theirs.
+    CRDs of kube-batch's kinds are created only on request: for a plural of several groups kubectl
+    takes the first group in the alphabet, so `kubectl get queue` would list kube-batch's.
 
-    Objects that are stored already stay readable: a schema is checked when they are written.
+    Stored objects stay readable: a schema is checked only on writes.
 
     Args:
         client: Writes them.
-        say: Called with the CRDs that were left as they are.
+        say: Receives a line about CRDs that were not changed.
         take_over: Whether CRDs of other products become ours.
-        kube_batch: Whether to create those of kube-batch's kinds as well.
+        kube_batch: Whether to create the CRDs of kube-batch's kinds too.
 
     Returns:
         The number of CRDs that are served.
@@ -73,7 +73,7 @@ async def install(
     Raises:
         ApiError: The API server refuses one, or our right to write it.
         TransportError: It does not answer.
-        CrdsNotEstablished: See there.
+        CrdsNotEstablished: The API server does not serve a CRD in time.
     """
     default = default_names()
     wanted = {each["metadata"]["name"]: each for each in manifests()}
@@ -85,10 +85,10 @@ async def install(
             )
             for name, each in wanted.items()
         ]
-    for left, why in (("foreign", "there and not ours"), ("newer", "a newer Tutti's")):
+    for left, why in (("foreign", "of another product"), ("newer", "of a newer Tutti")):
         names = sorted(task.get_name() for task in tasks if task.result() == left)
         if names:
-            say(f"CRDs that are {why} are left as they are: {', '.join(names)}")
+            say(f"CRDs {why} are not changed: {', '.join(names)}")
     served = {task.get_name() for task in tasks if task.result() != "absent"}
     old = sorted(served - default)
     if old and not kube_batch:
@@ -105,9 +105,9 @@ _Outcome = Literal["written", "foreign", "newer", "absent"]
 async def _apply(
     client: KubeClient, manifest: dict[str, Any], *, take_over: bool, create: bool
 ) -> _Outcome:
-    """Write one CRD, or leave the one that is there, and wait until it is served.
+    """Write one CRD unless it belongs to another product, and wait until it is served.
 
-    `create`: False for one that is only brought up to date where it is.
+    With `create` False an existing CRD is updated, and a missing one is not created.
     """
     name = manifest["metadata"]["name"]
     outcome: _Outcome = "written"
@@ -123,7 +123,7 @@ async def _apply(
         elif _revision(found.annotations) > _revision(manifest["metadata"]["annotations"]):
             outcome = "newer"
         else:
-            # Lists, such as the versions, are replaced whole by a merge patch: as it should be.
+            # A merge patch replaces lists, such as the versions, as a whole.
             await client.patch(CRDS, name, manifest)
     await _established(client, name)
     return outcome
@@ -138,7 +138,7 @@ async def _is_there(client: KubeClient, name: str) -> bool:
 
 
 def _revision(annotations: Mapping[str, str]) -> int:
-    """0 for a CRD of before they had one, and for a word that is no number."""
+    """The schema revision; 0 for a CRD without one."""
     text = annotations.get(REVISION_ANNOTATION, "")
     return int(text) if text.isdecimal() else 0
 
@@ -151,7 +151,7 @@ async def _established(client: KubeClient, name: str) -> None:
                     if (await client.get(CRDS, name, Crd)).established:
                         return
                 except NotFound:
-                    # Deleted beside us; the deadline ends this.
+                    # Another client deleted it; the timeout ends this.
                     pass
                 await asyncio.sleep(_LOOK_EVERY_S)
     except TimeoutError:

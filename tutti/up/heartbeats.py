@@ -1,7 +1,7 @@
 """Receives the heartbeats of the processes that `tutti up` starts (`shared.runtime.heartbeat`).
 
-The kernel says which process sent each, so that no process can speak for another. Linux only:
-without it no process is watched, as none is tied to our life.
+The kernel reports the sender of each, so no process can send for another. Linux only: on other
+platforms hung processes are not detected.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ _MICROSECONDS: Final = 1_000_000
 
 
 class Heartbeats:
-    """When each process beat last. Usable before there is an event loop; beats count from `listen`
-    on.
+    """The last heartbeat of each process. It can be created before the event loop; heartbeats count
+    from `listen` on.
     """
 
     def __init__(self) -> None:
@@ -32,19 +32,19 @@ class Heartbeats:
         self._name = f"tutti-up-{os.getpid()}-{secrets.token_hex(8)}"
         self._channel: socket.socket | None = None
         if sys.platform == "linux":
-            # Abstract: no file is left behind, and no path is too long.
+            # An abstract socket leaves no file, and its path cannot be too long.
             self._channel = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             self._channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             self._channel.bind(f"\0{self._name}")
 
     @property
     def supported(self) -> bool:
-        """Whether this platform has them."""
+        """Whether this platform supports heartbeats."""
         return self._channel is not None
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """What a process finds in its environment so that it beats."""
+        """The environment variables that make a process send heartbeats."""
         if self._channel is None:
             return {}
         return {
@@ -54,29 +54,30 @@ class Heartbeats:
         }
 
     def listen(self) -> None:
-        """Receive from now on, in the running event loop."""
+        """Start to receive, in the running event loop."""
         if self._channel is not None:
-            asyncio.get_running_loop().add_reader(self._channel.fileno(), self._on_readable)
+            asyncio.get_running_loop().add_reader(
+                self._channel.fileno(), self._on_readable, self._channel
+            )
 
     def close(self) -> None:
-        """Receive no more."""
+        """Stop receiving."""
         if self._channel is not None:
             asyncio.get_running_loop().remove_reader(self._channel.fileno())
             self._channel.close()
 
     def last_s(self, pid: int) -> float | None:
-        """When the process beat last, by the monotonic clock; None: not yet."""
+        """When the process sent its last heartbeat, by the monotonic clock; None: not yet."""
         return self._last_s.get(pid)
 
     def forget(self, pid: int) -> None:
-        """The process has ended."""
+        """Remove a process that has ended."""
         self._last_s.pop(pid, None)
 
-    def _on_readable(self) -> None:
-        assert self._channel is not None, "only what exists is readable"
+    def _on_readable(self, channel: socket.socket) -> None:
         while True:
             try:
-                data, ancillary, _, _ = self._channel.recvmsg(
+                data, ancillary, _, _ = channel.recvmsg(
                     _MESSAGE_BYTES_MAX, socket.CMSG_SPACE(_CREDENTIALS.size)
                 )
             except BlockingIOError:

@@ -1,9 +1,9 @@
-"""The users of a suite's own NATS: an nkey each, made once and kept in the data folder, readable
-for its owner only.
+"""The users of the NATS of `tutti up`: an nkey each, created once and kept in the data folder,
+readable only by its owner.
 
-They are the chart's (`shared.bus.permissions`), so that what holds in a cluster holds here: a
-client without a key is refused, and one with a service's key can do what that service does. Only
-without TLS: only this machine's processes can listen.
+Users and permissions are the chart's (`shared.bus.permissions`): a client without a key is refused,
+and a service's key permits what that service does. There is no TLS, since NATS listens on this
+machine only.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ import msgspec
 
 from shared.bus.authorization import SERVICES, BadSeed, authorization, new_seed, public_key
 from shared.bus.permissions import User
+from shared.model.invariants import required
 from shared.runtime.whole_files import write_whole
 
 #: In the data folder.
@@ -24,37 +25,37 @@ _BEFORE: Final = "$G"
 
 
 class BadKey(Exception):
-    """A file holds no seed of a user; the message names it. It is not made again unasked."""
+    """A file is not a user's seed; the message names it. It is not replaced automatically."""
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
-    """Where each user finds its seed; nowhere where the NATS was given."""
+    """The folder of the users' seeds; None if NATS was given by `--nats`."""
 
     folder: Path | None = None
 
     def file(self, user: str) -> str:
-        """The file with a user's seed; "" where there are no users."""
+        """The file with a user's seed; "" if there are no users."""
         return "" if self.folder is None else str(self.folder / f"{user}.nk")
 
     def flags(self, user: str) -> list[str]:
-        """What a service gets of them."""
+        """The flags of a service that authenticates as this user."""
         if self.folder is None:
             return []
         return [f"--nats-user={user}", f"--nats-credentials={self.file(user)}"]
 
 
 def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
-    """Make the seeds that are missing; returns where all are, and the server's configuration.
+    """Create missing seeds; returns their folder, and the server's configuration of users.
 
     Blocks.
 
     Raises:
-        BadKey: A file holds what it should not.
+        BadKey: A file is not a seed.
         OSError: The folder cannot be read or written.
     """
-    keys = Keys(folder=data_dir / FOLDER)
-    assert keys.folder is not None
-    keys.folder.mkdir(mode=0o700, exist_ok=True)
+    folder = data_dir / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    keys = Keys(folder=folder)
     public: dict[str, str] = {}
     for user in users:
         path = Path(keys.file(user.name))
@@ -63,16 +64,15 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
         try:
             public[user.name] = public_key(path.read_text(encoding="ascii"))
         except (BadSeed, UnicodeDecodeError) as error:
-            raise BadKey(f"{path}: {error}; without the file another key is made") from error
+            raise BadKey(f"{path}: {error}; remove the file to have another key created") from error
     return keys, authorization(users, public)
 
 
 def restorer(keys: Keys) -> Callable[[], None]:
-    """Remember the seeds, and return what writes those again whose file is gone: the user who
-    removed the folder under running services must not lock them out. Both block, and raise OSError.
+    """Read the seeds, and return a function that rewrites removed ones: a user who
+    removes the folder under running services must not lock them out. Both block, and raise OSError.
     """
-    folder = keys.folder
-    assert folder is not None, "our own NATS has users"
+    folder = required(keys.folder, "keys of NATS users", "must have a folder")
     remembered = {path: path.read_bytes() for path in sorted(folder.glob("*.nk"))}
 
     def restore() -> None:
@@ -85,8 +85,8 @@ def restorer(keys: Keys) -> Callable[[], None]:
 
 
 def adopt_streams(nats_dir: Path) -> None:
-    """Give the services' account the streams of a folder in which no service had a key: what was
-    decided is remembered. Blocks; only while no server runs on the folder. Raises OSError.
+    """Move streams of a folder without users to the services' account, so that past decisions are
+    kept. Blocks. Call it only while no server uses the folder. Raises OSError.
     """
     before, now = (nats_dir / _STREAMS / name for name in (_BEFORE, SERVICES))
     if before.is_dir() and not now.exists():

@@ -1,10 +1,11 @@
-"""Which processes run, and with which flags: a pure function of the options."""
+"""The processes of `tutti up` and their flags: a pure function of the options."""
 
 from pathlib import Path
 
 import msgspec
 
 from shared.bus.permissions import CONTROLLERS
+from shared.model.invariants import InvariantViolation
 from tutti.up.keys import Keys
 from tutti.up.options import UpOptions
 
@@ -16,17 +17,17 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     ordinal: int
     #: Flags of `python -m services.NAME`.
     flags: tuple[str, ...]
-    #: Where its output goes; None for our standard error.
+    #: File for its output; None for our standard error.
     log: Path | None
 
     @property
     def title(self) -> str:
-        """Its name among people, and its instance name: "binder-0"."""
+        """Its instance name: "binder-0"."""
         return f"{self.service}-{self.ordinal}"
 
     @property
     def module(self) -> str:
-        """What `python -m` runs."""
+        """Its module, for `python -m`."""
         return f"services.{self.service.replace('-', '_')}"
 
 
@@ -41,12 +42,12 @@ def plan(
     """All processes, in the order of starting.
 
     Args:
-        options: What was asked for.
-        nats_url: Where NATS listens.
-        data_dir: Where processes may keep files.
-        keys: With which they authenticate to NATS.
-        podgroups: Whether our controllers of Volcano's kinds run, and make PodGroups for bare pods;
-            of an observation, whether the other scheduler's make them.
+        options: The flags of `tutti up`.
+        nats_url: URL of NATS.
+        data_dir: Folder for files of the processes.
+        keys: Keys of the users of NATS.
+        podgroups: Whether our controllers of Volcano's kinds run, and create PodGroups for bare
+            pods; for an observation, whether the other scheduler's controllers do.
     """
     specs: list[ProcessSpec] = []
     for service in options.services:
@@ -98,13 +99,12 @@ def _own_flags(
         case "observer":
             return [f"--report-file={options.report}"] if options.report else []
         case "controller":
-            # The controller that makes PodGroups for bare pods holds Volcano's other kinds as well.
+            # The controllers of Volcano's kinds run together or not at all.
             controllers = "*" if podgroups else "status"
             over = ["--take-over"] if options.take_over else []
             return [*_cluster_flags(options), *names, *over, f"--controllers={controllers}"]
         case "admission-webhook":
-            # Only the first can have the port that was asked for; the remaining ones take any free
-            # one.
+            # Only the first one can use the given port; the others use any free port.
             port = options.webhook_port if ordinal == 0 else 0
             conf = options.admission_conf
             return [
@@ -115,18 +115,18 @@ def _own_flags(
                 *([f"--admission-conf={conf}"] if conf else []),
             ]
         case _:
-            raise AssertionError(f"no flags are known for service {service!r}")
+            raise InvariantViolation(service, "must be one of the services")
 
 
 def _trace_flags(options: UpOptions) -> list[str]:
-    """Where traces go, and how many of them."""
+    """The endpoint and ratio of traces."""
     if not options.otlp_endpoint:
         return []
     return [f"--otlp-endpoint={options.otlp_endpoint}", f"--trace-ratio={options.trace_ratio}"]
 
 
 def _cluster_flags(options: UpOptions) -> list[str]:
-    """How to reach the cluster. The planner gets none of it: it has no credentials."""
+    """How to reach the cluster; the planner has no credentials and gets none of these."""
     kubeconfig = [f"--kubeconfig={options.kubeconfig}"] if options.kubeconfig else []
     context = [f"--context={options.context}"] if options.context else []
     return [*kubeconfig, *context]

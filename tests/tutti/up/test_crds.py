@@ -42,13 +42,13 @@ OURS = {"app.kubernetes.io/managed-by": "tutti"}
     ("found", "take_over", "written", "said"),
     [
         pytest.param({"labels": OURS}, False, True, "", id="older-tutti"),
-        pytest.param({}, False, False, "there and not ours", id="foreign"),
+        pytest.param({}, False, False, "of another product", id="foreign"),
         pytest.param({}, True, True, "", id="foreign-taken-over"),
         pytest.param(
             {"labels": OURS, "annotations": {REVISION_ANNOTATION: "999"}},
             True,
             False,
-            "a newer Tutti's",
+            "of a newer Tutti",
             id="newer-tutti",
         ),
     ],

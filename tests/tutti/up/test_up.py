@@ -196,7 +196,7 @@ async def test_a_second_tutti_up_is_refused_by_cluster_and_by_data_folder(
         assert "another tutti up runs on this cluster: Lease kube-system/tutti" in errors
         flag = f"--data-dir={tmp_path / '1' / 'data'}"
         errors = await refused(kubeconfig, tmp_path / "3", "--no-webhook", "--take-over", flag)
-        assert "another tutti up runs in" in errors
+        assert "another tutti up uses" in errors
         assert not running.process.returncode
 
 

@@ -67,7 +67,7 @@ async def test_install_crds_makes_them_all_and_leaves_those_that_are_not_ours(
     async with suite(kubeconfig, tmp_path / "up", *flags) as running:
         await running.wait_ready()
         assert running.errors.strip() == (
-            f"tutti: CRDs that are there and not ours are left as they are: {GROUP}"
+            f"tutti: CRDs of another product are not changed: {GROUP}"
         )
         found = {each["metadata"]["name"]: each for each in (await client.get(CRDS))["items"]}
         assert set(found) == default_names()
