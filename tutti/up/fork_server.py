@@ -1,15 +1,13 @@
 """The process that services are forked from: `python -m tutti.up.fork_server FD [MODULE...]`.
 
-Every service needs the same libraries (aiohttp, nats, msgspec…), which take 0.3 s of CPU to import:
-seven services would spend two seconds before their first instruction. The fork server imports them
-once, and each MODULE that these services need besides, and forks. A service that it starts runs
-exactly what `python -m services.NAME` runs, in a process of its own; none of the services' own
-modules is loaded here.
+Every service needs the same libraries (aiohttp, nats, msgspec…), whose import takes 0.3 s of CPU:
+two seconds for seven services. The fork server imports them once, with each further MODULE, and
+forks. A service that it starts runs exactly as `python -m services.NAME` does, in a process of its
+own; no module of a service is loaded here.
 
 In: one JSON request per packet on the socket FD. Out: `Started` and `Ended` of each process. It
-has no threads, no event loop and no open connections, so that a fork copies nothing that works. It
-ends when the other end of the socket closes, and its children with it. It sends heartbeats as they
-do.
+has no threads, no event loop and no open connections, so a fork is safe. It ends with its children
+when the other end of the socket closes. It sends heartbeats as services do.
 """
 
 import contextlib
@@ -31,7 +29,7 @@ from tutti.lifeline import dying_with_parent
 from tutti.up.own_process import set_name
 from tutti.up.processes import open_log
 
-#: What every service imports, directly or not.
+#: Modules that every service imports.
 _PRELOADED: Final = (
     "aiohttp.web",
     "shared.bus.questions",
@@ -48,7 +46,7 @@ PACKET_BYTES_MAX: Final = 64 * 1024
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """Start `python -m module flags`; its output goes to `log`, "" for our standard error."""
+    """Start `python -m module flags`; its output goes to `log`; "" for our standard error."""
 
     request: int
     title: str
@@ -58,7 +56,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The process runs; or `error` says why there is none."""
+    """The process runs, or `error` has the reason why not."""
 
     request: int
     pid: int = 0
@@ -76,7 +74,7 @@ def serve(channel: socket.socket) -> Start | None:
     """Fork for every request.
 
     Returns:
-        In a child, what it is to become; None when the other end is gone.
+        In a child its request; in the fork server None, when the other end is closed.
     """
     woken, wake = os.pipe()
     for end in (woken, wake):
@@ -164,8 +162,8 @@ def main() -> None:
     set_name("fork-server")
     for module in (*_PRELOADED, *sys.argv[2:]):
         importlib.import_module(module)
-    # What is loaded now lives as long as we do: the collector need not look at it, and so does not
-    # copy the pages that all children share.
+    # Loaded modules stay until the end: the garbage collector must not touch (and so copy) the
+    # pages that all children share.
     gc.collect()
     gc.freeze()
     start = serve(channel)

@@ -1,8 +1,8 @@
-"""Our side of the fork server: starts it, asks it for processes, learns of their ends.
+"""The client of the fork server: starts it, requests processes, receives their ends.
 
-The fork server is started before anything else, so that it imports while we read the kubeconfig and
-look at the cluster. If it dies, its children die with it; the next launch starts another one. If it
-hangs it is killed, as a service is.
+The fork server starts before everything else, and imports modules while the kubeconfig is read and
+the cluster is checked. If it dies, its children die too, and the next launch starts another one. If
+it hangs it is killed, as a service is.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from tutti.up.plan import ProcessSpec
 from tutti.up.processes import ISOLATED, Child, child_environ
 from tutti.up.watchdog import Say, kill_when_hung
 
-#: What services import once they trace: 0.1 s of CPU in each, or once before they are forked.
+#: Modules of services that export traces: 0.1 s of CPU in each, or once before they are forked.
 TRACING: Final = ("shared.telemetry.otlp_export",)
 #: Imports take half a second, several on a loaded machine.
 _ANSWER_TIMEOUT_S: Final = 30.0
@@ -46,8 +46,8 @@ class ForkServer:
     def start(
         cls, modules: Sequence[str] = (), environ: Mapping[str, str] | None = None
     ) -> "ForkServer":
-        """Start one that imports `modules` too, with `environ` added to its environment; returns at
-        once. Raises OSError.
+        """Start one that also imports `modules`, with `environ` added to its environment; return
+        at once. Raises OSError.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -70,7 +70,7 @@ class ForkServer:
         return cls(process, ours)
 
     def close(self) -> None:
-        """End it and whatever it still has; blocks for a moment. Idempotent."""
+        """End it and its children; blocks for a moment. Idempotent."""
         self.channel.close()
         try:
             self.process.wait(_STOP_TIMEOUT_S)
@@ -91,8 +91,8 @@ class ForkServerLauncher:
         heartbeats: Heartbeats | None = None,
         say: Say = lambda _: None,
     ) -> None:
-        """`heartbeats` receives those of the fork server and of all that it forks; `say` takes a
-        line when the fork server hangs.
+        """`heartbeats` receives those of the fork server and its children; `say` receives a line
+        when the fork server hangs.
         """
         self._modules = modules
         self._heartbeats = heartbeats
@@ -114,7 +114,7 @@ class ForkServerLauncher:
 
     @property
     def fork_server_pid(self) -> int | None:
-        """The fork server that runs now; None when there is none."""
+        """The process id of the running fork server; None if there is none."""
         return None if self._fork_server is None else self._fork_server.process.pid
 
     async def launch(self, spec: ProcessSpec) -> Child:
@@ -138,7 +138,7 @@ class ForkServerLauncher:
         except TimeoutError:
             raise OSError(f"{spec.title}: no process after {_ANSWER_TIMEOUT_S:.0f} s") from None
         finally:
-            # An answer that no caller waits for any more has its process killed.
+            # The process of a later answer is killed.
             self._starting.pop(request, None)
         return self._running[pid]
 
@@ -157,7 +157,7 @@ class ForkServerLauncher:
             )
 
     def _listen(self) -> ForkServer:
-        """The fork server, started if there is none, and heard."""
+        """The fork server; started if there is none, with a reader for its messages."""
         if self._fork_server is None:
             self._fork_server = self._start()
         if not self._listening:
@@ -204,7 +204,7 @@ class ForkServerLauncher:
             answered.set_result(message.pid)
 
     def _lose(self, why: str) -> ForkServer | None:
-        """Forget the fork server: its children are dead, or about to be."""
+        """Discard the fork server; its children are dead, or about to die."""
         fork_server, self._fork_server = self._fork_server, None
         if fork_server is None:
             return None
@@ -236,11 +236,11 @@ class _ForkedChild:
         return self._pid
 
     async def wait(self) -> int:
-        # Shielded: several wait for one end, and one of them may be cancelled.
+        # Shielded: several tasks wait for it, and one of them may be cancelled.
         return await asyncio.shield(self.ended)
 
     def send_signal(self, number: signal.Signals) -> None:
         if not self.ended.done():
-            # Reaped by the fork server, which has reported it, but we have not read that yet.
+            # The fork server may have reaped it already, and its report is not read yet.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, number)

@@ -1,4 +1,4 @@
-"""The NATS of a suite: our own, kept running, or one that was given."""
+"""The NATS of `tutti up`: its own server, kept running, or the one given by `--nats`."""
 
 import asyncio
 import fcntl
@@ -23,16 +23,16 @@ from tutti.up.watchdog import Say, kill_when_hung
 #: NATS closes a store of a gigabyte within a second or two.
 _ORPHAN_PATIENCE_S: Final = 5.0
 _ORPHAN_POLL_S: Final = 0.02
-#: Between two looks at whether it lives and stores.
+#: Interval of the checks whether it answers and stores.
 _LOOK_EVERY_S: Final = 1.0
-#: Before it is set up again: it may be reading its store, or have no space for a stream.
+#: Maximum pause between attempts to create streams: it may be reading its store, or lack space.
 _SET_UP_PAUSE_MAX_S: Final = 15.0
-#: Of a server's log, in a message.
+#: Length of an extract of the server's log in a message.
 _LOG_CHARS_MAX: Final = 400
 
 
 class Nats:
-    """The NATS that this suite uses: ours, or one that was given."""
+    """The NATS in use: our own server, or a given one."""
 
     def __init__(
         self,
@@ -48,20 +48,20 @@ class Nats:
 
     @property
     def pid(self) -> int:
-        """Its process id; 0 when it is not ours."""
+        """The process id of our server; 0 for a given one (as in the ready file)."""
         return 0 if self._server is None else self._server.pid
 
     @property
     def monitor_url(self) -> str:
-        """Its monitoring pages; "" when it is not ours."""
+        """URL of our server's monitoring port; "" for a given one."""
         return "" if self._server is None else self._server.monitor_url
 
     async def keep(self, say: Say, set_up: Callable[[], Awaitable[None]]) -> None:
-        """Start our server again, on the same port and store, whenever it ends, hangs or has lost
-        its store and could have one again; for ever.
+        """Restart our server, on the same port and store, whenever it ends, hangs, or has lost its
+        store and can have one again; until cancelled.
 
-        Then have it set up again: it may have lost its store, and services wait for their
-        streams as long as it takes.
+        After each restart `set_up` creates missing streams: the store may be lost, and services
+        wait for their streams.
         """
         server = self._server
         if server is None:
@@ -85,7 +85,7 @@ class Nats:
                 setting_up.cancel()
 
     async def _serve(self, server: NatsServer, say: Say) -> str:
-        """Wait until the server has to be started again, and say why."""
+        """Wait until the server must be restarted; return the reason."""
         health = _Health(server)
         ending = asyncio.create_task(server.wait(), name="nats-ends")
         watching = asyncio.create_task(health.watch(say), name="watch-nats")
@@ -100,7 +100,7 @@ class Nats:
                 task.cancel()
 
     async def _start(self, server: NatsServer, restarts: Restarts, say: Say) -> None:
-        """Try until it runs."""
+        """Start it; retry until it runs."""
         while True:
             try:
                 await asyncio.to_thread(self._restore_keys)
@@ -115,48 +115,50 @@ class Nats:
 
 
 class _Health:
-    """What one life of a server shows of itself."""
+    """The health of one run of a server."""
 
     def __init__(self, server: NatsServer) -> None:
         self._server = server
         self._store = server.store_dir / "jetstream"
-        #: When it answered last, by the monotonic clock.
+        #: Time of its last answer, by the monotonic clock; None: it has not answered yet.
         self.answered_s: float | None = None
 
     async def watch(self, say: Say) -> str:
-        """Wait until a restart is needed and would help, and return why.
+        """Wait until a restart is needed and would help; return the reason.
 
-        While its store has failed and nothing can be written it is left alone: what it holds can
-        still be read, and a restart would bring nothing back.
+        While its store has failed and the folder cannot be written, it keeps running: its messages
+        can still be read, and a restart would not help.
         """
-        there = await asyncio.to_thread(_identity, self._store)
-        told = ""
+        identity = await asyncio.to_thread(_identity, self._store)
+        reported = ""
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             problem = await self._ask()
-            if there != await asyncio.to_thread(_identity, self._store):
+            if identity != await asyncio.to_thread(_identity, self._store):
                 problem = f"{self._store} was removed or replaced"
             if not problem:
-                told = ""
+                reported = ""
                 continue
             obstacle = await asyncio.to_thread(_writable, self._server.data_dir)
             if not obstacle:
                 return f"stores nothing ({problem}), and its folder can be written"
-            if told != obstacle:
-                told = obstacle
-                say(f"nats stores nothing: {problem}; restarted when possible, now {obstacle}")
+            if reported != obstacle:
+                reported = obstacle
+                say(
+                    f"nats stores nothing: {problem}; it is restarted when possible, now {obstacle}"
+                )
 
     async def _ask(self) -> str:
         try:
             problem = await store_problem(self._server.monitor_url)
         except NoHealth:
-            return ""  # the watchdog counts for how long
+            return ""  # the watchdog measures the silence
         self.answered_s = time.monotonic()
         return problem
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What distinguishes a folder from another one of its name; None: there is none."""
+    """Device and inode of a folder; None: there is none."""
     try:
         found = folder.stat()
     except OSError:
@@ -165,7 +167,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _writable(folder: Path) -> str:
-    """Why nothing can be written to a folder, which is made when missing; "" when it can."""
+    """Why a folder cannot be written, which is created if missing; "" if it can."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -174,7 +176,7 @@ def _writable(folder: Path) -> str:
 
 
 async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None:
-    """Try until it is done."""
+    """Call `set_up`; retry until it succeeds."""
     backoff = Backoff(base_s=1.0, max_s=_SET_UP_PAUSE_MAX_S)
     while True:
         try:
@@ -189,12 +191,11 @@ async def _set_up_again(set_up: Callable[[], Awaitable[None]], say: Say) -> None
 
 @asynccontextmanager
 async def running_nats(url: str, data_dir: Path, users: Sequence[User]) -> AsyncIterator[Nats]:
-    """Start our own for the length of the block, with these users, or use the one at `url` if that
-    is given.
+    """Run our own server for the length of the block, with these users, or use the one at `url`.
 
     Raises:
-        BadKey: A user's key in the folder is none.
-        NatsServerError: Ours does not start.
+        BadKey: A file of a user's key is not valid.
+        NatsServerError: Our server does not start.
     """
     if url:
         yield Nats(url, None, Keys())
@@ -211,10 +212,9 @@ async def running_nats(url: str, data_dir: Path, users: Sequence[User]) -> Async
 
 
 def _wait_for_orphan(lock: Path) -> None:
-    """Wait a moment for the NATS of a `tutti up` that was killed: it ends by itself, but writes its
-    store first.
+    """Wait a moment for the NATS of a killed `tutti up`, which writes its store before it ends.
 
-    Blocks. Returns in any case: starting on a folder that is held is refused by `NatsServer`.
+    Blocks. Returns in any case: `NatsServer` refuses to start on a folder in use.
     """
     deadline_s = time.monotonic() + _ORPHAN_PATIENCE_S
     while lock.is_file() and time.monotonic() < deadline_s:

@@ -10,8 +10,8 @@ import msgspec
 
 from shared.dialects.discovery import scheduler_names
 
-#: In the order of starting: the watcher's list is what everybody waits for. Stopping is the other
-#: way round, so that writers outlive the services that order their writes.
+#: In the order of starting: all services wait for the watcher's list. They stop in the reverse
+#: order, so that writers end after the services that request their writes.
 SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
 
 #: Active and standby planner: the standby answers questions and takes over in about a second.
@@ -24,10 +24,10 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "admission-webhook": 1,
 }
 
-#: What runs beside another scheduler to observe it: nothing that can write to the cluster.
+#: Services of an observation: none of them can write to the cluster.
 OBSERVING: Final = ("watcher", "gang-planner", "observer")
-#: In the data folder: a suite that only observes has a NATS of its own, since what it decides is
-#: not to be found by one that means it.
+#: Folder in the data folder: an observation has a NATS of its own, so that its decisions are never
+#: carried out.
 OBSERVED_DIR: Final = "observe"
 
 #: More replicas than this on one machine is a typing error.
@@ -44,25 +44,25 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The flags of `tutti up`.
 
     Attributes:
-        kubeconfig: Path of a file; "" for the usual places, and the service account in a pod.
+        kubeconfig: Path of a file; "" for kubectl's default locations, or a pod's service account.
         context: Context in it; "" for the current one.
-        scheduler_names: Pods that name one of them are ours.
+        scheduler_names: Scheduler names to serve.
         nats_url: NATS to use; "" to start one.
         data_dir: Logs, NATS's store, certificates; None for a folder per cluster.
         scheduler_conf: Path of a volcano-scheduler.conf; "" for the built-in configuration.
         admission_conf: Path of Volcano's admission configuration file; "" for none.
-        webhook: Whether admission runs at all.
+        webhook: Whether the admission webhook runs.
         webhook_port: Its port on 127.0.0.1; 0 for any free one.
         install_crds: Whether to create or update the CRDs first.
-        kube_batch_crds: Whether to create those of kube-batch's kinds too.
+        kube_batch_crds: Whether to create the CRDs of kube-batch's kinds too.
         replicas: Processes per service, where it differs from the default.
         otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
         trace_ratio: Share of traces that is exported.
-        take_over: Whether to start beside live other schedulers.
+        take_over: Whether to start although another scheduler is active.
         verbose: Services log to standard error, as text.
-        ready_file: Where to write the ports and pids once all are ready.
-        observe: Whether to write nothing, and to report what would have been done.
-        report: Where an observation is written; None for nowhere.
+        ready_file: File for ports and pids, written once all services are ready; None for none.
+        observe: Whether to write nothing to the cluster, and to report decisions only.
+        report: File for the report of an observation; None for none.
     """
 
     kubeconfig: str = ""
@@ -87,11 +87,11 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def services(self) -> tuple[str, ...]:
-        """What runs, in the order of starting."""
+        """The services that run, in the order of starting."""
         return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
-        """How many processes of a service run."""
+        """The number of processes of a service."""
         if service not in self.services or (service == "admission-webhook" and not self.webhook):
             return 0
         if service == "observer":
@@ -103,7 +103,7 @@ def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
     """Read `SERVICE=N` of each `--replicas`.
 
     Raises:
-        OptionError: No such service, no number, or one beyond 0..REPLICAS_MAX.
+        OptionError: There is no such service, or N is not a number in 0..REPLICAS_MAX.
     """
     replicas: dict[str, int] = {}
     for item in given:
@@ -119,10 +119,10 @@ def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
 
 
 def check_observing(options: UpOptions) -> None:
-    """Refuse what an observation cannot have.
+    """Refuse flags that an observation cannot have.
 
     Raises:
-        OptionError: A flag would have something written, or belongs to an observation only.
+        OptionError: A flag would write to the cluster, or is valid only with `--observe`.
     """
     if options.kube_batch_crds and not options.install_crds:
         raise OptionError("--kube-batch-crds: only with --install-crds")
@@ -130,7 +130,7 @@ def check_observing(options: UpOptions) -> None:
         if options.report is not None:
             raise OptionError("--report: only with --observe")
         return
-    told = {
+    refused = {
         "--nats": bool(options.nats_url),
         "--install-crds": options.install_crds,
         "--take-over": options.take_over,
@@ -138,7 +138,7 @@ def check_observing(options: UpOptions) -> None:
         "--webhook-port": bool(options.webhook_port),
         **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
     }
-    for flag, given in told.items():
+    for flag, given in refused.items():
         if given:
             raise OptionError(
                 f"{flag}: not with --observe, which writes nothing and serves no requests"
@@ -150,7 +150,7 @@ def default_data_dir(server: str, environ: Mapping[str, str] = os.environ) -> Pa
 
     Args:
         server: URL of the API server.
-        environ: Where `XDG_DATA_HOME` is looked up.
+        environ: Environment with `XDG_DATA_HOME`.
     """
     home = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
     url = urlsplit(server)

@@ -1,14 +1,13 @@
-"""Which other schedulers work in the cluster: from what the API server shows to a list of live
-other schedulers.
+"""Finds other active schedulers among the objects of the cluster.
 
 Pure. A scheduler name has one owner: two schedulers on one name bind each other's pods. Another
 scheduler is
 
-* a Lease named after one of our scheduler names, or a ConfigMap used as one (kube-batch), renewed
-  lately,
-* a Deployment with available replicas that says by its name or flags that it serves one,
+* a recently renewed Lease named after one of our scheduler names, or a ConfigMap used as one
+  (kube-batch),
+* a Deployment with available replicas whose name or flags show that it serves one,
 * the Lease of another `tutti up`,
-* the Lease or Deployment of a controller that makes PodGroups for bare pods, as ours does.
+* the Lease or Deployment of a controller that creates PodGroups for bare pods, as ours does.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,16 +20,15 @@ import msgspec
 from shared.kube.leases import VOLCANO_CONTROLLERS, Lease, LeaseSpec, aware
 from shared.kube.objects import KubeStruct, ObjectMeta
 
-#: Where `tutti up` announces itself.
+#: The Lease of `tutti up`.
 OWN_LEASE: Final = ("kube-system", "tutti")
 #: kube-batch locked a ConfigMap by this annotation.
 LOCK_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
 
-#: Volcano's controllers: among them one that makes PodGroups for bare pods.
+#: Volcano's controllers; one of them creates PodGroups for bare pods.
 _PODGROUP_LEASES: Final = frozenset({VOLCANO_CONTROLLERS})
 _PODGROUP_DEPLOYMENTS: Final = frozenset({"volcano-controllers"})
-#: What a program serves that was given no scheduler name, by a part of its image's or
-#: Deployment's name.
+#: Default scheduler names of programs, by a part of the name of their image or Deployment.
 _DEFAULT_NAMES: Final = {
     "vc-scheduler": "volcano",
     "volcano-scheduler": "volcano",
@@ -88,7 +86,7 @@ class Deployment(KubeStruct, frozen=True, kw_only=True):
 
 
 class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of the cluster, and when by its own clock."""
+    """The objects that were read, and the cluster's time."""
 
     now: datetime
     leases: Sequence[Lease] = ()
@@ -97,12 +95,12 @@ class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
-    """One that lives.
+    """Another active scheduler.
 
     Attributes:
-        holding: A scheduler name, the whole suite (another `tutti up`), or bare pods' PodGroups.
-        name: The scheduler name, else "".
-        who: Its identity and since when, in words.
+        holding: A scheduler name, all of Tutti (another `tutti up`), or bare pods' PodGroups.
+        name: The scheduler name; "" for other holdings.
+        who: Its identity and start, in words.
     """
 
     holding: Holding
@@ -113,12 +111,12 @@ class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
 def find_other_schedulers(
     seen: ReferenceObjects, scheduler_names: Iterable[str], is_ours: Callable[[str], bool]
 ) -> list[OtherScheduler]:
-    """All live other schedulers, Leases first.
+    """All other active schedulers, those with a Lease first.
 
     Args:
         seen: The objects that were read.
-        scheduler_names: The names that we want to serve.
-        is_ours: Whether a holder of the Lease of `tutti up` is ourselves, or known to be dead.
+        scheduler_names: Scheduler names to serve.
+        is_ours: Whether a holder of the Lease of `tutti up` is this process, or known to be dead.
     """
     names = frozenset(scheduler_names)
     others = [_by_lease(lease, seen.now, names, is_ours) for lease in seen.leases]
@@ -153,7 +151,7 @@ def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> OtherSche
     try:
         spec = msgspec.json.decode(meta.annotations.get(LOCK_ANNOTATION, "{}"), type=LeaseSpec)
     except msgspec.MsgspecError:
-        # Not a leader's record: its writer could not read it either.
+        # Not a leader election record.
         return None
     if not spec.lives(now):
         return None
@@ -178,13 +176,13 @@ def served_names(deployment: Deployment) -> frozenset[str]:
     """The scheduler names that a Deployment serves, as far as its name, images and flags show."""
     served: set[str] = set()
     for container in deployment.spec.template.spec.containers:
-        told = _told_names([*container.command, *container.args])
-        served |= told or _default_names(container.image)
-    # A scheduler may be wrapped in a script that hides its flags.
+        explicit = _explicit_names([*container.command, *container.args])
+        served |= explicit or _default_names(container.image)
+    # A wrapper script may hide the flags.
     return frozenset(served or _default_names(deployment.metadata.name))
 
 
-def _told_names(words: list[str]) -> set[str]:
+def _explicit_names(words: list[str]) -> set[str]:
     """The values of all `--scheduler-name X` and `--scheduler-name=X,Y`."""
     values = [word.partition("=")[2] for word in words if word.startswith(f"{_NAME_FLAG}=")]
     values += [value for flag, value in pairwise(words) if flag == _NAME_FLAG]
@@ -206,8 +204,8 @@ def _instant(instant: datetime) -> str:
 
 
 def refusal(others: Iterable[OtherScheduler]) -> str:
-    """Why we do not start beside these, and what to do: one line for each; "" when no other
-    scheduler is in the way.
+    """Why `tutti up` refuses to start, with the remedies: a line per scheduler; "" if there is
+    none.
     """
     lines: list[str] = []
     for other in others:

@@ -1,4 +1,4 @@
-"""What the kernel knows of a process: since when it runs, and its name."""
+"""The start time and the name of a process, from the kernel."""
 
 import ctypes
 import os
@@ -10,12 +10,12 @@ _PR_SET_NAME = 15
 
 
 def age_s(pid: int | None = None) -> float:
-    """Seconds since a process was started, the interpreter's own start included.
+    """Seconds since a process was started, including the start of the interpreter.
 
     Without /proc: since this module was imported.
 
     Args:
-        pid: Which process; None for this one.
+        pid: The process; None for this one.
     """
     ticks = start_ticks(os.getpid() if pid is None else pid)
     if ticks is None:

@@ -1,7 +1,7 @@
-"""Makes the Lease by which users see that a planner lives, and the right of every user to read it.
+"""Creates the Lease that shows users whether a planner is active, and the right to read it.
 
-As the chart does (`templates/planner-lease.yaml`). `tutti up` takes it away when it ends; where it
-was killed, the Lease stays and says since when no planner has lived.
+The chart does the same (`templates/planner-lease.yaml`). `tutti up` deletes it when it ends; after
+a kill the Lease stays, and shows since when no planner has been active.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) -> None:
-    """Create what is missing. Without the right to, `say` so; nothing else depends on it."""
+    """Create missing objects. Without the right to, report it; nothing else depends on them."""
     namespace, _ = OWN_LEASE
     binding = {
         "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _ROLE},
@@ -32,11 +32,11 @@ async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) 
         await _create(client, LEASES, PLANNER_LEASE, {}, namespace=namespace)
         await _grant(client, binding)
     except KubeError as error:
-        say(f"`tutti why` cannot see here whether a planner lives: {error}")
+        say(f"`tutti why` cannot show whether a planner is active: {error}")
 
 
 async def remove_planner_lease(client: KubeClient) -> None:
-    """Delete what `install_planner_lease` makes; what cannot be deleted in time stays."""
+    """Delete the objects of `install_planner_lease`, as far as possible in a short time."""
     namespace, _ = OWN_LEASE
     try:
         async with asyncio.timeout(_REMOVE_TIMEOUT_S):

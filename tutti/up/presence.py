@@ -1,7 +1,7 @@
-"""Announces to the cluster that a `tutti up` is here: a Lease, as information.
+"""Announces a running `tutti up` to the cluster by a Lease, for information.
 
-Nothing depends on it but the next `tutti up`, which looks for it (`others`). Safety is the fence's
-(`shared.bus.fence`). Without the right to write it we continue and say so.
+Only the next `tutti up` reads it (`other_schedulers`); safety depends on the fence, not on it
+(`shared.bus.fence`). Without the right to write it, that is reported, and `tutti up` continues.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ class AnotherIsHere(Exception):
 
 
 def identity() -> str:
-    """Our identity: host, boot and process namespace, process and its start.
+    """Our identity: host, boot and process namespace, process id and start time.
 
-    Exact enough to recognize that the holder of a Lease is a dead process of this machine.
+    It is exact enough to recognize that the holder of a Lease is a dead process of this machine.
     """
     pid = os.getpid()
     return f"{socket.gethostname()}/{_machine()}/{pid}/{start_ticks(pid) or 0}"
 
 
 def is_dead(holder: str) -> bool:
-    """Whether a holder is known to live no more: a process of this machine that has ended."""
+    """Whether a holder is known to be dead: a process of this machine that has ended."""
     parts = holder.rsplit("/", 3)
     if len(parts) != 4 or parts[1] != _machine() or not parts[1]:
         return False
@@ -50,7 +50,7 @@ def is_dead(holder: str) -> bool:
 
 
 def _machine() -> str:
-    """This boot and this namespace of process ids; "" where the kernel does not say."""
+    """The boot and the namespace of process ids; "" if the kernel does not report them."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -79,12 +79,14 @@ class Presence:
         """Write the Lease.
 
         Raises:
-            AnotherIsHere: Another `tutti up` wrote it since we looked.
+            AnotherIsHere: Another `tutti up` has written it since the checks.
         """
         try:
             await self._write(take_over=take_over)
         except KubeError as error:
-            self._say(f"no Lease {'/'.join(OWN_LEASE)}, other tutti up will not see us: {error}")
+            self._say(
+                f"no Lease {'/'.join(OWN_LEASE)}, other tutti up cannot detect this one: {error}"
+            )
 
     async def keep(self) -> None:
         """Renew until cancelled."""
@@ -96,11 +98,11 @@ class Presence:
                 self._say(str(error))
                 self._uid = ""
             except KubeError:
-                # Old after a minute; the next try may work.
+                # The Lease expires after a minute; the next attempt may succeed.
                 continue
 
     async def leave(self) -> None:
-        """Delete the Lease if it is ours; whatever goes wrong, it is old in a minute."""
+        """Delete the Lease if it is ours; after a failure it expires within a minute."""
         if not self._uid:
             return
         namespace, name = OWN_LEASE
@@ -133,7 +135,7 @@ class Presence:
         self._uid = msgspec.json.decode(reply.body, type=Lease).metadata.uid
 
     def _is_held(self, lease: Lease) -> bool:
-        """Whether another living holder has it."""
+        """Whether another active holder has it."""
         spec = lease.spec
         if spec.holder_identity in {"", self._holder} or is_dead(spec.holder_identity):
             return False

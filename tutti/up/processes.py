@@ -1,4 +1,4 @@
-"""Starts one process of a service, tied to our life, with its output in a log file."""
+"""Starts one process of a service, which ends with this process, with its output in a log file."""
 
 import asyncio
 import os
@@ -11,13 +11,12 @@ from typing import IO, Final, Protocol
 from tutti.lifeline import dying_with_parent
 from tutti.up.plan import ProcessSpec
 
-#: A log beyond this is put aside (one generation) before the process starts again: a laptop's disk
-#: is not filled by a suite that is started every day.
+#: A larger log is renamed (one generation is kept) before the process starts again, so that daily
+#: starts do not fill a laptop's disk.
 LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
-#: Without the folder that we were started in on the path: a folder named `services` there is
-#: another program's.
+#: Keep the working directory off the path: a folder named `services` there is another program's.
 ISOLATED: Final = ("-P",)
 
 
@@ -47,19 +46,19 @@ class Launcher(Protocol):
 
 
 class Launching(Launcher, Protocol):
-    """A launcher that holds something while it is in use."""
+    """A launcher with resources of its own."""
 
     async def __aenter__(self) -> Launcher:
         """Get ready to launch."""
         ...
 
     async def __aexit__(self, *_: object) -> None:
-        """End what it holds; what it launched ends with it."""
+        """Release its resources; the processes that it launched end."""
         ...
 
 
 class ExecLauncher:
-    """Starts `python -m services.NAME` with this interpreter: where there is no fork server.
+    """Starts `python -m services.NAME` with this interpreter, on platforms without the fork server.
 
     Call it from the thread of the event loop that lives as long as the program: the kernel kills
     the child when the thread that started it ends.
@@ -73,7 +72,7 @@ class ExecLauncher:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one; see `Launcher`."""
@@ -89,10 +88,10 @@ class ExecLauncher:
                 stdout=log,
                 stderr=log,
                 env=child_environ(self._environ),
-                # Any process of ours may be killed at any instant by design, so a lost parent needs
-                # no better manners; SIGTERM might be waiting in a loop that hangs.
+                # Services may be killed at any instant by design; a hung one would not handle
+                # SIGTERM.
                 preexec_fn=dying_with_parent(signal.SIGKILL),
-                # Ctrl-C is for the supervisor, which stops everything in order.
+                # Ctrl-C must reach the supervisor only, which stops everything in order.
                 start_new_session=True,
             )
         finally:
@@ -118,17 +117,16 @@ class _ExecChild:
 
 
 def child_environ(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of every service, `more` included.
+    """The environment of every service, with `more`.
 
-    Numpy's BLAS would start a thread per core at import and keep their stacks; integers never use
-    it.
+    Numpy's BLAS would start a thread per core at import, which integer arithmetic never uses.
     """
     own = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     return {**os.environ, **own, **(more or {})}
 
 
 def open_log(path: Path | None) -> IO[bytes] | None:
-    """Open a log for appending, the old one put aside when it is large; None for None."""
+    """Open a log for appending, after renaming a large one; None for None."""
     if path is None:
         return None
     path.parent.mkdir(parents=True, exist_ok=True)

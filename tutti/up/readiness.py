@@ -1,4 +1,4 @@
-"""Waits until every process of the suite says that it is ready, and writes that down."""
+"""Waits until every process reports that it is ready, and writes the ready file."""
 
 import asyncio
 import time
@@ -17,29 +17,28 @@ from shared.runtime.whole_files import write_whole
 from tutti.up.supervisor import Keeper
 from tutti.up.watchdog import Say
 
-#: Services say nothing by themselves when they become ready, so they are asked: often enough not to
-#: be noticed, and only until all are ready.
+#: Services do not announce that they are ready, so they are asked until all are.
 _ASK_EVERY_S: Final = 0.05
-#: After this, and as long again each time, what is missing is reported.
+#: Interval of reports about services that are not ready.
 _PATIENCE_S: Final = 10.0
 
-#: In the data folder while a suite runs, ready or not: where `tutti status` finds NATS.
+#: In the data folder while `tutti up` runs, ready or not: `tutti status` reads NATS's URL there.
 STATE_FILE: Final = "up.json"
 #: Figure of the webhook: 1 while the API server sends it reviews.
 WEBHOOK_REGISTERED: Final = "webhook_registered"
-#: Its note about that: the URL by which the API server finds it, or why it does not.
+#: Note of the webhook: the URL that the API server uses, or why it is not registered.
 WEBHOOK_NOTE: Final = "registration"
 
 
 class RunningFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What `STATE_FILE` holds."""
+    """The content of `STATE_FILE`."""
 
     nats_url: str
-    #: Of `tutti up`.
+    #: Process id of `tutti up`.
     pid: int
-    #: File with the key of the client; "": none is needed.
+    #: File with a client's key; "" if none is needed.
     nats_credentials: str = ""
-    #: Monitoring pages of our NATS; "" where it was given.
+    #: URL of our NATS's monitoring port; "" for a given NATS.
     nats_monitor_url: str = ""
 
 
@@ -53,7 +52,7 @@ class ServiceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether the API server sends us reviews: where to, or why not."""
+    """Whether the webhook is registered: its URL, or the reason."""
 
     registered: bool
     url: str = ""
@@ -61,10 +60,10 @@ class WebhookRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What `--ready-file` holds: the ports and pids at the moment when all were ready.
+    """The content of `--ready-file`: ports and pids at the moment when all services were ready.
 
-    `nats_pid` is 0 when NATS was given by `--nats`. `nats_credentials` is the file with the key of
-    the client; "" when none is needed.
+    `nats_pid` is 0 when NATS was given by `--nats`. `nats_credentials` is the file with a client's
+    key; "" if none is needed.
     """
 
     nats_url: str
@@ -76,12 +75,12 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str, ServiceStatus]:
-    """Wait until the process that each keeper runs now says that it is ready.
+    """Wait until the present process of each keeper is ready.
 
     Returns:
         Their answers by title ("binder-0").
     """
-    started_s = told_s = time.monotonic()
+    started_s = reported_s = time.monotonic()
     while True:
         answers = await ask_all(
             bus,
@@ -95,8 +94,8 @@ async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str,
         if not missing:
             return found
         now_s = time.monotonic()
-        if now_s - told_s >= _PATIENCE_S:
-            told_s = now_s
+        if now_s - reported_s >= _PATIENCE_S:
+            reported_s = now_s
             say(f"not ready after {now_s - started_s:.0f} s: {'; '.join(missing)}")
         await asyncio.sleep(_ASK_EVERY_S)
 
@@ -104,11 +103,11 @@ async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str,
 def sort_out(
     expected: Mapping[str, int | None], answers: Sequence[ServiceStatus]
 ) -> tuple[dict[str, ServiceStatus], list[str]]:
-    """The answers of the processes expected, and in words what is missing.
+    """The answers of the expected processes, and the missing ones in words.
 
     Args:
         expected: Process id by title; None while there is no process.
-        answers: What came. Answers of other suites on the same NATS are left aside.
+        answers: The answers; those of other processes on the same NATS are ignored.
     """
     by_pid = {answer.pid: answer for answer in answers}
     found: dict[str, ServiceStatus] = {}
@@ -125,9 +124,7 @@ def sort_out(
 
 
 def write_atomically(path: Path, content: ReadyFile | RunningFile) -> None:
-    """Write it atomically: a program that waits for the file never reads half of it. Raises
-    OSError.
-    """
+    """Write a file atomically: its readers never see half of it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
     write_whole(path, text, mode=0o644)
@@ -141,5 +138,5 @@ def webhook_row(answer: ServiceStatus | None, *, wanted: bool) -> WebhookRow:
         return WebhookRow(registered=False, reason="--replicas admission-webhook=0")
     note = answer.notes.get(WEBHOOK_NOTE, "")
     if answer.figures.get(WEBHOOK_REGISTERED, 0.0) != 1.0:
-        return WebhookRow(registered=False, reason=note or "it gives no reason")
+        return WebhookRow(registered=False, reason=note or "no reason was reported")
     return WebhookRow(registered=True, url=note)

@@ -1,20 +1,20 @@
-"""How long to wait before a process that ended is started again."""
+"""The delay before a process that ended is restarted."""
 
 import random
 from typing import Final
 
 from shared.pacing import Backoff
 
-#: One kill is mended at once; a process that cannot live does not keep a core busy with imports.
+#: After one kill a process restarts at once; one that always fails must not use up a core.
 FIRST_S: Final = 0.1
 MAX_S: Final = 15.0
-#: A process that lived this long has worked: its next end counts as the first.
+#: After this lifetime a process has worked: its next end counts as the first.
 HEALTHY_AFTER_S: Final = 10.0
 
 
 class Restarts:
-    """The delays of one process: growing while it keeps ending early, from the start after it
-    lived.
+    """The delays of one process: they grow while it ends early, and start over after a healthy
+    lifetime.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -24,7 +24,7 @@ class Restarts:
         """The delay after an end.
 
         Args:
-            lived_s: How long the process had lived.
+            lived_s: The lifetime of the process.
         """
         if lived_s >= HEALTHY_AFTER_S:
             self._backoff.reset()

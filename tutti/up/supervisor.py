@@ -1,8 +1,8 @@
-"""Keeps the processes of the suite running, and stops them in order.
+"""Keeps the processes of all services running, and stops them in order.
 
-A process that ends is started again after a delay that grows while it keeps ending early; one that
-hangs is killed first. Only one end is final: exit status 2, which says that its flags are wrong,
-and they would be again. Whatever else fails may end by itself, so it is tried again for ever.
+A process that ends is restarted after a delay that grows while it ends early; a hung one is killed
+first. Only exit status 2 is final: it reports wrong flags, which a restart would not change. Every
+other failure may be transient, so restarts never stop.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from tutti.up.processes import Child, Launcher, log_tail
 from tutti.up.restarts import Restarts
 from tutti.up.watchdog import Say, kill_when_hung
 
-#: What services exit with when a setting is wrong (`shared.runtime.settings.load`).
+#: Exit status of a service with a wrong setting (`shared.runtime.settings.load`).
 WRONG_SETTINGS: Final = 2
-#: Services finish what they have begun within their own grace of 10 s; then they are killed.
+#: Services finish their work within a grace period of 10 s of their own; then they are killed.
 GRACE_S: Final = 12.0
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class ServiceRefused(Exception):
-    """A service refused its flags: starting it again would change nothing."""
+    """A service refused its flags; a restart would not help."""
 
 
 class Keeper:
@@ -58,13 +58,13 @@ class Keeper:
 
     @property
     def pid(self) -> int | None:
-        """The process that runs now; None between two."""
+        """The process that runs now; None while it restarts."""
         return None if self._child is None else self._child.pid
 
     async def run(self) -> None:
-        """Start the process, and again whenever it ends; returns after `stop`.
+        """Start the process, and restart it whenever it ends; return after `stop`.
 
-        When cancelled the process continues: `stop` ends it.
+        After a cancellation the process continues: `stop` ends it.
 
         Raises:
             ServiceRefused: It refused its flags.
@@ -96,7 +96,7 @@ class Keeper:
             await self._sleep(delay_s)
 
     async def _end_of(self, child: Child) -> int:
-        """Wait for the end of a process, and bring it about when it hangs."""
+        """Wait for the end of a process, and kill it when it hangs."""
         heartbeats = self._heartbeats
         if heartbeats is None or not heartbeats.supported:
             return await child.wait()
@@ -111,9 +111,9 @@ class Keeper:
             heartbeats.forget(child.pid)
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
-        """End the process: SIGTERM, and SIGKILL after the grace. Idempotent; `run` returns then.
+        """End the process with SIGTERM, and with SIGKILL after the grace period. Idempotent.
 
-        However it is left, cancellation included, the process has ended.
+        Afterwards, also after a cancellation, the process has ended, and `run` returns.
         """
         self._stopping.set()
         child = self._child
@@ -133,7 +133,7 @@ class Keeper:
 
 
 class Supervisor:
-    """All keepers of a suite."""
+    """The keepers of all processes."""
 
     def __init__(
         self,
@@ -149,25 +149,25 @@ class Supervisor:
         self._hurry = asyncio.Event()
 
     async def run(self) -> None:
-        """Keep all running until cancelled; the processes then continue until `stop`.
+        """Keep all processes running until cancelled; they then continue until `stop`.
 
         Raises:
-            ServiceRefused: See `Keeper.run`.
+            ServiceRefused: A service refused its flags.
         """
         try:
             async with asyncio.TaskGroup() as group:
                 for keeper in self.keepers:
                     group.create_task(keeper.run(), name=f"keep-{keeper.spec.title}")
         except* ServiceRefused as failures:
-            # One reason is enough; a suite that is refused by one service is of no use.
+            # One reason is enough.
             raise failures.exceptions[0] from None
 
     def hurry(self) -> None:
-        """Give no more grace: what still runs is killed."""
+        """End the grace period: kill the processes that still run."""
         self._hurry.set()
 
     async def stop(self) -> None:
-        """Stop all, service by service in the reverse order of starting."""
+        """Stop all processes, service by service in the reverse order of starting."""
         for _, group in groupby(reversed(self.keepers), key=lambda keeper: keeper.spec.service):
             async with asyncio.TaskGroup() as tasks:
                 for keeper in group:
@@ -196,5 +196,5 @@ def how_it_ended(status: int) -> str:
 
 async def _kill(child: Child) -> None:
     child.send_signal(signal.SIGKILL)
-    # It ends at once; not worth leaving a zombie for a cancellation.
+    # It ends at once, so a cancellation may wait for it.
     await asyncio.shield(asyncio.ensure_future(child.wait()))

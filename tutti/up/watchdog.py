@@ -1,9 +1,9 @@
-"""Finds a process that hangs: it is there, and does nothing.
+"""Detects hung processes.
 
-A process beats for as long as its event loop turns. One that neither beats nor uses any CPU hangs:
-it was stopped, or waits in a system call that does not return. One that does not beat and works is
-given longer: a large cluster's first list and a long planning cycle block the loop for seconds, and
-killing it would only have the next one begin with the same work.
+A process sends heartbeats while its event loop runs. A process that sends none and uses no CPU
+hangs: it was stopped, or a system call does not return. A process that sends none but uses CPU gets
+more time: a large cluster's first list and a long planning cycle block the loop for seconds, and
+after a restart the same work would begin again.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
-#: Without a beat and without CPU time. Far above what a loaded machine keeps a process waiting, and
-#: with a restart (2 s) and a redelivery (2 s) behind it far below the 30 s within which a gang that
-#: is bound in part is promised to be repaired.
+#: Limit without a heartbeat and without CPU time: far above the scheduling delays of a loaded
+#: machine and, with a restart (2 s) and a redelivery (2 s), far below the 30 s within which a gang
+#: that is bound in part is repaired.
 SILENT_MAX_S: Final = 10.0
-#: Without a beat, but at work.
+#: Limit without a heartbeat, but with CPU time.
 BUSY_MAX_S: Final = 60.0
 LOOK_EVERY_S: Final = 1.0
-#: When we look later than this we were not running ourselves: silence then proves nothing.
+#: After a longer pause of our own the silence of a process proves nothing.
 _LATE_S: Final = 3 * LOOK_EVERY_S
 
 Say = Callable[[str], None]
 
 
 class Watchdog:
-    """Judges one process. Pure: times come from the caller's monotonic clock."""
+    """Detects whether one process hangs. Pure: times come from the caller's monotonic clock."""
 
     def __init__(self, now_s: float) -> None:
         """Watch a process that has just been started."""
@@ -36,11 +36,11 @@ class Watchdog:
         self._cpu_s: float | None = None
 
     def judge(self, now_s: float, beat_s: float | None, cpu_s: float | None) -> str:
-        """Why the process hangs; "" while it may be well.
+        """Why the process hangs; "" if it does not seem to.
 
         Args:
             now_s: Now.
-            beat_s: When it beat last; None: not yet.
+            beat_s: Time of its last heartbeat; None: none yet.
             cpu_s: CPU time that it has used; None: unknown.
         """
         late, self._looked_s = now_s - self._looked_s > _LATE_S, now_s
