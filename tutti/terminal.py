@@ -59,9 +59,9 @@ async def redraw(frames: AsyncIterator[RenderableType], console: Console) -> Non
 
 
 def bar(value: float, most: float, width: int, style: str) -> Text:
-    """`value` of `most` as a bar of so many characters, to an eighth of one; the rest is shaded.
+    """`value` of `most` as a bar of `width` characters, to an eighth of one; the rest is shaded.
 
-    What is not nothing shows at least as an eighth; what is more than `most` fills the bar.
+    A value above 0 is at least an eighth; a value above `most` fills the bar.
     """
     part = min(1.0, max(0.0, value / most)) if most > 0 else 0.0
     eighths = round(part * width * 8)
@@ -73,7 +73,7 @@ def bar(value: float, most: float, width: int, style: str) -> Text:
 
 
 def sparkline(values: Iterable[float]) -> str:
-    """A character per value, as high as the value is among all values; 0 is the lowest."""
+    """A character per value, whose height is the value's part of the maximum; 0 is the lowest."""
     heights = list(values)
     most = max(heights, default=0.0)
     if most <= 0:
@@ -85,7 +85,7 @@ def sparkline(values: Iterable[float]) -> str:
 
 
 def shortened(resource: str, amount: int) -> str:
-    """An amount in the model's units in at most five characters or so: `1500m`, `24`, `3.5Gi`."""
+    """An amount in the model's units in about five characters: `1500m`, `24`, `3.5Gi`."""
     if resource != "memory" and "storage" not in resource:
         return format_quantity(resource, amount)
     scaled, unit = float(amount), 0

@@ -1,4 +1,4 @@
-"""What running services report, and what their data folder holds."""
+"""Collects the reports of running services, and files of their data folder."""
 
 import asyncio
 import platform
@@ -22,15 +22,15 @@ from tutti.bundle.archive import Archive
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 _ANSWERS_S: Final = 1.0
 _SCRAPE_S: Final = 3.0
-#: Verdicts that are read, and how many are asked for at once.
+#: Maximum number of verdicts, and how many are read at once.
 _VERDICTS_MAX: Final = 20_000
 _AT_ONCE: Final = 128
-#: The end of each log.
+#: Size of the part of each log that is collected: its end.
 LOG_BYTES: Final = 1 << 20
 _RECORDINGS: Final = "*.tutti-recording"
 
 
-#: Of what is purged an empty message is left for a while: a foreign message like others.
+#: A purge leaves an empty message for a while, which is skipped like a foreign message.
 _decode_verdict: Final = unless_foreign(VERDICTS, decode_verdict)
 
 
@@ -43,7 +43,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
-    """Put in the instances that answer, with figures and settings; returns the answers. Raises
+    """Add the instances that answer, with figures and settings; return their answers. Raises
     BusError.
     """
     request = StatusRequest(settings=True)
@@ -52,7 +52,7 @@ async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
     if not found:
         archive.miss("services", "no service answers on ask.status")
     bare = [msgspec.structs.replace(one, figures={}, settings={}) for one in found]
-    archive.add_json("services.json", "services that answer: ready, or why not", bare)
+    archive.add_json("services.json", "services that answer, and why they are not ready", bare)
     settings = {one.instance: one.settings for one in found}
     archive.add_json("settings.json", "settings of each process, secrets removed", settings)
     figures = {one.instance: one.figures for one in found}
@@ -61,27 +61,27 @@ async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
 
 
 def versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -> None:
-    """Put in what is of which version."""
-    told = {
+    """Add the versions of all components."""
+    found_versions = {
         "tutti": own,
         "python": platform.python_version(),
         "machine": platform.platform(),
         "nats-server": ".".join(map(str, bus.server_version)),
         **{one.instance: one.version for one in found},
     }
-    archive.add_json("versions.json", "of this program, NATS and each service", told)
+    archive.add_json("versions.json", "of this program, NATS and each service", found_versions)
 
 
 async def streams(archive: Archive, bus: Bus) -> None:
-    """Put in how far the streams are, and the last word on each gang."""
-    told: list[_Stream] = []
+    """Add the state of the streams, and the latest verdict of each gang."""
+    states: list[_Stream] = []
     for name in _STREAMS:
         try:
             info = await bus.stream_info(name)
         except BusError as error:
             archive.miss(f"stream {name}", str(error))
             continue
-        told.append(
+        states.append(
             _Stream(
                 stream=name,
                 generation=info.generation,
@@ -90,14 +90,14 @@ async def streams(archive: Archive, bus: Bus) -> None:
                 last_seq=info.last_seq,
             )
         )
-    archive.add_json("streams.json", "what NATS holds", told)
+    archive.add_json("streams.json", "the streams in NATS", states)
     try:
         verdicts = await _verdicts(bus)
     except BusError as error:
         archive.miss("verdicts", str(error))
         return
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in verdicts)
-    archive.add("verdicts.jsonl", "the last word on each gang, a line each", lines)
+    archive.add("verdicts.jsonl", "the latest verdict of each gang, one per line", lines)
 
 
 async def _verdicts(bus: Bus) -> list[Verdict]:
@@ -116,7 +116,7 @@ async def _verdicts(bus: Bus) -> list[Verdict]:
 
 
 async def metrics(archive: Archive, found: list[ServiceStatus]) -> None:
-    """Put in /metrics of each process on this machine, histograms included."""
+    """Add /metrics of each process on this machine, with histograms."""
     timeout = aiohttp.ClientTimeout(total=_SCRAPE_S)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         for one in found:
@@ -128,11 +128,11 @@ async def metrics(archive: Archive, found: list[ServiceStatus]) -> None:
             except (aiohttp.ClientError, TimeoutError) as error:
                 archive.miss(f"metrics of {one.instance}", f"{url}: {type(error).__name__} {error}")
                 continue
-            archive.add(f"metrics/{one.instance}.txt", "as Prometheus reads them", text)
+            archive.add(f"metrics/{one.instance}.txt", "in Prometheus' text format", text)
 
 
 def logs(archive: Archive, data_dir: Path) -> None:
-    """Put in the ends of the logs that `tutti up` keeps. Blocks. Raises OSError."""
+    """Add the ends of the logs of `tutti up`. Blocks. Raises OSError."""
     paths = sorted((data_dir / "logs").glob("*.log"))
     if not paths:
         archive.miss("logs", f"no logs in {data_dir / 'logs'}")
@@ -142,8 +142,8 @@ def logs(archive: Archive, data_dir: Path) -> None:
 
 
 def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
-    """Put in the newest segments of each planner's recording, as far as they have room; at least
-    the newest, whole. Blocks. Raises OSError.
+    """Add the newest segments of each planner's recording, up to a total size, but at least the
+    newest one. Blocks. Raises OSError.
     """
     found = sorted(folder.rglob(_RECORDINGS), key=lambda path: path.name, reverse=True)
     found = [path for path in found if path.stat().st_size]
@@ -153,7 +153,9 @@ def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
     for number, path in enumerate(found):
         size = path.stat().st_size
         if number and size > left:
-            archive.miss(f"recording {path.name}", f"older than {bytes_max} bytes of others")
+            archive.miss(
+                f"recording {path.name}", f"newer segments use the limit of {bytes_max} bytes"
+            )
             continue
         left -= size
         name = path.relative_to(folder).as_posix()
@@ -161,16 +163,16 @@ def recordings(archive: Archive, folder: Path, bytes_max: int) -> None:
 
 
 def readable(log: bytes) -> bytes:
-    """A log without what looks like a secret: services hide theirs, programs beside them may not.
+    """A log without text that looks like a secret: services hide secrets, other programs may not.
 
-    Line by line, so that nothing beyond a line is taken for a part of one.
+    Each line is checked by itself, since no secret spans lines.
     """
     lines = log.decode(errors="replace").splitlines(keepends=True)
     return "".join(map(without_secrets, lines)).encode()
 
 
 def _end(path: Path, most: int) -> bytes:
-    """The last bytes of a file, from the beginning of a line on."""
+    """The last bytes of a file, from the beginning of a line."""
     size = path.stat().st_size
     with path.open("rb") as file:
         if size <= most:

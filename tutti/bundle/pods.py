@@ -1,4 +1,4 @@
-"""Logs of a suite that runs in a cluster, by the API server."""
+"""Collects logs of Tutti's pods from the API server."""
 
 import asyncio
 from typing import Final
@@ -11,7 +11,7 @@ from shared.kube.resources import PODS
 from tutti.bundle.archive import Archive
 from tutti.bundle.collection import readable
 
-#: As the chart labels its pods.
+#: Label of the chart's pods.
 _SELECTOR: Final = "app.kubernetes.io/name=tutti"
 _LINES: Final = 5_000
 _BYTES_MAX: Final = 1 << 20
@@ -19,7 +19,7 @@ _PATIENCE_S: Final = 10.0
 
 
 async def cluster(archive: Archive, client: KubeClient) -> None:
-    """Put in what the API server is."""
+    """Add the version of the API server."""
     try:
         reply = await client.request("GET", "/version", timeout_s=_PATIENCE_S)
     except KubeError as error:
@@ -29,7 +29,7 @@ async def cluster(archive: Archive, client: KubeClient) -> None:
 
 
 async def logs(archive: Archive, client: KubeClient, namespace: str) -> None:
-    """Put in the ends of the logs of the suite's pods, those before a restart too."""
+    """Add the ends of the logs of Tutti's pods, also those before a restart."""
     try:
         page = await client.list(PODS, Pod, namespace=namespace, label_selector=_SELECTOR)
     except KubeError as error:

@@ -1,4 +1,4 @@
-"""Keeps what is provisioned in Secrets `RELEASE-nats-NAME` of one namespace."""
+"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,7 @@ from shared.kube.resources import SECRETS
 from tutti.api.failures import Refusal
 from tutti.provision.plan import BadSecret, Kept, names, plan
 
-#: So often it is checked again when another `provision` was quicker: more often than
-#: there are Secrets to be quicker with.
+#: Attempts when another `provision` writes at the same time: more than there are Secrets.
 _ATTEMPTS: Final = 20
 
 
@@ -31,7 +30,7 @@ class Busy(Refusal):
 
 
 def addresses(release: str, namespace: str) -> tuple[str, ...]:
-    """Of the NATS servers of a release: its Service's names, and each server's own."""
+    """DNS names of the NATS servers of a release: of its Service, and of each server."""
     service = f"{release}-nats.{namespace}.svc"
     peers = f"*.{release}-nats-peers.{namespace}.svc"
     return (
@@ -54,15 +53,14 @@ async def provision(
     say: Callable[[str], None],
     now: datetime | None = None,
 ) -> None:
-    """Make the Secrets that are missing, and renew what is about to end.
+    """Create missing Secrets, and renew certificates that expire soon.
 
-    Idempotent, and safe beside another one that does the same: after a failure or a cancellation
-    run it again.
+    Idempotent, and safe beside another `provision`: after a failure or a cancellation run it again.
 
     Raises:
-        BadSecret: A Secret holds what it should not; nothing is written.
-        Busy: See there.
-        KubeError: The API server refuses, or is away.
+        BadSecret: The content of a Secret is not valid; nothing is written.
+        Busy: Other clients keep changing the Secrets.
+        KubeError: The API server refuses, or does not answer.
     """
     at = now or datetime.now(UTC)
     wanted_addresses = (*addresses(release, namespace), *more_addresses)
@@ -78,13 +76,13 @@ async def provision(
             raise BadSecret(f"Secret {namespace}/{release}-nats-{error}") from error
         try:
             for name in names(users):
-                said = await _write(client, release, namespace, name, stored[name], wanted[name])
-                if said:
-                    say(said)
+                done = await _write(client, release, namespace, name, stored[name], wanted[name])
+                if done:
+                    say(done)
         except (Conflict, NotFound):
-            continue  # another client was quicker, or removed one
+            continue  # another client has changed or removed one
         return
-    raise Busy(f"others keep changing the Secrets {namespace}/{release}-nats-*")
+    raise Busy(f"other clients keep changing the Secrets {namespace}/{release}-nats-*")
 
 
 async def _stored(client: KubeClient, name: str, namespace: str) -> _Secret | None:
@@ -102,11 +100,11 @@ async def _write(
     stored: _Secret | None,
     wanted: Kept,
 ) -> str:
-    """Write one Secret where it is not what is wanted; what was done, in words."""
+    """Write one Secret if it differs from the wanted one; return the change in words, or ""."""
     title = f"{release}-nats-{name}"
     if stored is None:
         await client.create(SECRETS, _manifest(release, title, wanted), namespace=namespace)
-        return f"made Secret {namespace}/{title}"
+        return f"created Secret {namespace}/{title}"
     data = stored.data or {}
     changed = sorted(key for key in {*data, *wanted} if data.get(key) != wanted.get(key))
     if not changed:

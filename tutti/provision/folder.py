@@ -1,4 +1,4 @@
-"""Keeps what is provisioned in files, `FOLDER/NAME/KEY`: as Secrets are mounted."""
+"""Keeps keys and certificates in files, `FOLDER/NAME/KEY`, as Secrets are mounted."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,12 +12,12 @@ from tutti.provision.plan import BadSecret, names, plan
 def provision(
     folder: Path, users: Sequence[User], addresses: Sequence[str], now: datetime | None = None
 ) -> tuple[str, ...]:
-    """Make the files that are missing, and renew what is about to end; which were written.
+    """Create missing files, renew certificates that expire soon, and return the written paths.
 
-    Blocks. Only the owner can read them. Idempotent: after a failure run it again.
+    Blocks. Only the owner can read the files. Idempotent: after a failure run it again.
 
     Raises:
-        BadSecret: A file holds what it should not; nothing is written.
+        BadSecret: The content of a file is not valid; nothing is written.
         OSError: The folder cannot be read or written.
     """
     wanted_names = names(users)

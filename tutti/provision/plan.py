@@ -1,11 +1,11 @@
-"""What should be stored, given what is stored and the time: pure.
+"""The wanted Secrets, as a function of the stored ones and the time. Pure.
 
-Keys of users are made once and never changed. Certificates are renewed long before they end, and
-the CA in two steps, so that no client meets a certificate that it does not trust yet:
+Keys of users are created once and never changed. Certificates are renewed long before they expire,
+the CA in two steps, so that every client trusts a certificate before it is used:
 
-1. a year before its end a next CA is made, and everybody is given both to trust;
-2. a day later, when everybody has it, the next one is the CA, and signs for the server; the former
-   one is still trusted until it ends.
+1. a year before the CA expires, the next CA is created, and all clients trust both;
+2. a day later, when all clients have it, the next CA becomes the CA, and signs for the server; the
+   former CA is trusted until it expires.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +31,7 @@ from tutti.api.failures import Refusal
 
 CA_LIFETIME: Final = timedelta(days=3650)
 CA_RENEWED_BEFORE: Final = timedelta(days=365)
-#: Kubelets refresh mounted Secrets within two minutes; an operator who runs this less often waits
-#: longer.
+#: Kubelets refresh mounted Secrets within two minutes; if this runs less often, it takes longer.
 CA_OVERLAP: Final = timedelta(days=1)
 SERVER_LIFETIME: Final = timedelta(days=365)
 SERVER_RENEWED_BEFORE: Final = timedelta(days=120)
@@ -46,17 +45,17 @@ Kept = Mapping[str, bytes]
 """The content of one Secret, by key."""
 
 Stored = Mapping[str, Kept]
-"""All of it: by user, and as `CA` and `SERVER`."""
+"""All Secrets, by user, and as `CA` and `SERVER`."""
 
 
 class BadSecret(Refusal):
-    """Something stored is not what it should be. It is not made again: others hold its counterpart.
-    The message says where it is.
+    """A stored value is not valid. It is not replaced, since clients have its counterpart; the
+    message has its place.
     """
 
 
 class _Trust(msgspec.Struct, frozen=True):
-    """The CA, the one that will follow it, and those that it followed."""
+    """The CA, the next one, and the former ones."""
 
     current: Issued
     coming: Issued | None
@@ -68,7 +67,7 @@ class _Trust(msgspec.Struct, frozen=True):
         return _pem((self.current.certificate, *coming, *self.former))
 
     def kept(self) -> dict[str, bytes]:
-        """As it is stored."""
+        """The content of its Secret."""
         kept = {CA_KEY: self.current.certificate_pem, "ca.key": self.current.key_pem}
         if self.coming is not None:
             kept |= {"next.crt": self.coming.certificate_pem, "next.key": self.coming.key_pem}
@@ -78,8 +77,8 @@ class _Trust(msgspec.Struct, frozen=True):
 
 
 def names(users: Iterable[User]) -> tuple[str, ...]:
-    """Of everything that is stored, in the order in which it is to be written: the server's last,
-    since it speaks of all others.
+    """The names of all Secrets in the order of writing; the server's is last, since it refers to
+    all others.
     """
     return (CA, *(user.name for user in users), SERVER)
 
@@ -87,16 +86,16 @@ def names(users: Iterable[User]) -> tuple[str, ...]:
 def plan(
     users: Iterable[User], addresses: tuple[str, ...], stored: Stored, now: datetime
 ) -> dict[str, dict[str, bytes]]:
-    """What should be stored.
+    """The wanted Secrets.
 
     Args:
         users: The users that may connect.
         addresses: DNS names and IP addresses of the servers.
-        stored: What is there.
-        now: The instant to judge validity by.
+        stored: The stored Secrets.
+        now: The instant at which validity is checked.
 
     Raises:
-        BadSecret: See there.
+        BadSecret: A stored value is not valid.
     """
     trust = _trust(stored.get(CA, {}), now)
     bundle = trust.bundle()
@@ -149,7 +148,7 @@ def _seed(user: str, kept: Kept) -> tuple[bytes, str]:
 def _server(
     authority: Issued, addresses: tuple[str, ...], kept: Kept, now: datetime
 ) -> tuple[bytes, bytes]:
-    """The server's certificate and key: those stored, while they are good."""
+    """The server's certificate and key: the stored ones while they are valid."""
     try:
         found = read(kept.get("tls.crt", b""), kept.get("tls.key", b""))
     except Unreadable:

@@ -50,7 +50,7 @@ def _add(table: Table, queue: LedgerQueue, shown: Sequence[int]) -> None:
 
 
 def _usable(one: LedgerTotal) -> str:
-    """`12 of 20 cpu`: without what other pods take, and nodes that keep gangs out."""
+    """`12 of 20 cpu`: without other pods' usage and nodes that gangs cannot use."""
     usable = format_quantity(one.resource, one.usable)
     return f"{usable} of {format_quantity(one.resource, one.total)} {one.resource}"
 

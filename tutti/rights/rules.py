@@ -1,4 +1,4 @@
-"""Rules of RBAC made from rights, and the two files that the chart reads."""
+"""RBAC rules generated from rights, and the two files that the chart reads."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -52,7 +52,7 @@ def rights_file() -> str:
         }
         for account in ACCOUNTS
     }
-    # Without an account of ours: the chart binds these to the group system:authenticated.
+    # Not an account of Tutti: the chart binds these to the group system:authenticated.
     content["everybody"] = {
         "account": False,
         "clusterRules": rules(EVERYBODY),

@@ -1,11 +1,11 @@
-"""The rights of every account: the verbs that its code sends, each with the reason for it.
+"""The rights of every account: the verbs that its code uses, each with the reason.
 
 Pure data. The kinds of the dialects come from `shared.dialects.rights`; everything else is here.
 Nothing is granted by `*`, nor by a verb that escalates (`bind`, `escalate`, `impersonate`), and
 only the binder may create `pods/binding`.
 
-An account is one ServiceAccount. The controllers are two of them: the one that writes statuses need
-not be able to create pods, and the second is not installed where Volcano's controllers stay.
+An account is one ServiceAccount. The controllers have two: the one that writes statuses need not
+create pods, and the second is not installed where Volcano's controllers stay.
 """
 
 from typing import Final
@@ -49,26 +49,26 @@ from shared.kube.resources import (
 )
 from tutti.provision.plan import names
 
-#: Stands for the release's name in names of objects; the installation replaces it.
+#: Placeholder for the release's name in names of objects; the installation replaces it.
 RELEASE: Final = "RELEASE"
-#: Of each NATS user's Secret, the server's and the CA's: `RELEASE-nats-USER`.
+#: The Secrets of each NATS user, the server and the CA: `RELEASE-nats-USER`.
 NATS_SECRETS: Final = tuple(f"{RELEASE}-nats-{name}" for name in names(users()))
-#: Both webhook configurations bear it: `--configuration-name`.
+#: Name of both webhook configurations: `--configuration-name`.
 _CONFIGURATION: Final = (f"{RELEASE}-admission",)
 _VOLCANO_LEASE: Final = ("vc-controller-manager",)
-#: A scheduler's bears its scheduler name. Stands for all that a release serves, as RELEASE does.
+#: Placeholder for the scheduler names of a release; schedulers' Leases are named after them.
 SCHEDULER_NAMES: Final = "SCHEDULER_NAMES"
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
-    """Verbs on one resource, and what they are for.
+    """Verbs on one resource, with their purpose.
 
     Attributes:
         group: API group; "" for the core one.
         resource: As in a rule of RBAC: "pods" or "pods/binding".
         verbs: What may be done.
-        why: What the account does with it.
-        names: Only objects of these names; none: all.
+        why: The purpose.
+        names: Only objects with these names; empty: all objects.
         namespaced: Only in the release's own namespace.
     """
 
@@ -148,7 +148,7 @@ _WEBHOOK: Final = (
 
 _EVENTS: Final = _may("create get patch", CORE_EVENTS, "create and count Events")
 
-#: By the names that `--controllers` takes.
+#: Rights of each controller, by its name in `--controllers`.
 CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "status": (
         *_of_dialects("controller", "write phases, conditions and verdicts on groups"),
@@ -156,13 +156,13 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may(
             "list",
             LEASES,
-            "whether another scheduler of these names lives",
+            "whether another scheduler of these names is active",
             names=(SCHEDULER_NAMES,),
         ),
         _may(
             "get patch",
             LEASES,
-            "show users that a planner lives",
+            "show users that a planner is active",
             names=(PLANNER_LEASE,),
             namespaced=True,
         ),
@@ -234,9 +234,9 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     ),
 }
 
-#: What all that reconcile need together: replicas divide keys by Leases.
+#: Rights of all reconciling controllers: replicas divide keys by Leases.
 SHARING: Final = (
-    _may("list", LEASES, "whether Volcano's controllers live", names=_VOLCANO_LEASE),
+    _may("list", LEASES, "whether Volcano's controllers are active", names=_VOLCANO_LEASE),
     _may(
         "list create patch delete",
         LEASES,
@@ -283,9 +283,11 @@ ACCOUNTS: Final = (
     Account(name="crds", rights=_CRDS),
 )
 
-#: Of every user of the cluster (the group system:authenticated): no account of ours.
+#: Rights of every user of the cluster (the group system:authenticated).
 EVERYBODY: Final = (
-    _may("get list", LEASES, "`tutti why` sees whether a planner lives", names=(PLANNER_LEASE,)),
+    _may(
+        "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
+    ),
 )
 
 

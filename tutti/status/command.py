@@ -24,7 +24,7 @@ from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
 from tutti.nats_store import NoHealth, store_problem
 from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
-from tutti.status.live import Watched
+from tutti.status.live import StatusScreen
 from tutti.status.report import Report, StreamLine, report
 from tutti.terminal import plain_table, redraw
 
@@ -90,10 +90,10 @@ async def _watch(services: ServiceBus, interval_s: float, output: str) -> NoRetu
 async def _screens(
     bus: Bus, services: ServiceBus, interval_s: float
 ) -> AsyncIterator[RenderableType]:
-    watched = Watched()
+    screen = StatusScreen()
     async for found, ledger, seconds in _rounds(bus, services, interval_s):
-        watched.take(found, ledger, seconds)
-        yield watched.screen(datetime.now(UTC))
+        screen.take(found, ledger, seconds)
+        yield screen.draw(datetime.now(UTC))
 
 
 async def _rounds(
@@ -153,11 +153,13 @@ def show(found: Report, console: Console, now: datetime) -> None:
     gangs = ", ".join(f"{count} {phase}" for phase, count in found.gangs.items()) or "none"
     console.print(Text(f"gangs: {gangs}"))
     if found.holds:
-        console.print(Text(f"holds: capacity of {found.holds} lost members is reserved or sought"))
+        console.print(
+            Text(f"holds: capacity for {found.holds} lost members is reserved or missing")
+        )
     console.print(
         Text(
-            f"decisions: {found.decisions_per_s:g} a second; "
-            f"pods bound: {found.pods_bound_per_s:g} a second"
+            f"decisions: {found.decisions_per_s:g} per second; "
+            f"pods bound: {found.pods_bound_per_s:g} per second"
         )
     )
     if found.webhook_registered is not None:

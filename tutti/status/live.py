@@ -1,4 +1,4 @@
-"""The suite on one screen, for `tutti status --watch`. Pure: from reports to what rich draws."""
+"""The screen of `tutti status --watch`. Pure: from reports to renderables."""
 
 from collections import deque
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from shared.contracts.questions import LedgerAnswer, LedgerQueue
 from tutti.status.report import Report, ServiceLine, StreamLine
 from tutti.terminal import bar, counted, shortened, sparkline
 
-#: Rounds of which rates are drawn: a minute, at one a second.
+#: Number of rounds in a sparkline: a minute, at one per second.
 HISTORY: Final = 60
 _QUEUES_MAX: Final = 12
 _WIDTH: Final = 30
@@ -30,19 +30,19 @@ _COLOURS: Final = {
 }
 
 
-class Watched:
-    """What was seen in the last rounds."""
+class StatusScreen:
+    """The reports of the last rounds."""
 
     def __init__(self) -> None:
         self.found: Report | None = None
         self.ledger: LedgerAnswer | None = None
         self._decisions: deque[float] = deque(maxlen=HISTORY)
         self._bound: deque[float] = deque(maxlen=HISTORY)
-        #: Of each stream: its last sequence, and records a second.
+        #: Last sequence and records per second of each stream.
         self._streams: dict[str, tuple[int, float]] = {}
 
     def take(self, found: Report, ledger: LedgerAnswer | None, seconds: float) -> None:
-        """One more round, so long after the last one; `ledger` None: no planner answers."""
+        """Add a round, `seconds` after the previous one; `ledger` None: no planner answers."""
         self.found, self.ledger = found, ledger
         self._decisions.append(found.decisions_per_s)
         self._bound.append(found.pods_bound_per_s)
@@ -51,8 +51,8 @@ class Watched:
             gained = max(0, line.last_seq - before)
             self._streams[line.stream] = line.last_seq, gained / seconds if seconds > 0 else 0.0
 
-    def screen(self, now: datetime) -> RenderableType:
-        """Everything, as of the last round."""
+    def draw(self, now: datetime) -> RenderableType:
+        """The screen after the last round."""
         found = self.found
         if found is None:
             return Text("asking the services…", "dim")
@@ -64,7 +64,7 @@ class Watched:
         if self.ledger is not None and self.ledger.queues:
             queues = _queues(self.ledger)
             parts.append(Panel(queues, title="queues", title_align="left", box=ROUNDED))
-        parts.append(self._of_streams(found.streams))
+        parts.append(self._draw_streams(found.streams))
         return Group(*parts)
 
     def _gangs(self, found: Report) -> RenderableType:
@@ -85,14 +85,14 @@ class Watched:
             table.add_row(Text(title, "bold"), f"{last:g}", Text(sparkline(values), "cyan"))
         return table
 
-    def _of_streams(self, streams: tuple[StreamLine, ...]) -> RenderableType:
-        said = Text(" ")
+    def _draw_streams(self, streams: tuple[StreamLine, ...]) -> RenderableType:
+        drawn = Text(" ")
         for line in streams:
             rate = self._streams.get(line.stream, (0, 0.0))[1]
-            said.append(f"{line.stream} ", "dim")
-            said.append(counted(line.messages))
-            said.append(f" +{counted(round(rate))}/s  ", "cyan" if rate >= 1 else "dim")
-        return said
+            drawn.append(f"{line.stream} ", "dim")
+            drawn.append(counted(line.messages))
+            drawn.append(f" +{counted(round(rate))}/s  ", "cyan" if rate >= 1 else "dim")
+        return drawn
 
 
 def _head(found: Report, now: datetime) -> RenderableType:
@@ -100,12 +100,12 @@ def _head(found: Report, now: datetime) -> RenderableType:
     head = Table.grid(expand=True)
     head.add_column()
     head.add_column(justify="right")
-    said = Text.assemble((f" tutti is {word} ", f"bold {style}"))
+    title = Text.assemble((f" tutti is {word} ", f"bold {style}"))
     if found.webhook_registered is False:
-        said.append("  webhook not registered", "yellow")
+        title.append("  webhook not registered", "yellow")
     for problem in found.problems:
-        said.append(f"  {problem}", "red")
-    head.add_row(said, Text(f"{now.astimezone(UTC):%H:%M:%S} UTC ", "dim"))
+        title.append(f"  {problem}", "red")
+    head.add_row(title, Text(f"{now.astimezone(UTC):%H:%M:%S} UTC ", "dim"))
     return head
 
 
@@ -156,7 +156,7 @@ def _waits(queue: LedgerQueue) -> Text:
 
 
 def _largest(queue: LedgerQueue) -> tuple[RenderableType, Text]:
-    """The resource of which it holds the largest part of its share: a bar, and words."""
+    """The resource of which it uses the largest part of its share: a bar, and the amounts."""
     shares = [
         (one.used / whole, one, whole)
         for one in queue.amounts

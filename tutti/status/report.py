@@ -1,7 +1,6 @@
-"""From what the services answered to a report. Pure.
+"""From the answers of services to a report. Pure.
 
-Rates come from two rounds of counters: only instances that answered both, as the same process, can
-show one.
+Rates are differences of the counters of two rounds, over the processes that answered both.
 """
 
 import re
@@ -12,9 +11,9 @@ import msgspec
 
 from shared.contracts.questions import ServiceStatus
 
-#: Without each of these no gang is bound.
+#: Services without which no gang is bound.
 NEEDED: Final = ("watcher", "gang-planner", "binder")
-#: Of these exactly one instance writes.
+#: Services of which exactly one instance is active.
 _ONE_ACTIVE: Final = frozenset({"watcher", "gang-planner"})
 _GANGS: Final = re.compile(r'gangs\{phase="([^"]*)"\}')
 
@@ -44,19 +43,19 @@ class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a suite.
+    """The state of all services.
 
     Attributes:
-        ready: Whether everything that is needed is there and ready.
-        problems: Why not.
+        ready: Whether all required services answer and are ready.
+        problems: Why they are not ready.
         services: Every instance that answered, sorted.
-        gangs: Gangs by phase, from the planner that writes; those that it repairs or releases
-            count as Repairing and Releasing.
-        holds: Lost members for which it holds or seeks room.
-        decisions_per_s: Gang decisions appended a second.
-        pods_bound_per_s: Pods bound a second, all binders together.
-        webhook_registered: None when no webhook answered.
-        streams: What the streams hold.
+        gangs: Gangs by phase, from the active planner; gangs that it repairs or releases count as
+            Repairing and Releasing.
+        holds: Lost members with a replacement reservation, or waiting for one.
+        decisions_per_s: Gang decisions per second.
+        pods_bound_per_s: Pods bound per second by all binders.
+        webhook_registered: None if no webhook answered.
+        streams: The streams.
     """
 
     ready: bool
@@ -81,10 +80,10 @@ def report(
 
     Args:
         first: Answers of the first round.
-        second: Answers of the second, which counts.
+        second: Answers of the second round, from which all but the rates is taken.
         seconds: Time between the rounds.
-        streams: What the streams hold.
-        store_problem: Why NATS stores nothing; "" when it stores, or that is unknown.
+        streams: The streams.
+        store_problem: Why NATS stores nothing; "" if it stores, or if that is unknown.
     """
     problems = _problems(second)
     if store_problem:

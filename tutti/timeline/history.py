@@ -1,7 +1,7 @@
-"""From the logs to what gangs did: waits, and stays on nodes. Pure.
+"""From the logs to the history of gangs: waits, and stays on nodes. Pure.
 
-A stay begins when the last member of its decision was bound there, and ends when CLUSTER shows the
-last of those pods ended or gone. A decision without an outcome has no stay yet.
+A stay begins when the last member of its decision was bound, and ends when CLUSTER shows that the
+last of its pods has ended or was deleted. A decision without an outcome has no stay yet.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,12 +18,12 @@ End = Literal["there", "done", "failed", "evicted", "gone"]
 
 _ENDS: Final[dict[str, End]] = {"Succeeded": "done", "Failed": "failed"}
 _WAITING: Final = frozenset({"Pending", "Inqueue"})
-#: What a stay's end was, when its pods ended differently: the first of these that any did.
+#: The end of a stay whose pods ended differently: the first of these.
 _WORST: Final[tuple[End, ...]] = ("there", "evicted", "failed", "gone", "done")
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """A gang had no place. `ended_ms` 0: it has none yet, and `why` says so."""
+    """A gang waited. `ended_ms` 0: it still waits, for the reason `why`."""
 
     gang: str
     began_ms: int
@@ -32,7 +32,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stay(msgspec.Struct, frozen=True, kw_only=True):
-    """Members of a gang were on a node. `ended_ms` 0: they are there."""
+    """Members of a gang were on a node. `ended_ms` 0: they still are."""
 
     gang: str
     node: str
@@ -43,7 +43,7 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened between two instants, in the order in which it began."""
+    """Waits and stays between two instants, ordered by their begin."""
 
     from_ms: int
     to_ms: int
@@ -52,7 +52,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gangs(self) -> list[str]:
-        """All gangs, in the order in which they came."""
+        """All gangs, ordered by their first wait or stay."""
         events = [(one.began_ms, one.gang) for one in self.waits]
         events += [(one.began_ms, one.gang) for one in self.stays]
         return list(dict.fromkeys(gang for _, gang in sorted(events)))
@@ -64,7 +64,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Logs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read, each stream in its order."""
+    """Records of the streams, each in its order."""
 
     decisions: tuple[tuple[int, DecisionRecord], ...] = ()
     outcomes: tuple[OutcomeRecord, ...] = ()
@@ -73,7 +73,7 @@ class Logs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> History:
-    """The content of the logs of this time, of one namespace or, for "", of all."""
+    """The history in the logs between two instants, of one namespace or, for "", of all."""
     decided = {
         seq: record
         for seq, record in logs.decisions
@@ -107,7 +107,7 @@ def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") 
 
 
 def _waiting(verdicts: Iterable[Verdict], stays: Iterable[Stay], namespace: str) -> Iterator[Wait]:
-    """Gangs that wait now: since they came, or since what they had has ended."""
+    """Waits of gangs that wait now: since their creation, or since their last stay ended."""
     left_ms: dict[str, int] = {}
     there = set()
     for stay in stays:
@@ -130,7 +130,7 @@ def _waiting(verdicts: Iterable[Verdict], stays: Iterable[Stay], namespace: str)
 
 
 def trimmed(history: History) -> History:
-    """Without the time before the first gang came and after the last one had gone."""
+    """The history without the time before the first gang and after the last one."""
     if not history.waits and not history.stays:
         return history
     began = [one.began_ms for one in history.waits] + [one.began_ms for one in history.stays]

@@ -1,6 +1,6 @@
-"""Takes the newest records of the logs from NATS, for people: nothing is subscribed or changed.
+"""Reads the newest records of the logs from NATS, without a subscription or any change.
 
-Records are asked for one by one, many at a time, from the newest back to an instant or a bound.
+Records are requested one by one, many at a time, from the newest back to an instant or a limit.
 """
 
 import asyncio
@@ -30,23 +30,23 @@ from shared.contracts.subjects import (
 from shared.contracts.verdicts import Verdict
 from tutti.timeline.history import Logs
 
-#: Of one stream; an hour of a busy cluster may have more.
+#: Maximum number of records of one stream; an hour of a busy cluster may have more.
 RECORDS_MAX: Final = 20_000
 _AT_ONCE: Final = 128
-_TOLD: Final = frozenset({cluster("pod"), CLUSTER_SYNCED})
+_SUBJECTS: Final = frozenset({cluster("pod"), CLUSTER_SYNCED})
 
 T = TypeVar("T")
 
 
 class LogExcerpt(NamedTuple):
-    """What was read, and which streams reach back further than it was followed."""
+    """The records that were read, and the streams of which older records were left out."""
 
     logs: Logs
     cut: tuple[str, ...]
 
 
 async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
-    """Everything since an instant that the streams still hold. Raises BusError."""
+    """The records since an instant that the streams still have. Raises BusError."""
     decisions, cut_decisions = await _newest(
         bus, DECISIONS, codec.decode_decision_record, _decided_ms, since_ms
     )
@@ -59,7 +59,7 @@ async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
             decisions=tuple(decisions),
             outcomes=tuple(record for _, record in outcomes),
             cluster=tuple(record for _, record in shown if record is not None),
-            verdicts=tuple(_last_words(verdicts)),
+            verdicts=tuple(_latest_verdicts(verdicts)),
         ),
         tuple(stream for stream, cut in cuts.items() if cut),
     )
@@ -72,7 +72,7 @@ async def _newest(
     at_ms: Callable[[T], int | None],
     since_ms: int,
 ) -> tuple[list[tuple[int, T]], bool]:
-    """Records by sequence, oldest first, and whether older ones of that time were left out."""
+    """Records by sequence, oldest first, and whether older ones since the instant were left out."""
     info = await bus.stream_info(stream)
     found: list[tuple[int, T]] = []
     end, least = info.last_seq, max(info.first_seq, 1, info.last_seq - RECORDS_MAX + 1)
@@ -90,8 +90,8 @@ async def _newest(
 
 
 def _decoded(message: StoredMessage, decode: Callable[[bytes], T]) -> T | None:
-    """None: not of interest, a foreign message, or of a newer version than this program."""
-    if message.subject.startswith("cluster.") and message.subject not in _TOLD:
+    """The record; None for an irrelevant or foreign message, or one of a newer version."""
+    if message.subject.startswith("cluster.") and message.subject not in _SUBJECTS:
         return None
     try:
         return decode(message.payload)
@@ -111,6 +111,6 @@ def _seen_ms(record: ClusterRecord) -> int | None:
     return record.at_ms if isinstance(record, PodChanges | Synced) else None
 
 
-def _last_words(verdicts: list[tuple[int, Verdict]]) -> list[Verdict]:
-    """One of each gang: a second subject has those that want a PodGroup made again."""
+def _latest_verdicts(verdicts: list[tuple[int, Verdict]]) -> list[Verdict]:
+    """One verdict per gang; a second subject has those that request a new PodGroup."""
     return list({one.gang_id: one for _, one in verdicts}.values())

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tutti.timeline.history import History, Stay, Wait, lanes
 
-#: On which a name in black can be read.
+#: Background colours for names in black.
 PALETTE: Final = (
     "#7fb7e6",
     "#f6b26b",
@@ -48,7 +48,7 @@ def by_gang(history: History, width: int, rows_max: int) -> RenderableType:
 
 
 def by_node(history: History, width: int, rows_max: int) -> RenderableType:
-    """A row per node and lane: the pods that were there."""
+    """A row per node and lane: the pods that ran there."""
     nodes = history.nodes
     names = min(_NAME_MAX, max((len(node) for node in nodes), default=4))
     strip = max(20, width - names - 2)
@@ -65,12 +65,12 @@ def by_node(history: History, width: int, rows_max: int) -> RenderableType:
     for node, lane in rows[:rows_max]:
         table.add_row(node, _lane(history, strip, lane, colours))
     waiting = [one for one in history.waits if not one.ended_ms]
-    told: list[RenderableType] = list(_left_out(len(rows), rows_max, "rows"))
+    notes: list[RenderableType] = list(_left_out(len(rows), rows_max, "rows"))
     if waiting:
         gangs = ", ".join(one.gang for one in waiting[:5])
         more = f" and {len(waiting) - 5} more" if len(waiting) > 5 else ""
-        told.append(Text(f"waiting: {gangs}{more}", "yellow"))
-    return Group(table, *told)
+        notes.append(Text(f"waiting: {gangs}{more}", "yellow"))
+    return Group(table, *notes)
 
 
 def colours_of(gangs: Sequence[str]) -> dict[str, str]:
@@ -79,7 +79,7 @@ def colours_of(gangs: Sequence[str]) -> dict[str, str]:
 
 
 def clock(at_ms: int) -> str:
-    """An instant as people read it on an axis: UTC."""
+    """An instant on an axis, in UTC."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
 
 

@@ -1,6 +1,6 @@
-"""A timeline as a drawing: lanes per node, and above them the gangs that wait. Pure.
+"""A timeline as an SVG drawing: lanes per node, and above them the gangs that wait. Pure.
 
-One file without scripts or references: it can stand on a page and in a report. Names are escaped.
+It has no scripts or references, so it can be part of a page or a report. Names are escaped.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ _LANE: Final = 22
 _GAP: Final = 8
 _TICKS: Final = 8
 _LETTER: Final = 6.6
-#: Lanes drawn; with more, none can be distinguished.
+#: Maximum number of lanes; more cannot be distinguished.
 LANES_MAX: Final = 400
 _WAITS_MAX: Final = 40
-#: Pixels that a wait must last to be drawn.
+#: Minimum width of a wait, in pixels.
 _WAIT_LEAST: Final = 12
 _STYLE: Final = """
 text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
@@ -45,7 +45,7 @@ text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 
 
 class _Paper:
-    """What was drawn so far."""
+    """The elements drawn so far."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -117,7 +117,7 @@ def _axis(paper: _Paper, bottom: int) -> None:
 
 
 def _waiting(paper: _Paper) -> None:
-    """Waits in lanes; those too short to be seen are left out."""
+    """Draw waits in lanes, without those that are too short to be visible."""
     end_ms = paper.history.to_ms
     shortest_ms = (end_ms - paper.history.from_ms) * _WAIT_LEAST // (_WIDTH - _LEFT - _RIGHT)
     waits: list[Wait] = [
@@ -171,7 +171,7 @@ def _stay(paper: _Paper, y: float, stay: Stay, colour: str) -> None:
 
 
 def _inside(paper: _Paper, x: float, y: float, width: float, gang: str, more: str) -> None:
-    """The gang's name without its namespace, as far as it has room."""
+    """Write the gang's name without its namespace, shortened to the width."""
     name = gang.partition("/")[2]
     letters = int((width - 10) / _LETTER)
     if letters >= len(name) + len(more):

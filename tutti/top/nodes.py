@@ -1,4 +1,4 @@
-"""What pods ask of their nodes, and which gangs they belong to. Pure."""
+"""The requests of pods on each node, and their gangs. Pure."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -22,7 +22,7 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """The part in use; above 1 when the node has shrunk below what its pods ask for."""
+        """The part in use; above 1 if the node has shrunk below the requests of its pods."""
         if self.allocatable <= 0:
             return 1.0 if self.used else 0.0
         return self.used / self.allocatable
@@ -35,7 +35,7 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         name: Its name.
         state: "Ready", "NotReady", and ",cordoned" behind it.
         resources: cpu and memory, then devices by name, then pods.
-        gangs: "namespace/name" of the groups with pods there, those with most pods first.
+        gangs: "namespace/name" of the groups with pods on it, those with most pods first.
     """
 
     name: str
@@ -49,7 +49,7 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
-    """Every node, by name. Pods that have ended, or whose requests cannot be read, take nothing."""
+    """Every node, by name, without ended pods and pods whose requests cannot be read."""
     used: dict[str, dict[str, int]] = {}
     gangs: dict[str, dict[str, int]] = {}
     for pod in pods:
@@ -76,7 +76,7 @@ def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
 
 
 def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
-    """Those with the largest part of a resource in use first; those without any of it last."""
+    """Nodes sorted by the part of a resource in use, largest first; nodes without it last."""
 
     def key(one: NodeUse) -> tuple[bool, float, str]:
         use = one.use(resource)

@@ -11,7 +11,7 @@ from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from tutti.terminal import bar, shortened
 from tutti.top.nodes import NodeUse, ResourceUse
 
-#: Rows of one table: what is more is counted.
+#: Maximum number of rows; the others are counted.
 ROWS_MAX: Final = 200
 _BAR: Final = 16
 _BAR_LEAST: Final = 4
@@ -19,13 +19,13 @@ _NAME_MAX: Final = 40
 #: Wider than any table.
 _RULER: Final = 10_000
 _GANGS_MAX: Final = 2
-#: On nodes these are the least interesting.
+#: Resources that the table of nodes leaves out.
 _QUIET: Final = frozenset({"pods", "ephemeral-storage"})
 
 
 def of_queues(ledger: LedgerAnswer, width: int = 160) -> RenderableType:
-    """Queues, those that hold the largest part of their share first; a line per resource, in so
-    many columns.
+    """A table of queues, sorted by the part of their share in use, with a row per resource;
+    `width` in characters.
     """
     ranked = sorted(ledger.queues, key=lambda queue: (-_largest(queue), queue.name))
 
@@ -47,7 +47,7 @@ def of_queues(ledger: LedgerAnswer, width: int = 160) -> RenderableType:
 
 
 def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
-    """Nodes in the order given, a bar per resource that any of them has, in so many columns."""
+    """A table of nodes in the given order, with a bar per resource; `width` in characters."""
     resources = list(
         dict.fromkeys(
             use.resource for one in found for use in one.resources if use.resource not in _QUIET
@@ -73,7 +73,7 @@ def of_nodes(found: Sequence[NodeUse], width: int = 160) -> RenderableType:
 
 
 class _Style(NamedTuple):
-    """What gives way where columns are few; figures never do."""
+    """The parts of a table that shrink on a narrow terminal; figures never do."""
 
     #: Characters of a bar.
     bar: int
@@ -83,7 +83,7 @@ class _Style(NamedTuple):
     gap: int
 
 
-#: From the widest on.
+#: From the widest to the narrowest.
 _STYLES: Final = (
     _Style(_BAR, _NAME_MAX, 2),
     _Style(8, _NAME_MAX, 2),

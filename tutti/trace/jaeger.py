@@ -1,5 +1,5 @@
-"""What services exported to Jaeger of a gang that is not in the streams: its admission, what the
-controllers made, how long it took until something was seen and written.
+"""Spans of a gang in Jaeger that are not in the streams: its admission, the objects that
+controllers created, and the delays until the services saw and wrote something.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,8 +14,8 @@ from tutti.trace.timeline import Line
 _TIMEOUT_S: Final = 5.0
 _MICROSECONDS: Final = 1000
 _SERVICE_PREFIX: Final = "tutti-"
-#: Spans that the streams do not contain, and the attributes of them that are shown.
-_TOLD: Final = {
+#: The spans that are shown, with the attributes that are shown of each.
+_SHOWN: Final = {
     "admit": ("kind", "result"),
     "make group": (),
     "make pods": ("pods",),
@@ -25,7 +25,7 @@ _TOLD: Final = {
 
 
 class JaegerError(Exception):
-    """It cannot be asked; the message says what and why."""
+    """Jaeger does not answer, or not as expected; the message has the URL and the reason."""
 
 
 class _Tag(msgspec.Struct, frozen=True):
@@ -58,15 +58,15 @@ _decode: Final = msgspec.json.Decoder(_Answer).decode
 
 
 def link(address: str, trace_id: str) -> str:
-    """Where a browser shows the trace."""
+    """The URL of the trace in Jaeger's user interface."""
     return f"{address.rstrip('/')}/trace/{trace_id}"
 
 
 async def lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
-    """What it knows of these traces; a trace that it does not know adds nothing.
+    """Lines for the spans of these traces; unknown traces are skipped.
 
     Raises:
-        JaegerError: It does not answer, or not as Jaeger does.
+        JaegerError: Jaeger does not answer, or not as expected.
     """
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     found: list[Line] = []
@@ -79,30 +79,30 @@ async def lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
                         continue
                     if answer.status != 200:
                         raise JaegerError(f"{url} answers {answer.status}")
-                    told = _decode(await answer.read())
+                    decoded = _decode(await answer.read())
             except msgspec.MsgspecError as error:
-                raise JaegerError(f"{url} is no Jaeger: {error}") from None
+                raise JaegerError(f"{url} is not Jaeger: {error}") from None
             except (TimeoutError, aiohttp.ClientError, ValueError) as error:
-                # A timeout has no words of its own.
+                # A timeout has no message.
                 raise JaegerError(f"{url}: {str(error) or type(error).__name__}") from None
-            for trace in told.data or ():
+            for trace in decoded.data or ():
                 found += _lines(trace)
     return found
 
 
 def _lines(trace: _Trace) -> Iterator[Line]:
     for span in trace.spans:
-        if span.operation_name not in _TOLD:
+        if span.operation_name not in _SHOWN:
             continue
         tags = {tag.key: str(tag.value) for tag in span.tags}
-        words = [tags[key] for key in _TOLD[span.operation_name] if tags.get(key)]
+        words = [tags[key] for key in _SHOWN[span.operation_name] if tags.get(key)]
         error = tags.get("otel.status_description", "") if "error" in tags else ""
         process = trace.processes.get(span.process, _Process())
-        who = process.service_name.removeprefix(_SERVICE_PREFIX)
+        service = process.service_name.removeprefix(_SERVICE_PREFIX)
         yield Line(
             at_ms=(span.start_time + span.duration) // _MICROSECONDS,
             what=span.operation_name,
-            detail=", ".join(part for part in (" ".join(words), f"by {who}", error) if part),
+            detail=", ".join(part for part in (" ".join(words), f"by {service}", error) if part),
             took_ms=span.duration // _MICROSECONDS,
             failed=bool(error),
         )

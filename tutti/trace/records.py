@@ -1,5 +1,5 @@
-"""Finds a gang among the verdicts and reads what the logs hold of it, record by record, by subject:
-what others decided meanwhile is not read.
+"""Finds a gang among the verdicts and reads its records from the logs, by subject: records of other
+gangs are not read.
 """
 
 from collections.abc import AsyncIterator
@@ -26,14 +26,14 @@ class UnknownGang(Refusal):
 
 
 class Wanted(NamedTuple):
-    """Which gang was meant: an id, or a namespace and a name."""
+    """A reference to a gang: an id, or a namespace and a name."""
 
     gang_id: str
     namespace: str
     name: str
 
     def names(self, verdict: Verdict) -> bool:
-        """Whether it is this gang: by its name, or as the group of the Job of that name."""
+        """Whether it refers to this gang, by its name or by the name of the Job that owns it."""
         if verdict.namespace != self.namespace:
             return False
         stem, end = verdict.name[:-_UUID_CHARACTERS], verdict.name[-_UUID_CHARACTERS:]
@@ -49,12 +49,12 @@ def read_reference(reference: str, namespace: str) -> Wanted:
 
 
 async def read_gang(bus: Bus, wanted: Wanted) -> GangRecords:
-    """All that the streams hold of a gang.
+    """The records of a gang.
 
-    Of several with the name, the one that is spoken of last, and rather one that is still there.
+    Of several gangs with the name it is one that still exists, and the one with the newest verdict.
 
     Raises:
-        UnknownGang: No verdict is about it.
+        UnknownGang: It has no verdict.
         BusError: The streams cannot be read.
     """
     verdict = await _find(bus, wanted)
@@ -88,7 +88,7 @@ async def _find(bus: Bus, wanted: Wanted) -> Verdict:
     if not known:
         raise UnknownGang(
             f"no gang {wanted.namespace}/{wanted.name} is known: no PodGroup of that name, and no "
-            "Job whose group it would be (of gangs that are gone the last hour is remembered)"
+            "Job of that name (deleted gangs are kept for an hour)"
         )
     return max(known, key=lambda each: (each.phase != "Gone", each.at_ms))
 

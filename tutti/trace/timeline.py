@@ -16,33 +16,33 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 
-#: Members that a line names before it counts the rest.
-_MEMBERS_TOLD: Final = 3
+#: Members that a line names; the others are counted.
+_MEMBERS_NAMED: Final = 3
 
 
 class GangRecords(NamedTuple):
-    """All that the streams hold of one gang."""
+    """The records of one gang in the streams."""
 
     verdict: Verdict
-    #: Of DECISIONS, with their sequences, in order.
+    #: Records of DECISIONS with their sequences, in order.
     records: Sequence[tuple[int, DecisionRecord]]
-    #: By the sequence of their decision.
+    #: Outcomes by the sequence of their decision.
     outcomes: Mapping[int, Outcome]
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened, or was done until this instant."""
+    """An event, or the end of an action."""
 
     at_ms: int
     what: str
     detail: str = ""
-    #: How long it took, where it took long.
+    #: Duration of the action; 0 for an event.
     took_ms: int = 0
     failed: bool = False
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """One gang's."""
+    """The timeline of one gang."""
 
     gang: str
     gang_id: str
@@ -52,10 +52,10 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     traces: tuple[str, ...]
 
 
-def timeline(records: GangRecords, told: Iterable[Line] = ()) -> Timeline:
-    """The gang's timeline, with lines from other sources, in the order of time."""
+def timeline(records: GangRecords, exported: Iterable[Line] = ()) -> Timeline:
+    """The gang's timeline, with lines from other sources, ordered by time."""
     verdict = records.verdict
-    lines = [*told, *_first(records), *_last(verdict)]
+    lines = [*exported, *_first(records), *_last(verdict)]
     for seq, record in records.records:
         lines += _of_record(record)
         outcome = records.outcomes.get(seq)
@@ -87,7 +87,7 @@ def _first(records: GangRecords) -> Iterator[Line]:
         (each.first_seen_ms for each in decided if each.first_seen_ms), default=0
     )
     if seen_ms:
-        yield Line(at_ms=seen_ms, what="queued", detail="the planner saw it first")
+        yield Line(at_ms=seen_ms, what="queued", detail="first seen by the planner")
 
 
 def _last(verdict: Verdict) -> Iterator[Line]:
@@ -110,7 +110,7 @@ def _of_record(record: DecisionRecord) -> Iterator[Line]:
             yield Line(
                 at_ms=record.cycle.now_ms,
                 what=what,
-                detail=_said(_count(len(record.victims), "pod"), record.reason, record.why),
+                detail=_detail(_count(len(record.victims), "pod"), record.reason, record.why),
                 failed=record.via == "delete",
             )
         case GangStarted():
@@ -120,22 +120,22 @@ def _of_record(record: DecisionRecord) -> Iterator[Line]:
             yield Line(
                 at_ms=record.at_ms,
                 what=f"{record.kind} begun",
-                detail=_said(on, record.reason, record.message),
+                detail=_detail(on, record.reason, record.message),
                 failed=record.kind in {"repair", "release", "degraded"},
             )
         case NoteClosed():
             yield Line(
                 at_ms=record.at_ms,
                 what=f"{record.kind} ended",
-                detail=_said("", record.reason, record.message),
+                detail=_detail("", record.reason, record.message),
             )
         case _:
-            # Not about one gang.
+            # Not a record of a single gang.
             pass
 
 
 def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> Iterator[Line]:
-    """What a binder did."""
+    """The lines of a binder's outcome."""
     match record:
         case GangDecision():
             names = {one.uid: one.name for one in record.bindings}
@@ -156,7 +156,7 @@ def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> It
             yield Line(
                 at_ms=outcome.last_bound_ms or outcome.received_ms,
                 what="removed",
-                detail=_said(
+                detail=_detail(
                     f"{outcome.evicted} of {_count(len(names), 'pod')} by {outcome.binder}",
                     outcome.reason,
                     _members(outcome, names),
@@ -174,26 +174,26 @@ def _wave(bindings: int, outcome: Outcome, names: Mapping[str, str]) -> Line:
     return Line(
         at_ms=end_ms,
         what="bound" if outcome.bound else "not bound",
-        detail=_said(done, outcome.reason, _members(outcome, names)),
+        detail=_detail(done, outcome.reason, _members(outcome, names)),
         took_ms=end_ms - begun_ms,
         failed=bool(outcome.reason or outcome.members),
     )
 
 
 def _members(outcome: Outcome, names: Mapping[str, str]) -> str:
-    """What was said of those that failed, the first ones by name."""
+    """The failed members with their errors, the first ones by name."""
     failed = [one for one in outcome.members if one.result != "skipped"]
-    told = []
-    for one in failed[:_MEMBERS_TOLD]:
-        said = f"{one.result} {one.code or ''} {one.message or one.reason}"
-        told.append(f"{names.get(one.uid, one.uid)}: {' '.join(said.split())}")
-    if len(failed) > _MEMBERS_TOLD:
-        told.append(f"and {len(failed) - _MEMBERS_TOLD} more")
-    return "; ".join(told)
+    named = []
+    for one in failed[:_MEMBERS_NAMED]:
+        error = f"{one.result} {one.code or ''} {one.message or one.reason}"
+        named.append(f"{names.get(one.uid, one.uid)}: {' '.join(error.split())}")
+    if len(failed) > _MEMBERS_NAMED:
+        named.append(f"and {len(failed) - _MEMBERS_NAMED} more")
+    return "; ".join(named)
 
 
-def _said(first: str, reason: str, words: str) -> str:
-    """What there is of the three."""
+def _detail(first: str, reason: str, words: str) -> str:
+    """`first, reason: words`, without the empty parts."""
     return ", ".join(part for part in (first, ": ".join(x for x in (reason, words) if x)) if part)
 
 

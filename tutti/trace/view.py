@@ -1,4 +1,4 @@
-"""A timeline as a table for people."""
+"""A timeline as a table."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from tutti.trace.timeline import Line, Timeline
 
 
 def show(found: Timeline, console: Console, jaeger: str) -> None:
-    """Print it; colours only where the console has them."""
+    """Print it; in colour where the console has colours."""
     console.print(Text(f"{found.gang} ({found.gang_id}): {found.phase}", "bold"))
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("TIME (UTC)", no_wrap=True)

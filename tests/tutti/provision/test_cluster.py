@@ -75,7 +75,7 @@ async def test_secrets_are_made_once_and_renewed_in_time(
     client: KubeClient, api: RawClient, namespace: str
 ) -> None:
     first = await provisioned(client, namespace, NOW)
-    assert first == [f"made Secret {namespace}/one-nats-{name}" for name in names(users())]
+    assert first == [f"created Secret {namespace}/one-nats-{name}" for name in names(users())]
     assert await provisioned(client, namespace, NOW) == []
 
     late = NOW + timedelta(days=3400)
@@ -138,7 +138,7 @@ async def test_the_command_says_what_it_made(kubeconfig: Path, namespace: str) -
     flags = [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", "--name=one"]
     done = await asyncio.to_thread(CliRunner().invoke, command, flags)
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[0] == f"made Secret {namespace}/one-nats-ca"
+    assert done.output.splitlines()[0] == f"created Secret {namespace}/one-nats-ca"
 
 
 async def test_other_secrets_are_none_of_its_business(client: KubeClient, namespace: str) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from rich.console import Console
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
-from tutti.status.live import Watched
+from tutti.status.live import StatusScreen
 from tutti.status.report import Report, ServiceLine, StreamLine
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -41,9 +41,9 @@ def found(*services: ServiceLine, decisions_per_s: float = 0.0, last_seq: int = 
     )
 
 
-def screen(watched: Watched) -> list[str]:
+def screen(watched: StatusScreen) -> list[str]:
     text = io.StringIO()
-    Console(file=text, width=100, color_system=None).print(watched.screen(NOW))
+    Console(file=text, width=100, color_system=None).print(watched.draw(NOW))
     return text.getvalue().splitlines()
 
 
@@ -52,7 +52,7 @@ def lines_with(word: str, lines: list[str]) -> list[str]:
 
 
 def test_services_gangs_queues_and_streams_are_on_one_screen() -> None:
-    watched = Watched()
+    watched = StatusScreen()
     ledger = LedgerAnswer(
         queues=(
             LedgerQueue(
@@ -85,7 +85,7 @@ def test_services_gangs_queues_and_streams_are_on_one_screen() -> None:
 
 
 def test_without_a_standby_there_are_no_queues_and_nothing_else_is_missing() -> None:
-    watched = Watched()
+    watched = StatusScreen()
     assert "asking" in screen(watched)[0]
     watched.take(found(line("watcher-0")), None, 1.0)
     lines = screen(watched)

@@ -61,7 +61,7 @@ async def test_only_what_the_streams_do_not_tell_is_taken(address: str) -> None:
     assert (line.detail, line.failed) == ("3, by controller, quota", True)
 
 
-@pytest.mark.parametrize(("trace", "said"), [("b", "is no Jaeger"), ("c", "answers 500")])
+@pytest.mark.parametrize(("trace", "said"), [("b", "is not Jaeger"), ("c", "answers 500")])
 async def test_what_is_no_answer_is_an_error(address: str, trace: str, said: str) -> None:
     with pytest.raises(JaegerError, match=said):
         await lines(address, [trace])

@@ -170,7 +170,7 @@ def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None
     waiting = msgspec.structs.replace(VERDICT, phase="Inqueue", why=why)
     found = timeline(GangRecords(waiting, [], {}))
     assert [(line.what, line.detail) for line in found.lines] == [
-        ("queued", "the planner saw it first"),
+        ("queued", "first seen by the planner"),
         ("waits", "NotEnoughResources: 2 of 3 members fit"),
     ]
     assert found.traces == (VERDICT.trace_id,)

@@ -136,7 +136,9 @@ async def test_without_the_right_to_write_the_lease_it_says_so_and_goes_on(
         await presence.keep()
         await presence.leave()
     assert len(said) == 1
-    assert said[0].startswith("no Lease kube-system/tutti, other tutti up cannot detect this one: 403")
+    assert said[0].startswith(
+        "no Lease kube-system/tutti, other tutti up cannot detect this one: 403"
+    )
 
 
 def test_a_process_of_this_machine_that_has_ended_is_known_to_be_dead() -> None:
