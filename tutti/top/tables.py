@@ -11,7 +11,7 @@ from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue
 from tutti.terminal import bar, shortened
 from tutti.top.nodes import NodeUse, ResourceUse
 
-#: Maximum number of rows; the others are counted.
+#: Maximum number of rows; further ones are counted.
 ROWS_MAX: Final = 200
 _BAR: Final = 16
 _BAR_LEAST: Final = 4

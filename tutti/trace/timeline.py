@@ -16,7 +16,7 @@ from shared.contracts.decisions import (
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 
-#: Members that a line names; the others are counted.
+#: Members that a line names; further ones are counted.
 _MEMBERS_NAMED: Final = 3
 
 

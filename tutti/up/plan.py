@@ -104,7 +104,7 @@ def _own_flags(
             over = ["--take-over"] if options.take_over else []
             return [*_cluster_flags(options), *names, *over, f"--controllers={controllers}"]
         case "admission-webhook":
-            # Only the first one can use the given port; the others use any free port.
+            # Only the first one can use the given port; further ones use any free port.
             port = options.webhook_port if ordinal == 0 else 0
             conf = options.admission_conf
             return [
