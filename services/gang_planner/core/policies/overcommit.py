@@ -1,4 +1,4 @@
-"""Groups for which there is no room wait outside, but for a few of each queue.
+"""Groups that do not fit wait for admission, except for a few of each queue.
 
 A group is let in when its minimum fits into what nodes have in all, times a factor, less what is
 taken and what admitted gangs will take. Gangs that have pods and found no room do not count: they
