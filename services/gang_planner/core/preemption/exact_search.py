@@ -27,7 +27,7 @@ _PODS_MAX: Final = 32
 #: Choices examined in one search, both rounds together.
 _CHOICES_MAX: Final = 2_000
 _PROOFS_MAX: Final = 100
-#: The first parts of a cost measure the harm: budgets, gangs broken, priority, pods. The others
+#: The first parts of a cost measure the harm: budgets, gangs broken, priority, pods. The last parts
 #: choose between equals.
 _DECISIVE: Final = 4
 #: Indices in a cost.

@@ -308,7 +308,7 @@ class VictimSearch:
         for unit in sorted(selection.taken, key=lambda one: self._cost([one]), reverse=True):
             if self._out_of_budget():
                 return
-            # Amounts show most units to be needed; only the others cost a proof.
+            # Amounts show most units to be needed; only the remaining ones cost a proof.
             if single is not None:
                 spare = self._session.fits.total(single) - self._wanted
                 if selection.needed(unit, single, spare):
