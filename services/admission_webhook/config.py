@@ -14,8 +14,6 @@ SchedulerName = Annotated[
 
 
 class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
-    """The admission webhook's settings."""
-
     scheduler_name: Annotated[
         tuple[SchedulerName, ...],
         Meta(min_length=1, description="scheduler names that are ours; pods name one of them"),

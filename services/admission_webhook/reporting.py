@@ -40,7 +40,6 @@ class Reporting:
         self._reloads = metrics.counter("certificate_reloads_total", "Certificates reloaded")
 
     def reviewed(self, result: Result) -> None:
-        """Count an answered review."""
         self._reviews(result).inc()
 
     def advised(self, ending: Ending) -> None:
@@ -52,7 +51,6 @@ class Reporting:
         self._registered.set(registered)
 
     def queues_known(self, known: bool) -> None:
-        """Set whether queues are checked."""
         self._queues_known.set(known)
 
     def certificate_expires(self, at_s: Callable[[], float]) -> None:
@@ -60,5 +58,4 @@ class Reporting:
         self._certificate_ends.set_function(at_s)
 
     def reloaded(self) -> None:
-        """Count a reload of the certificate."""
         self._reloads.inc()

@@ -11,7 +11,6 @@ class SteadyClock:
     """
 
     def __init__(self) -> None:
-        """Read the wall clock once."""
         self._offset_ns = time.time_ns() - time.monotonic_ns()
 
     def now_ms(self) -> int:

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from services.controller.core.cronjobs import CronEvent, CronPlan, job_of, plan, with_job
+from services.controller.core.cronjobs import CronPlan, job_of, plan, with_job
+from services.controller.core.events import EventType
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers, latest
@@ -27,7 +28,6 @@ Now = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The current time."""
     return datetime.now(UTC)
 
 
@@ -65,7 +65,6 @@ class CronJobReconciler:
         return self._crons, self._jobs
 
     def keys(self) -> Iterable[str]:
-        """All CronJobs."""
         return self._crons.keys()
 
     async def reconcile(self, key: str) -> float | None:
@@ -80,7 +79,7 @@ class CronJobReconciler:
         now = self._now()
         decided = plan(cron, self._jobs.owned_by(cron.metadata.uid), now, schedule, zone)
         for event in decided.events:
-            self._report(cron, event)
+            self._report(cron, event.type, event.reason, event.message)
         for job in decided.delete:
             await self._delete(cron, job)
         status = await self._start(cron, decided, zone)
@@ -95,13 +94,13 @@ class CronJobReconciler:
         """
         if "TZ=" in cron.spec.schedule:
             message = "TZ and CRON_TZ belong into spec.timeZone"
-            self._report(cron, CronEvent("Warning", "UnsupportedSchedule", message))
+            self._report(cron, "Warning", "UnsupportedSchedule", message)
             return None
         try:
             schedule = parse(cron.spec.schedule)
         except ScheduleError as error:
             message = f"unparseable schedule: {error}"
-            self._report(cron, CronEvent("Warning", "UnParseableCronJobSchedule", message))
+            self._report(cron, "Warning", "UnParseableCronJobSchedule", message)
             return None
         if cron.spec.time_zone is None:
             return schedule, UTC
@@ -109,7 +108,7 @@ class CronJobReconciler:
             return schedule, ZoneInfo(cron.spec.time_zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             message = f"unknown time zone: {cron.spec.time_zone}"
-            self._report(cron, CronEvent("Warning", "InvalidTimeZone", message))
+            self._report(cron, "Warning", "InvalidTimeZone", message)
             return None
 
     async def _start(self, cron: CronJob, decided: CronPlan, zone: tzinfo) -> CronJobStatus:
@@ -124,18 +123,18 @@ class CronJobReconciler:
         try:
             made = await self._writes.create(JOBS_VOLCANO, job, namespace=namespace)
         except KubeError as error:
-            self._report(cron, CronEvent("Warning", "FailedCreate", f"Error creating job: {error}"))
+            self._report(cron, "Warning", "FailedCreate", f"Error creating job: {error}")
             raise
         if made.outcome is Outcome.EXISTS:
             # Created before this controller was killed, or by an earlier start of the same minute.
             known = self._jobs.get(f"{namespace}/{name}")
             if known is not None and known.metadata.controller != job.metadata.owner_references[0]:
                 message = f"Job {name} exists and belongs to another owner"
-                self._report(cron, CronEvent("Warning", "ForeignJob", message))
+                self._report(cron, "Warning", "ForeignJob", message)
             return decided.status
         self._jobs.learn(made.body)
         message = f"Created job {name} for CronJob {namespace}/{cron.metadata.name}"
-        self._report(cron, CronEvent("Normal", "SuccessfulCreate", message))
+        self._report(cron, "Normal", "SuccessfulCreate", message)
         stored = self._jobs.get(f"{namespace}/{name}")
         return decided.status if stored is None else with_job(decided.status, stored)
 
@@ -145,7 +144,7 @@ class CronJobReconciler:
             JOBS_VOLCANO, name, uid=job.metadata.uid, namespace=cron.metadata.namespace
         )
         if gone.done:
-            self._report(cron, CronEvent("Normal", "SuccessfulDelete", f'Deleted job "{name}"'))
+            self._report(cron, "Normal", "SuccessfulDelete", f'Deleted job "{name}"')
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
         """Write the planned status, also when other parts of the CronJob have changed since then.
@@ -174,7 +173,7 @@ class CronJobReconciler:
                 # Another CronJob, or another writer: the plan does not apply any more.
                 return
 
-    def _report(self, cron: CronJob, event: CronEvent) -> None:
+    def _report(self, cron: CronJob, type_: EventType, reason: str, message: str) -> None:
         metadata = cron.metadata
         about = About(CRONJOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
-        self._events.record(about, event.type, event.reason, event.message)
+        self._events.record(about, type_, reason, message)

@@ -12,7 +12,6 @@ class RetryLater(Exception):
     """
 
     def __init__(self, what: str, delay_s: float) -> None:
-        """State the failure and the seconds to wait."""
         super().__init__(what)
         self.delay_s = delay_s
 

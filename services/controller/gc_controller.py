@@ -36,7 +36,6 @@ class GarbageReconciler:
         return (self._jobs,)
 
     def keys(self) -> Iterable[str]:
-        """Jobs that expire."""
         return [job.metadata.key for job in self._jobs.all() if expires(job) is not None]
 
     async def reconcile(self, key: str) -> float | None:

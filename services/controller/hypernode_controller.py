@@ -87,7 +87,6 @@ class HyperNodeReconciler:
         return self._hypernodes, self._nodes, self._configuration
 
     def keys(self) -> Iterable[str]:
-        """The one key."""
         return (_ALL,)
 
     async def reconcile(self, key: str) -> float | None:

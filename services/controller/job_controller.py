@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
+from services.controller.core.events import ControllerEvent
 from services.controller.core.jobs.observed_pods import JOB_NAME, LostPod, SeenPod
 from services.controller.core.jobs.planning import plan
-from services.controller.core.jobs.step import JobEvent, JobMemory, Observed, Step
+from services.controller.core.jobs.step import JobMemory, Observed, Step
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
@@ -86,7 +87,6 @@ class JobReconciler:
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Jobs, their pods, groups and Commands, PriorityClasses and queues."""
         self._wake = wake
         self._jobs = informers.of(JOBS_VOLCANO, Job)
         self._pods = informers.of(PODS, SeenPod, label_selector=JOB_NAME)
@@ -109,7 +109,6 @@ class JobReconciler:
         )
 
     def keys(self) -> Iterable[str]:
-        """All jobs."""
         return list(self._jobs.keys())
 
     async def reconcile(self, key: str) -> float | None:
@@ -193,7 +192,7 @@ class JobReconciler:
             await writer.carry_out(step)
         except Obstacle as obstacle:
             self._trace(writer, step, began_ms, str(obstacle))
-            self._report(writer.job, (JobEvent("Warning", obstacle.reason, str(obstacle)),))
+            self._report(writer.job, (ControllerEvent("Warning", obstacle.reason, str(obstacle)),))
             return obstacle
         self._trace(writer, step, began_ms)
         return None
@@ -205,7 +204,7 @@ class JobReconciler:
             )
             self._spans.performed(performed)
 
-    def _report(self, job: Job, events: Iterable[JobEvent]) -> None:
+    def _report(self, job: Job, events: Iterable[ControllerEvent]) -> None:
         metadata = job.metadata
         about = About(JOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
         for event in events:
@@ -234,7 +233,7 @@ class JobReconciler:
                 f"Start to execute command {command.action}, and clean it up to make sure "
                 "executed not more than once."
             )
-            self._report(job, (JobEvent("Normal", "CommandIssued", message),))
+            self._report(job, (ControllerEvent("Normal", "CommandIssued", message),))
             return "" if command.action == "SyncJob" else command.action
         return ""
 

@@ -42,7 +42,6 @@ class JobFlowReconciler:
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Flows, templates, and the Jobs created from them."""
         self._wake = wake
         self._flows = informers.of(JOBFLOWS, JobFlow)
         self._templates = informers.of(JOBTEMPLATES, JobTemplate)
@@ -53,7 +52,6 @@ class JobFlowReconciler:
         return self._flows, self._templates, self._jobs
 
     def keys(self) -> Iterable[str]:
-        """All flows and templates."""
         yield from self._flows.keys()
         yield from (_TEMPLATE + template.metadata.key for template in self._templates.all())
 

@@ -33,7 +33,6 @@ class OwnedObjects:
     """The objects of one owner."""
 
     def __init__(self, client: KubeClient, writes: Writes, namespace: str, owner_uid: str) -> None:
-        """For the owner with this UID."""
         self._client = client
         self._writes = writes
         self._namespace = namespace

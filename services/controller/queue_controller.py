@@ -105,7 +105,6 @@ class QueueReconciler:
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Queues, Commands, and the groups in queues."""
         self._wake = wake
         self._queues = informers.of(QUEUES_VOLCANO, Queue)
         self._commands = informers.of(COMMANDS, Command)
@@ -116,7 +115,6 @@ class QueueReconciler:
         return self._queues, self._commands, groups
 
     def keys(self) -> Iterable[str]:
-        """The one key."""
         return (_ALL,)
 
     async def prepared(self) -> None:

@@ -19,7 +19,6 @@ class Reporting:
     """Metrics, spans and log lines; no controller depends on them."""
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
-        """Register the metrics, once per process."""
         self._tracer = tracer
         self._written = metrics.counters(
             "writes_total",
@@ -43,15 +42,12 @@ class Reporting:
         )
 
     def wrote(self, kind: str) -> None:
-        """Count a write."""
         self._written(kind).inc()
 
     def refused(self, kind: str) -> None:
-        """Count a definite refusal."""
         self._refused(kind).inc()
 
     def retried(self) -> None:
-        """Count a write that is tried again."""
         self._retried.inc()
 
     def dropped(self, events: int) -> None:

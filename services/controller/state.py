@@ -33,7 +33,6 @@ class WrittenGang:
     )
 
     def __init__(self) -> None:
-        """Know nothing yet."""
         #: The verdict annotation on the group; "" without one, None: unknown.
         self.annotation: str | None = None
         #: `meaning_of` the verdict in that annotation.
@@ -55,7 +54,6 @@ class WrittenGangs:
     """The memory of each gang by id; the least recently used is forgotten first."""
 
     def __init__(self, gangs_max: int = GANGS_MAX) -> None:
-        """Know no gangs yet."""
         self._memories: OrderedDict[str, WrittenGang] = OrderedDict()
         self._gangs_max = gangs_max
 

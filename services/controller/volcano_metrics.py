@@ -53,7 +53,6 @@ class ControllerMetrics:
     """The metrics; no controller depends on them."""
 
     def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
-        """Register the metrics; call it once per process."""
         self._now_ms = now_ms
         #: By metric, then by (job, queue), the most recently changed at the end.
         self._jobs: dict[str, Counter[tuple[str, str]]] = {

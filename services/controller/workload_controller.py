@@ -44,7 +44,6 @@ class WorkloadReconciler:
         self._wake: Wake = lambda _key: None
 
     def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """The workloads, and the groups."""
         self._wake = wake
         self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._groups.on_change(self._group_changed)

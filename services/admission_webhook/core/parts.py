@@ -12,12 +12,10 @@ from shared.dialects.protocol import JsonObject
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
-    """Whether it is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether it is a JSON array."""
     return isinstance(value, list)
 
 

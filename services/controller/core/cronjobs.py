@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import islice
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from services.controller.core.events import ControllerEvent
 from shared.kinds.cron_schedule import Every, Schedule
 from shared.kinds.cronjob import (
     SCHEDULED_TIMESTAMP,
@@ -34,19 +35,11 @@ _SUCCESSFUL_KEPT: Final = 3
 _FAILED_KEPT: Final = 1
 
 
-class CronEvent(msgspec.Struct, frozen=True):
-    """An Event about the CronJob."""
-
-    type: Literal["Normal", "Warning"]
-    reason: str
-    message: str
-
-
 class CronPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The writes for one CronJob, in the order events, deletions, start, status."""
 
     status: CronJobStatus
-    events: tuple[CronEvent, ...] = ()
+    events: tuple[ControllerEvent, ...] = ()
     delete: tuple[Job, ...] = ()
     #: The instant for which a Job is to be created now; None: no Job is due.
     start: datetime | None = None
@@ -78,7 +71,7 @@ def plan(
         last, start, missed = start, None, []
     if len(missed) > _MISSED_MAX:
         events.append(
-            CronEvent(
+            ControllerEvent(
                 "Warning",
                 "TooManyMissedTimes",
                 "too many missed start times. Set or decrease "
@@ -88,11 +81,11 @@ def plan(
     if start is not None and active:
         if cron.spec.concurrency_policy == "Forbid":
             message = "Skipping job creation because another job is already running"
-            events.append(CronEvent("Warning", "ForbidConcurrent", message))
+            events.append(ControllerEvent("Warning", "ForbidConcurrent", message))
             start = None
         elif cron.spec.concurrency_policy == "Replace":
             message = "Replacing active job for CronJob"
-            events.append(CronEvent("Warning", "ReplaceConcurrent", message))
+            events.append(ControllerEvent("Warning", "ReplaceConcurrent", message))
             delete += active
             active = []
     return CronPlan(
@@ -176,18 +169,18 @@ def _base(cron: CronJob, schedule: Schedule, now: datetime) -> datetime:
     return earliest + schedule.period * max(0, (now - earliest) // schedule.period)
 
 
-def _events_of_ended_jobs(cron: CronJob, jobs: Sequence[Job]) -> list[CronEvent]:
+def _events_of_ended_jobs(cron: CronJob, jobs: Sequence[Job]) -> list[ControllerEvent]:
     """Events about Jobs that were active in the stored status and are not any more."""
     by_uid = {job.metadata.uid: job for job in jobs}
-    events: list[CronEvent] = []
+    events: list[ControllerEvent] = []
     for one in cron.status.active:
         job = by_uid.get(one.uid)
         if job is None:
             message = f"Active job went missing: {one.name}"
-            events.append(CronEvent("Normal", "StaleReference", message))
+            events.append(ControllerEvent("Normal", "StaleReference", message))
         elif job.status.state.phase in FINISHED_PHASES:
             message = f"Saw completed job: {one.name} in active, remove"
-            events.append(CronEvent("Normal", "SawCompletedJob", message))
+            events.append(ControllerEvent("Normal", "SawCompletedJob", message))
     return events
 
 

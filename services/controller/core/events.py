@@ -25,6 +25,14 @@ MESSAGE_CHARS_MAX: Final = 1_024
 _NAME_CHARS_MAX: Final = 220
 
 
+class ControllerEvent(msgspec.Struct, frozen=True):
+    """An Event about the object that a controller reconciles."""
+
+    type: EventType
+    reason: str
+    message: str
+
+
 class EventIntent(msgspec.Struct, frozen=True, kw_only=True):
     """One Event to write, or to write again."""
 

@@ -78,17 +78,6 @@ class Share(Protocol):
         ...
 
 
-class Alone:
-    """The share of the only replica: all keys."""
-
-    def owns(self, _key: str) -> bool:
-        """Always true."""
-        return True
-
-    def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
-        """The share never changes."""
-
-
 #: Keys reconciled at the same time. Each waits for the API server most of the time; writes in
 #: flight are limited for all of them together (`writes.IN_FLIGHT`).
 _WORKERS: Final = 16
@@ -106,7 +95,6 @@ class Controller:
         share.join(self._queue, reconciler.keys)
 
     async def run(self) -> None:
-        """Reconcile until cancelled."""
         await self.synced()
         await self._queue.run()
 
@@ -122,11 +110,9 @@ class Controller:
             await self._reconciler.prepared()
 
     async def stop_taking(self) -> None:
-        """Begin no further work."""
         self._queue.stop()
 
     async def finish(self) -> None:
-        """Wait for the work in flight."""
         await self._queue.quiet()
 
     def _wake(self, key: str) -> bool:

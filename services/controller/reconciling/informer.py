@@ -14,64 +14,28 @@ Invariants:
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import Resource
 from shared.model.invariants import required
 
 logger = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
-    """The part of an owner reference that is read."""
-
-    @property
-    def uid(self) -> str:
-        """The owner's UID."""
-        ...
-
-
-class Metadata(Protocol):
-    """The part of an object's metadata that is read."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace, "" without."""
-        ...
-
-    @property
-    def uid(self) -> str:
-        """Its UID."""
-        ...
-
-    @property
-    def resource_version(self) -> str:
-        """Its resourceVersion."""
-        ...
-
-    @property
-    def owner_references(self) -> Sequence[Owner]:
-        """Its owners."""
-        ...
-
-
 class Keyed(Protocol):
     """Any typed object."""
 
     @property
-    def metadata(self) -> Metadata:
-        """Its metadata."""
+    def metadata(self) -> Metadata | ObjectMeta:
+        """The object's metadata, with at least a name."""
         ...
 
 
@@ -298,7 +262,6 @@ class Informers:
     """The caches of one process; reconcilers share them."""
 
     def __init__(self, client: KubeClient, pace: Pace | None = None) -> None:
-        """Have no caches yet."""
         self._client = client
         self._pace = pace
         self._informers: dict[tuple[str, type, str], Informer[Any]] = {}

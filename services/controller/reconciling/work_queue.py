@@ -32,7 +32,6 @@ class WorkQueue:
     """See the module. For one event loop; `workers` calls at a time."""
 
     def __init__(self, name: str, work: Work, *, workers: int = 4) -> None:
-        """Have no keys yet."""
         self._name = name
         self._work = work
         self._workers = workers
@@ -99,7 +98,6 @@ class WorkQueue:
         self._stopped = True
 
     def at_work(self) -> Iterable[str]:
-        """Keys that are being handled."""
         return tuple(self._at_work)
 
     async def quiet(self) -> None:

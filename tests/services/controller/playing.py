@@ -3,16 +3,27 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
-from services.controller.reconciling.controller import Alone, Controller, Reconciler, Runtime
+from services.controller.reconciling.controller import Controller, Reconciler, Runtime
+from services.controller.reconciling.work_queue import WorkQueue
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, Resource
 from tests.support.waiting import eventually
 
 Object = dict[str, Any]
+
+
+class Alone:
+    """The share of the only replica: all keys."""
+
+    def owns(self, _key: str) -> bool:
+        return True
+
+    def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
+        """The share never changes."""
 
 
 @contextlib.asynccontextmanager

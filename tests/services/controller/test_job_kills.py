@@ -15,13 +15,13 @@ import pytest
 from typing_extensions import override
 
 from services.controller.job_controller import JobReconciler
-from services.controller.reconciling.controller import Alone, Controller, Runtime
+from services.controller.reconciling.controller import Controller, Runtime
 from services.controller.reconciling.writes import Writes
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import Conflict, NotFound
 from shared.kube.resources import CONFIGMAPS, JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS
-from tests.services.controller.playing import Object, read
+from tests.services.controller.playing import Alone, Object, read
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.manifests.crds import manifests

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.reconciling.controller import Alone, Share
+from services.controller.reconciling.controller import Share
 from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.work_queue import WorkQueue
 from services.controller.volcano_metrics import ControllerMetrics
@@ -19,6 +19,7 @@ from shared.kube.kubeconfig import Access
 from shared.kube.listwatch import Listed
 from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, PODGROUPS_VOLCANO
 from shared.telemetry.metrics import Metrics
+from tests.services.controller.playing import Alone
 
 CREATED_MS = 1_767_225_600_000
 VERSIONS = itertools.count(1)

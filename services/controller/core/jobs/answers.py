@@ -7,6 +7,7 @@ the restart.
 
 import msgspec
 
+from services.controller.core.events import ControllerEvent
 from services.controller.core.jobs.observed_pods import LostPod, lost_pods
 from services.controller.core.jobs.pod_counts import go_duration
 from services.controller.core.jobs.requests import (
@@ -17,7 +18,7 @@ from services.controller.core.jobs.requests import (
     targets_a_part,
 )
 from services.controller.core.jobs.states import KILLS, LEADS_TO
-from services.controller.core.jobs.step import JobEvent, Observed
+from services.controller.core.jobs.step import Observed
 from shared.kinds.job import Job, JobPhase
 
 
@@ -30,7 +31,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[LostPod, ...] = ()
     #: As `JobMemory.waiting_since_ms`.
     waiting_since_ms: dict[str, int] = {}
-    events: tuple[JobEvent, ...] = ()
+    events: tuple[ControllerEvent, ...] = ()
     #: Milliseconds until the next waiting answer is due; None: none waits.
     again_ms: int | None = None
 
@@ -89,7 +90,7 @@ class _Timers:
         self._before = before
         self._now_ms = now_ms
         self.waiting_since_ms: dict[str, int] = {}
-        self.events: list[JobEvent] = []
+        self.events: list[ControllerEvent] = []
         self.again_ms: int | None = None
 
     def wait(self, answer: Answer) -> bool:
@@ -105,7 +106,7 @@ class _Timers:
             return False
         if answer.key not in self._before:
             message = f"Execute action {answer.action} after {go_duration(answer.delay_ms)}"
-            self.events.append(JobEvent("Normal", "ExecuteAction", message))
+            self.events.append(ControllerEvent("Normal", "ExecuteAction", message))
         self.waiting_since_ms[answer.key] = since_ms
         self.again_ms = left_ms if self.again_ms is None else min(self.again_ms, left_ms)
         return True

@@ -25,37 +25,27 @@ ALIVE: Final = frozenset({"", "Pending", "Running", "Unknown"})
 
 
 class Terminated(KindStruct, frozen=True, kw_only=True):
-    """`state.terminated`."""
-
     exit_code: int = 0
     finished_at: datetime | None = None
 
 
 class ContainerState(KindStruct, frozen=True, kw_only=True):
-    """`containerStatuses[].state`."""
-
     terminated: Terminated | None = None
 
 
 class ContainerStatus(KindStruct, frozen=True, kw_only=True):
-    """`containerStatuses[]`."""
-
     ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
 
 
 class PodCondition(KindStruct, frozen=True, kw_only=True):
-    """`conditions[]`."""
-
     type: str = ""
     status: str = ""
     reason: str = ""
 
 
 class PodStatus(KindStruct, frozen=True, kw_only=True):
-    """`status`."""
-
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from services.controller.core.events import ControllerEvent
 from services.controller.core.jobs.answers import choose_answer
 from services.controller.core.jobs.groups import change_of, group_for
 from services.controller.core.jobs.observed_pods import LostPod, SeenPod
@@ -17,7 +18,7 @@ from services.controller.core.jobs.pod_counts import counted, counts_of, entered
 from services.controller.core.jobs.pods import Manifest, controlled_resources
 from services.controller.core.jobs.requests import Answer, is_target, targets_a_part
 from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
-from services.controller.core.jobs.step import JobEvent, Observed, Step
+from services.controller.core.jobs.step import Observed, Step
 from shared.dialects.job_groups import priority_of
 from shared.job_plugins.discovery import with_needed_plugins
 from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
@@ -52,7 +53,7 @@ class _Planning:
         self.phase: JobPhase = phase
         self.now_ms = now_ms
         self.again_ms: int | None = None
-        self.events: list[JobEvent] = []
+        self.events: list[ControllerEvent] = []
         self.lost: tuple[LostPod, ...] = ()
         self.waiting_since_ms: dict[str, int] = {}
         self.memory = observed.memory
@@ -65,7 +66,9 @@ class _Planning:
         answer = choice.answer
         if answer is not None:
             self.events.append(
-                JobEvent("Normal", "ExecuteAction", f"Start to execute action {answer.action} ")
+                ControllerEvent(
+                    "Normal", "ExecuteAction", f"Start to execute action {answer.action} "
+                )
             )
             kill = KILLS[self.phase].get(answer.action)
             if kill is not None:
@@ -163,7 +166,7 @@ class _Planning:
                 "Failed to create PodGroup, err: can only submit PodGroup to queue with state "
                 f"`Open`, queue `{self.job.spec.queue}` status is `{state}`."
             )
-            self.events.append(JobEvent("Warning", "PodGroupError", message))
+            self.events.append(ControllerEvent("Warning", "PodGroupError", message))
         self.memory = msgspec.structs.replace(self.memory, queue_reported=state)
         return closed
 
@@ -281,7 +284,7 @@ class _Planning:
             else:
                 where = f"{self.job.metadata.namespace}:{self.job.metadata.name}"
                 message = f"PodGroup {where} unschedulable, reason: {reason}"
-                self.events.append(JobEvent("Warning", "PodGroupPending", message))
+                self.events.append(ControllerEvent("Warning", "PodGroupPending", message))
                 memory = msgspec.structs.replace(
                     memory, group_waits_ms=since_ms, group_reported=reason
                 )

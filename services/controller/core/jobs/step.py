@@ -3,10 +3,10 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
+from services.controller.core.events import ControllerEvent
 from services.controller.core.jobs.observed_pods import LostPod, SeenPod
 from services.controller.core.jobs.pods import Manifest
 from shared.kinds.job import Job, JobStatus, TaskSpec
@@ -49,14 +49,6 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     queue_state: str = ""
 
 
-class JobEvent(msgspec.Struct, frozen=True):
-    """An Event about the job."""
-
-    type: Literal["Normal", "Warning"]
-    reason: str
-    message: str
-
-
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """The writes to perform now. Each may have been performed before."""
 
@@ -78,6 +70,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     #: Pods to mark as killed by the controller, and to delete unless they are terminating.
     mark: tuple[SeenPod, ...] = ()
     delete: tuple[SeenPod, ...] = ()
-    events: tuple[JobEvent, ...] = ()
+    events: tuple[ControllerEvent, ...] = ()
     #: Milliseconds until the next step is to be planned; None: at the next change.
     again_ms: int | None = None

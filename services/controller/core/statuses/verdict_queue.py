@@ -46,7 +46,6 @@ class VerdictQueue(Generic[T]):
         return len(self._later) + len(self._ready)
 
     def entries(self) -> list[T]:
-        """All entries."""
         return list(self._entries.values())
 
     def offer(self, gang_id: str, entry: T, *, due_ms: int, urgency: int) -> None:

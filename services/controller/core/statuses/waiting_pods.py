@@ -42,7 +42,6 @@ class WaitingPods:
     """The waiting pods without an Event with the present reason, in order."""
 
     def __init__(self) -> None:
-        """No pod waits."""
         self._gangs: OrderedDict[str, _Gang] = OrderedDict()
         #: Ids of gangs with fewer than FIRST_PODS reported pods, and of gangs with further pods.
         self._first: OrderedDict[str, None] = OrderedDict()
