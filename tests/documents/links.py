@@ -28,8 +28,10 @@ _FOOT: Final = """
 0*
 ```
 """
-#: Paths of our own that a page tells, as `shared/bus/fence.py`.
-_PATH: Final = re.compile(r"`((?:services|shared|tutti|tests|bench|deploy|requirements)/[\w./-]+)`")
+#: Paths of our own that a page names, as `shared/bus/fence.py`.
+_PATH: Final = re.compile(
+    r"`((?:services|shared|tutti|tests|bench|deploy|docs|requirements)/[\w./-]+)`"
+)
 
 
 def documents() -> list[Path]:
