@@ -106,7 +106,7 @@ CANARIES: Final[dict[str, Canary]] = {
         80,
         ("is chosen for two claims", "is allocated twice"),
         claims=ClaimShape(share=1.0, kinds=("local", "gpus")),
-        first=102,
+        first=103,
     ),
     "exclusive_claim_shared": Canary(
         _exclusive_claim_shared,
@@ -131,7 +131,7 @@ CANARIES: Final[dict[str, Canary]] = {
         24,
         ("was made for another pod",),
         claims=ClaimShape(share=1.0, kinds=("scratch",)),
-        first=105,
+        first=106,
     ),
     "selected_node_taken_off": Canary(
         _selected_node_taken_off,
