@@ -1,8 +1,8 @@
-"""Devices of dynamic resource allocation, as far as they are whole devices of one driver.
+"""Reads devices of dynamic resource allocation (DRA): whole devices of one driver are supported.
 
-Whatever asks for more (constraints, selectors of its own, parts of devices, configuration that
-would have to be handed on) is named in `ResourceClaim.unsupported`, and a class that says more than
-its driver has none: such claims are never allocated by guess.
+Further requirements of a claim (constraints, selectors, parts of devices, configuration) are named
+in `ResourceClaim.unsupported`, and a class whose selectors require more than a driver has no driver
+here. The planner allocates no such claim.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 from shared.dialects import selectors
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
-from shared.kube import reference_objects as around
+from shared.kube import reference_objects as looked_up
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from shared.model import reference_objects
 
@@ -20,7 +20,7 @@ _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'
 
 
 def read_device_class(
-    found: around.DeviceClass, context: ReadingContext
+    found: looked_up.DeviceClass, context: ReadingContext
 ) -> reference_objects.DeviceClass:
     """A DeviceClass."""
     del context
@@ -33,9 +33,9 @@ def read_device_class(
 
 
 def read_slice(
-    found: around.ResourceSlice, context: ReadingContext
+    found: looked_up.ResourceSlice, context: ReadingContext
 ) -> reference_objects.ResourceSlice:
-    """A ResourceSlice with the devices that anybody may have whole."""
+    """A ResourceSlice with the devices that any claim may get whole."""
     del context
     metadata, spec = found.metadata, found.spec
     selector = spec.node_selector
@@ -55,12 +55,12 @@ def read_slice(
 
 
 def read_device_claim(
-    found: around.ResourceClaim, context: ReadingContext
+    found: looked_up.ResourceClaim, context: ReadingContext
 ) -> reference_objects.ResourceClaim:
     """A ResourceClaim."""
     del context
     metadata, spec, status = found.metadata, found.spec, found.status
-    allocation = status.allocation or around.Allocation()
+    allocation = status.allocation or looked_up.Allocation()
     selector = allocation.node_selector
     owner = metadata.controller
     return reference_objects.ResourceClaim(
@@ -81,7 +81,7 @@ def read_device_claim(
         allocated=tuple(
             (one.driver, one.pool, one.device)
             for one in allocation.devices.results
-            # A pod that only administers a device does not take it.
+            # A pod with admin access does not consume the device.
             if not one.admin_access
         ),
         node_affinity=selectors.terms(selector) if selector is not None else None,
@@ -91,15 +91,15 @@ def read_device_claim(
     )
 
 
-def _driver(spec: around.DeviceClassSpec) -> str:
-    """The one driver that the class is about; "" when it says more, or hands configuration on."""
+def _driver(spec: looked_up.DeviceClassSpec) -> str:
+    """The one driver that the class requires; "" if it requires more, or has configuration."""
     if len(spec.selectors) != 1 or spec.config or spec.selectors[0].cel is None:
         return ""
     matched = _OF_DRIVER.fullmatch(spec.selectors[0].cel.expression)
     return (matched[1] or matched[2]) if matched else ""
 
 
-def _whole(device: around.Device) -> bool:
+def _whole(device: looked_up.Device) -> bool:
     return not (
         device.taints
         or device.consumes_counters
@@ -111,8 +111,8 @@ def _whole(device: around.Device) -> bool:
     )
 
 
-def _unsupported(claim: around.DeviceClaim) -> Iterator[str]:
-    """Paths of what the claim asks for beyond so many whole devices of a class."""
+def _unsupported(claim: looked_up.DeviceClaim) -> Iterator[str]:
+    """Paths of the claim's requirements beyond a number of whole devices of a class."""
     if claim.constraints:
         yield "spec.devices.constraints"
     if claim.config:
@@ -128,7 +128,7 @@ def _unsupported(claim: around.DeviceClaim) -> Iterator[str]:
             yield from (f"{path}.exactly.{field}" for field in _beyond(exactly))
 
 
-def _beyond(request: around.ExactDeviceRequest) -> Iterator[str]:
+def _beyond(request: looked_up.ExactDeviceRequest) -> Iterator[str]:
     if request.selectors:
         yield "selectors"
     if request.allocation_mode != "ExactCount":
@@ -142,7 +142,7 @@ def _beyond(request: around.ExactDeviceRequest) -> Iterator[str]:
 
 
 KINDS: Final = (
-    kind(DEVICE_CLASSES, "deviceclass", around.DeviceClass, read_device_class),
-    kind(RESOURCE_SLICES, "resourceslice", around.ResourceSlice, read_slice),
-    kind(RESOURCE_CLAIMS, "resourceclaim", around.ResourceClaim, read_device_claim),
+    kind(DEVICE_CLASSES, "deviceclass", looked_up.DeviceClass, read_device_class),
+    kind(RESOURCE_SLICES, "resourceslice", looked_up.ResourceSlice, read_slice),
+    kind(RESOURCE_CLAIMS, "resourceclaim", looked_up.ResourceClaim, read_device_claim),
 )

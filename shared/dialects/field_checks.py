@@ -1,8 +1,8 @@
-"""Checks of plain JSON, for `validate`: each says every violation it finds, none stops at the
+"""Checks of plain JSON, for `validate`: they collect all violations instead of stopping at the
 first.
 
-The object may be anything that JSON can hold; a check of a field that is absent (or null, which is
-the same to Kubernetes) finds nothing.
+The object may be any JSON. An absent field (or null, which means the same to Kubernetes) violates
+nothing.
 """
 
 from collections.abc import Callable
@@ -118,15 +118,13 @@ class Findings:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: strings quoted, everything cut to a length that fits a line."""
+    """A value as messages show it: strings quoted, long ones cut."""
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def quantity(name: str, value: object) -> str | None:
-    """The objection to a quantity of any sign, or None: it must parse, and its size must fit 63
-    bits.
-    """
+    """The violation of a quantity of any sign, or None: it must parse, and fit in 63 bits."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return "must be a quantity"
     try:
@@ -137,8 +135,8 @@ def quantity(name: str, value: object) -> str | None:
 
 
 def amount_of(name: str, value: object) -> str | None:
-    """The objection to an amount, or None: a quantity, not negative, whole unless its resource is
-    divisible.
+    """The violation of an amount, or None: it must be a quantity, not negative, and whole unless
+    its resource is divisible.
     """
     objection = quantity(name, value)
     if objection is not None:

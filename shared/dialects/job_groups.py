@@ -1,10 +1,10 @@
-"""What a Volcano Job's PodGroup says: for the Job controller, which makes the group, and for
-questions about a Job that has none yet.
+"""Builds the spec of a Volcano Job's PodGroup: for the Job controller, which creates the group, and
+for requests about a Job that does not have one yet.
 
-A role that waits for another one (dependsOn) has no pods yet, so the gang cannot ask for them:
-until the role's pods may be made, its minima are left out, and the job's minimum is lowered to the
-pods that can be made now, never below them. `minResources` asks for the whole minimum. (Volcano's
-gang asks for pods that wait for the gang: such a job never starts.)
+A role that waits for another one (dependsOn) has no pods yet. Until its pods may be created, its
+minima are left out, and the job's minimum is lowered to the number of pods that can be created now.
+`minResources` covers the whole minimum. (Volcano's PodGroup requires pods that wait for the gang:
+such a job never starts.)
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ def group_spec(job: Job, waiting: frozenset[str], priorities: Mapping[str, int])
     """The spec of the job's PodGroup.
 
     Args:
-        job: The job, completed.
-        waiting: Roles whose pods may not be made yet.
+        job: The job, with defaults filled in.
+        waiting: Roles whose pods may not be created yet.
         priorities: Value of each priority class.
     """
     minima = {
@@ -83,9 +83,13 @@ def _sub_group(task: TaskSpec, parts: PartitionPolicy, *, waits: bool) -> JsonOb
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """What the gang's pods count against a quota: roles of higher priority come first, each with
-    its minimum, then whatever of the other tasks is needed for minAvailable. {} when a template's
-    amounts cannot be read: then the API server will refuse its pods and say why.
+    """Quota usage of the pods that the gang needs: the minimum of each role, by falling priority,
+    then further pods up to minAvailable. {} if a template's amounts cannot be read: the API server
+    will refuse its pods and say why.
+
+    Args:
+        job: The job, with defaults filled in.
+        priorities: Value of each priority class.
     """
     tasks = sorted(job.spec.tasks, key=lambda task: -priority_of(job, task, priorities))
     minima = {task.name: task.min_available or 0 for task in tasks}
@@ -112,6 +116,6 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 
 
 def priority_of(job: Job, task: TaskSpec, priorities: Mapping[str, int]) -> int:
-    """The value of the class that a role's pods are of, or its job; 0 without one."""
+    """Value of the priority class of a role's pods, else of its job; 0 without a class."""
     name = template_spec(task).get("priorityClassName") or job.spec.priority_class_name
     return priorities.get(name, 0)

@@ -1,9 +1,9 @@
 """kube-batch's API, which two API groups serve with the same fields: the dialects `incubator` and
 `sigs`.
 
-Its phases are Pending, Running and Unknown only, its status is a subresource (since kube-batch 0.5;
-where an older CRD lacks it, a patch of it answers 404 and the main resource takes the same body).
-There is no minTaskMember and no gate at admission: pods exist before their group is looked at.
+Its phases are Pending, Running and Unknown only. Its status is a subresource since kube-batch 0.5;
+with an older CRD a patch of it answers 404, and the main resource takes the same body. There is no
+minTaskMember and no admission gate: pods exist before their group is admitted.
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ _PHASES: Final[dict[GangPhase, str]] = {
     "Starting": "Pending",
     "Running": "Running",
     "Unknown": "Unknown",
-    # kube-batch let a finished group fall back to Pending, which reads as if it waited again.
+    # kube-batch set a finished group to Pending, which looks as if it waited again.
     "Completed": "Running",
 }
 

@@ -1,7 +1,8 @@
-"""PodGroup and Queue as kube-batch defined them and its heirs kept them: shared by three dialects.
+"""PodGroup and Queue as kube-batch defined them and its successors kept them: shared by three
+dialects.
 
-Reads what is typed, collects objections instead of raising (`PodGroup.errors`: such a group is
-never planned, and its verdict says why), and writes the status block that all of them have.
+Reads the typed objects, collects violations instead of raising (`PodGroup.errors`: such a group is
+never planned, and its verdict says why), and builds the status block that all of them have.
 """
 
 from collections.abc import Mapping
@@ -23,8 +24,7 @@ from shared.model import objects as model
 
 #: Name under which `Queue.settings` says why a queue is not usable; its state is Unknown then.
 QUEUE_ERRORS: Final = "errors"
-#: So many roles or resources an object may name, in so many characters; more would only serve to
-#: outgrow a message.
+#: Limits of the roles or resources that an object names, so that it fits into a message.
 NAMES_MAX: Final = 1000
 _NAMES_CHARACTERS_MAX: Final = 32 * 1024
 _TEXT_CHARACTERS_MAX: Final = 253
@@ -42,8 +42,13 @@ _QUOTA_PREFIXES: Final = ("requests.", "limits.", "count/")
 def read_pod_group(
     found: kube.PodGroup, *, dialect: str, with_volcano_fields: bool
 ) -> model.PodGroup:
-    """The neutral group. Without Volcano's fields, minTaskMember and minResources are left unread,
-    as kube-batch did.
+    """The neutral group.
+
+    Args:
+        found: The object.
+        dialect: Name of its dialect.
+        with_volcano_fields: Whether to read the fields that Volcano added; kube-batch ignores
+            minTaskMember and minResources.
     """
     metadata, spec = found.metadata, found.spec
     errors = list(setting_errors(metadata.annotations))
@@ -86,7 +91,7 @@ def read_pod_group(
         sub_groups=sub_groups,
         sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
         preemptable=preemptable(metadata),
-        notes=requirements.notes(metadata.annotations),
+        notes=requirements.policy_annotations(metadata.annotations),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
     )
 
@@ -111,8 +116,8 @@ def read_undecodable_pod_group(
 
 
 def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
-    """The neutral queue. One with a malformed amount is in state Unknown: a ceiling that cannot be
-    read must not vanish.
+    """The neutral queue. One with a malformed amount is in state Unknown: a limit that cannot be
+    read must not be dropped.
     """
     metadata, spec = found.metadata, found.spec
     errors = list(setting_errors(metadata.annotations))
@@ -165,8 +170,14 @@ def read_undecodable_queue(found: Undecodable, *, dialect: str) -> model.Queue:
 
 
 def status_body(verdict: Verdict, phase: str) -> JsonObject:
-    """The merge patch that makes a group's status say what the verdict says; zero counts are left
-    out, as by Go.
+    """The merge patch that writes a verdict into a group's status.
+
+    Args:
+        verdict: The verdict.
+        phase: The phase in the dialect's vocabulary.
+
+    Returns:
+        The patch; counts of 0 are left out, as Go does.
     """
     return {
         "metadata": {"uid": verdict.uid},
@@ -222,7 +233,7 @@ def _too_many(named: Mapping[str, object]) -> bool:
 def _min_resources(
     found: kube.ResourceList | None,
 ) -> tuple[model.Resources | None, list[str]]:
-    """What a node can offer of the list; a quota's own keys say the same again."""
+    """Amounts of the resources that nodes have, and violations; keys of quotas repeat them."""
     if found is None:
         return None, []
     errors: list[str] = []

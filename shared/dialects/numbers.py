@@ -1,4 +1,4 @@
-"""Numbers in labels and annotations, which are whatever a user wrote."""
+"""Numbers in labels and annotations, which may hold any text."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Reads a v1 Pod into the neutral model: its gang, its role, its labels; `shapes` reads its shape.
+"""Reads a v1 Pod into the neutral model; `shapes` reads its shape.
 
-Texts that users choose freely are bounded here, so that no pod can outgrow a message.
+Texts of unlimited length are cut here, so that every pod fits into a message.
 """
 
 import re
@@ -19,7 +19,7 @@ from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.model import objects as model
 
-#: Volcano's protection of a pod, or its release, and the time after which it may be a victim.
+#: Whether a pod may be evicted (Volcano), and for how long after its start it may not.
 _PREEMPTABLE: Final = "volcano.sh/preemptable"
 _COOLDOWN: Final = "volcano.sh/cooldown-time"
 #: As Go's strconv.ParseBool reads them; what it cannot read protects, as in Volcano.
@@ -27,16 +27,16 @@ _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 #: Labels of a pod, encoded, are at most this long; real ones take a hundred bytes.
 _LABEL_BYTES_MAX: Final = 32 * 1024
 _REASON_CHARACTERS_MAX: Final = 256
-#: Owners and sets of labels of which one object serves all pods; those of a Job come in a row.
+#: Number of owners, and of sets of labels, that are cached, so that equal pods share one object.
 _SHARED_MAX: Final = 1024
-#: One is enough to hold a pod back; the remaining ones are for people to read.
+#: One gate is enough to keep a pod from being placed; more are only shown to users.
 _GATES_MAX: Final = 20
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _PHASES: Final[dict[str, model.PodPhase]] = {
     "": "Pending",
     **{phase: phase for phase in get_args(model.PodPhase)},
 }
-#: Reasons of a container that waits as every container does for a moment.
+#: Reasons of a container that is starting normally.
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 _INT32_MAX: Final = 2**31 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -129,9 +129,7 @@ def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.P
 
 
 def traceparent(given: dict[str, str]) -> str:
-    """The W3C traceparent that a submitter left in the annotations; "" when there is none, or none
-    that is valid.
-    """
+    """The W3C traceparent in the annotations; "" if there is none, or it is not valid."""
     found = given.get(annotations.TRACEPARENT, "")
     return found if _TRACEPARENT.fullmatch(found) else ""
 
@@ -186,7 +184,7 @@ def _min_member(
 
 @lru_cache(maxsize=_SHARED_MAX)
 def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner:
-    """One object for all pods of an owner: they are many, and the cluster state keeps them all."""
+    """One object for all pods of an owner, to save memory: the cluster state keeps all pods."""
     most = NAME_CHARACTERS_MAX
     return model.Owner(
         api_version=api_version[:most], kind=kind[:most], name=name[:most], uid=uid[:most]
@@ -194,7 +192,7 @@ def _same_owner(api_version: str, kind: str, name: str, uid: str) -> model.Owner
 
 
 def _count(text: str, otherwise: int) -> int:
-    """A small number that a user wrote as text; `otherwise` when it is none."""
+    """A number of at most nine digits in a text; `otherwise` if the text is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else otherwise
 
 
@@ -205,7 +203,7 @@ def _decision(given: dict[str, str]) -> int:
 
 
 def _waiting(status: kube.PodStatus) -> str:
-    """What the kubelet says of the first container that waits for more than its turn."""
+    """Reason and message of the first container that waits and is not starting normally."""
     for container in (*status.init_container_statuses, *status.container_statuses):
         waiting = container.state.waiting
         if waiting is not None and waiting.reason not in _STARTING:
@@ -221,15 +219,15 @@ def _disrupted(conditions: tuple[kube.Condition, ...]) -> bool:
 def _labels(labels: dict[str, str]) -> bytes:
     """The labels' msgpack.
 
-    Not cached by the labels: a gang's members differ in their index, and looking a set up takes
-    longer than encoding it.
+    Not cached by the labels: a gang's members differ in their index, and a look-up costs more than
+    the encoding.
     """
     return _one_of_equal(_encode(tuple(sorted(labels.items()))))
 
 
 @lru_cache(maxsize=_SHARED_MAX)
 def _one_of_equal(encoded: bytes) -> bytes:
-    """One object for pods that do not differ: the cluster state keeps them all."""
+    """One object for equal encodings, to save memory: the cluster state keeps all pods."""
     return encoded
 
 

@@ -43,7 +43,7 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     message: str
-    #: The whole violation in the words of another product, which has its own name for the path.
+    #: The whole violation in another product's words, if that names the path in its own way.
     words: str = ""
 
     @property

@@ -1,7 +1,9 @@
-"""What surrounds pods: namespaces, quotas, budgets and HyperNodes, read for the planner to look up.
+"""Reads reference objects, which the planner only looks up: namespaces, quotas, budgets,
+HyperNodes.
 
-No dialect of their own: `native` brings these kinds, as those of `storage` and `devices`. What of
-them cannot be read is left out and logged; whatever needs it waits, as if it were not there.
+They have no dialect of their own: `native` brings these kinds, like those of `storage` and
+`devices`. An object that cannot be read is left out and logged; gangs that need it wait, as if it
+did not exist.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from shared.contracts import annotations
 from shared.dialects import selectors
 from shared.dialects.protocol import Kind, ReadingContext
 from shared.kube import objects as kube
-from shared.kube import reference_objects as around
+from shared.kube import reference_objects as looked_up
 from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import (
@@ -26,16 +28,18 @@ from shared.kube.resources import (
 from shared.model import objects as model
 from shared.model import reference_objects
 
-#: Of requests and limits a quota counts what a resource list counts under the rest of the name.
+#: A quota's names for a resource's requests and limits have these prefixes.
 _QUOTA_PREFIXES: Final = ("requests.", "limits.")
-#: Texts and collections that users size are cut here, far above what they are for.
+#: Limits of free texts and collections, far above real uses.
 TEXT_CHARACTERS_MAX: Final = 1024
 _NAME_CHARACTERS_MAX: Final = 253
 _MEMBERS_BYTES_MAX: Final = 128 * 1024
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-def read_namespace(found: around.Namespace, context: ReadingContext) -> reference_objects.Namespace:
+def read_namespace(
+    found: looked_up.Namespace, context: ReadingContext
+) -> reference_objects.Namespace:
     """A namespace."""
     del context
     metadata = found.metadata
@@ -49,9 +53,9 @@ def read_namespace(found: around.Namespace, context: ReadingContext) -> referenc
 
 
 def read_quota(
-    found: around.ResourceQuota, context: ReadingContext
+    found: looked_up.ResourceQuota, context: ReadingContext
 ) -> reference_objects.ResourceQuota:
-    """A quota: what its controller enforces, or what it will once it has seen it."""
+    """A quota: the limits that its controller enforces now, or will once it has seen the object."""
     del context
     metadata, spec, status = found.metadata, found.spec, found.status
     scopes = [*spec.scopes]
@@ -72,7 +76,7 @@ def read_quota(
 
 
 def read_budget(found: kube.DisruptionBudget, context: ReadingContext) -> reference_objects.Budget:
-    """A PodDisruptionBudget as evictions see it, whatever owns it."""
+    """A PodDisruptionBudget as evictions see it, with or without an owner."""
     del context
     metadata = found.metadata
     return reference_objects.Budget(
@@ -85,9 +89,11 @@ def read_budget(found: kube.DisruptionBudget, context: ReadingContext) -> refere
     )
 
 
-def read_hypernode(found: around.HyperNode, context: ReadingContext) -> reference_objects.HyperNode:
-    """A HyperNode; a member without a selector stands for nothing. One whose members take more room
-    than a message allows has none of them.
+def read_hypernode(
+    found: looked_up.HyperNode, context: ReadingContext
+) -> reference_objects.HyperNode:
+    """A HyperNode. A member without a selector is left out; so are all members if they exceed the
+    size that a message allows.
     """
     del context
     metadata, spec = found.metadata, found.spec
@@ -122,7 +128,14 @@ def kind(
     decoded: type[msgspec.Struct],
     read: Callable[[Any, ReadingContext], model.ClusterObject | None],
 ) -> Kind:
-    """A kind that is looked up: no service writes to it, and what cannot be read is left out."""
+    """A kind that is looked up: no service writes to it, and unreadable objects are left out.
+
+    Args:
+        resource: Its resource.
+        neutral: Neutral kind that it becomes.
+        decoded: Struct that it is decoded into.
+        read: Makes the neutral object; None for one that scheduling does not need.
+    """
     return Kind(
         resource=resource,
         neutral=neutral,
@@ -142,12 +155,12 @@ def _quota_amounts(found: kube.ResourceList) -> model.Resources:
         try:
             good.append((name, amount(counted, text)))
         except QuantityError:
-            # The API server has checked it: only a custom one could hold such a thing.
+            # The API server has checked the quantities of all resources but custom ones.
             continue
     return tuple(good)
 
 
-def _member(found: around.HyperNodeMember) -> reference_objects.HyperNodeMember:
+def _member(found: looked_up.HyperNodeMember) -> reference_objects.HyperNodeMember:
     selector = found.selector
     return reference_objects.HyperNodeMember(
         kind="HyperNode" if found.type == "HyperNode" else "Node",
@@ -158,8 +171,8 @@ def _member(found: around.HyperNodeMember) -> reference_objects.HyperNodeMember:
 
 
 KINDS: Final = (
-    kind(NAMESPACES, "namespace", around.Namespace, read_namespace),
-    kind(RESOURCE_QUOTAS, "resourcequota", around.ResourceQuota, read_quota),
+    kind(NAMESPACES, "namespace", looked_up.Namespace, read_namespace),
+    kind(RESOURCE_QUOTAS, "resourcequota", looked_up.ResourceQuota, read_quota),
     kind(DISRUPTION_BUDGETS, "budget", kube.DisruptionBudget, read_budget),
-    kind(HYPERNODES, "hypernode", around.HyperNode, read_hypernode),
+    kind(HYPERNODES, "hypernode", looked_up.HyperNode, read_hypernode),
 )

@@ -1,7 +1,8 @@
-"""What a group or a queue asks for beyond numbers: topology, parts, groups of nodes, and the
-annotations that Volcano's policies read.
+"""Reads requirements of a group or a queue: topology, sub-groups, node groups, and the annotations
+that Volcano's policies read.
 
-Collections that users size are bounded: beyond the bounds an object is not planned, and says so.
+Collections of unlimited size are bounded: an object beyond the bounds is not planned, and its
+errors say so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +17,8 @@ from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
 from shared.model import objects as model
 
-#: Kept as they stand, for the policies that know what they mean.
-_NOTES: Final = (
+#: Passed on unchanged to the policies that read them.
+_POLICY_ANNOTATIONS: Final = (
     "volcano.sh/cooldown-time",
     "volcano.sh/jdb-max-unavailable",
     "volcano.sh/jdb-min-available",
@@ -30,27 +31,27 @@ _NOTES: Final = (
 #: Both spellings are Volcano's.
 _SLA: Final = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 _TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOLOGY)
-_NOTE_CHARACTERS_MAX: Final = 4096
+_ANNOTATION_CHARACTERS_MAX: Final = 4096
 _NAME_CHARACTERS_MAX: Final = 253
 _BYTES_MAX: Final = 64 * 1024
 _T = TypeVar("_T")
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-def notes(found: Mapping[str, str]) -> model.Labels:
+def policy_annotations(found: Mapping[str, str]) -> model.Labels:
     """The annotations that policies read, sorted."""
     if not found:
         return ()
     return tuple(
         (key, found[key])
-        for key in _NOTES
-        if key in found and len(found[key]) <= _NOTE_CHARACTERS_MAX
+        for key in _POLICY_ANNOTATIONS
+        if key in found and len(found[key]) <= _ANNOTATION_CHARACTERS_MAX
     )
 
 
 def sla_waiting_ms(found: Mapping[str, str]) -> int:
-    """The longest time the group should wait; 0 when none is given, or none that can be read: what
-    Volcano cannot read it ignores.
+    """Longest time that the group should wait, in milliseconds; 0 if none is given, or it cannot be
+    read: Volcano ignores what it cannot read.
     """
     text = next((found[key] for key in _SLA if key in found), "")
     return duration_ms(text) or 0
@@ -68,31 +69,38 @@ def topology(found: kube.NetworkTopology | None) -> model.NetworkTopology | None
 
 
 def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
-    """The topology by node labels that annotations of ours ask for: a key, or several by commas."""
+    """The topology by node labels that `tutti.dev/` annotations require: one key, or several
+    separated by commas; None if they require none.
+    """
     for key in _TOPOLOGIES:
         if found.get(key):
             return model.NetworkTopology(
                 mode="hard" if key == annotations.REQUIRED_TOPOLOGY else "soft",
-                label_key=found[key][:_NOTE_CHARACTERS_MAX],
+                label_key=found[key][:_ANNOTATION_CHARACTERS_MAX],
             )
     return None
 
 
 def objections(found: Mapping[str, object]) -> Iterator[FieldError]:
-    """Objections to annotations."""
+    """Violations in a group's annotations."""
     if all(found.get(key) for key in _TOPOLOGIES):
         path = f"metadata.annotations[{_TOPOLOGIES[1]}]"
         yield FieldError(path=path, message=f"excludes {_TOPOLOGIES[0]}")
-    for key in (*_NOTES, *_TOPOLOGIES):
-        if len(str(found.get(key, ""))) > _NOTE_CHARACTERS_MAX:
+    for key in (*_POLICY_ANNOTATIONS, *_TOPOLOGIES):
+        if len(str(found.get(key, ""))) > _ANNOTATION_CHARACTERS_MAX:
             path = f"metadata.annotations[{key}]"
-            yield FieldError(path=path, message=f"longer than {_NOTE_CHARACTERS_MAX} characters")
+            yield FieldError(
+                path=path, message=f"longer than {_ANNOTATION_CHARACTERS_MAX} characters"
+            )
 
 
 def sub_groups(
     found: tuple[kube.SubGroupPolicy, ...], errors: list[str]
 ) -> tuple[model.SubGroup, ...]:
-    """`subGroupPolicy`, in the order given: a pod belongs to the first that it matches."""
+    """`subGroupPolicy`, in the order given: a pod belongs to the first policy that it matches.
+
+    Violations are appended to `errors`.
+    """
     errors.extend(
         f"spec.subGroupPolicy[{index}].subGroupSize: {one.sub_group_size} is less than 1"
         for index, one in enumerate(found)
@@ -115,7 +123,10 @@ def sub_groups(
 def node_groups(
     found: kube.QueueAffinity, errors: list[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """`spec.affinity` of a queue: (kind, names of node groups) for each kind that names any."""
+    """`spec.affinity` of a queue: (kind, names of node groups) for each kind that names any.
+
+    Violations are appended to `errors`.
+    """
     given = (
         ("required", found.node_group_affinity.required),
         ("preferred", found.node_group_affinity.preferred),

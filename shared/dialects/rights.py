@@ -21,13 +21,15 @@ class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 def rights() -> tuple[Right, ...]:
-    """What the watcher must read and the status controller must patch, sorted; each right once."""
+    """The rights of the watcher to read, and of the status controller to patch; sorted, without
+    duplicates.
+    """
     found: set[Right] = set()
     for kind in kinds():
         found.add(_right("watcher", kind.resource, "", _READ))
         if kind.status_at is None:
             continue
-        # The verdict's annotation goes to the main resource in any case.
+        # The verdict's annotation is always written to the main resource.
         found.add(_right("controller", kind.resource, "", ("get", "patch")))
         if kind.status_at:
             found.add(_right("controller", kind.resource, kind.status_at, ("patch",)))

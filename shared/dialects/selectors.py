@@ -23,8 +23,14 @@ def selector(found: kube.LabelSelector | None) -> Selector | None:
 def merged(
     found: Selector, keys: Iterable[str], operator: str, labels: Mapping[str, str]
 ) -> Selector:
-    """The selector with a requirement more for each of the keys that `labels` has a value of; one
-    that it has already is not added.
+    """The selector with one more requirement for each key that `labels` has, unless it has that
+    requirement already.
+
+    Args:
+        found: The selector.
+        keys: Keys of labels.
+        operator: Operator of the new requirements: "In" or "NotIn".
+        labels: Labels, of which the requirements take the values.
     """
     more = [
         model.Requirement(key=key, operator=operator, values=(labels[key],))
@@ -48,7 +54,7 @@ def terms(found: kube.NodeSelector) -> tuple[model.SelectorTerm, ...]:
 
 
 def requirements(found: Iterable[kube.SelectorRequirement]) -> tuple[model.Requirement, ...]:
-    """Requirements in the order in which they stand."""
+    """Requirements of the model, in the same order."""
     return tuple(
         model.Requirement(key=one.key, operator=one.operator, values=one.values) for one in found
     )

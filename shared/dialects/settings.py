@@ -1,8 +1,7 @@
-"""Settings of ours that a group or a queue carries as annotations; a queue's are its groups'
-defaults.
+"""Settings of Tutti in annotations of a group or a queue; a queue's are the defaults of its groups.
 
-A malformed one is an objection that names it, where the object is made (webhook) and where it is
-read: it is never taken for "not said", which would be a promise silently broken.
+A malformed setting is a violation, both at admission (webhook) and when the object is read: it is
+never treated as absent.
 """
 
 import re
@@ -39,33 +38,35 @@ SETTINGS: Final = tuple(
 )
 
 
-def read_settings(notes: Mapping[str, str]) -> model.Labels:
+def read_settings(given: Mapping[str, str]) -> model.Labels:
     """The settings that are given and well-formed, sorted by name."""
-    if not notes:
+    if not given:
         return ()
     return tuple(
-        (key, notes[key]) for key in SETTINGS if key in notes and not _objection(key, notes[key])
+        (key, given[key]) for key in SETTINGS if key in given and not _objection(key, given[key])
     )
 
 
-def setting_errors(notes: Mapping[str, str]) -> Iterator[str]:
-    """Objections to the malformed ones: "path: rule"."""
+def setting_errors(given: Mapping[str, str]) -> Iterator[str]:
+    """Violations of malformed settings: "path: rule"."""
     for key in SETTINGS:
-        objection = _objection(key, notes[key]) if key in notes else ""
+        objection = _objection(key, given[key]) if key in given else ""
         if objection:
             yield f"{_path(key)}: {objection}"
 
 
 def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
-    """The same for an object that is about to be made; returns its annotations."""
+    """Add violations of malformed settings in an object at admission to `findings`, and return its
+    annotations.
+    """
     metadata = findings.section(candidate, "metadata")
-    notes = findings.section(metadata, "metadata.annotations")
+    given = findings.section(metadata, "metadata.annotations")
     for key in SETTINGS:
-        value = notes.get(key)
+        value = given.get(key)
         objection = _objection(key, value) if isinstance(value, str) else ""
         if objection:
             findings.add(_path(key), objection)
-    return notes
+    return given
 
 
 def _objection(key: str, value: str) -> str:

@@ -5,8 +5,8 @@ depends on are encoded (a microsecond), and a bounded cache maps that text to th
 bytes. A pod's own name, namespace and labels are in the source only where a constraint of it reads
 them: without any, the pods of one template are one source.
 
-What is never placed by guess is named in `Shape.unsupported`: parts of devices, by resource,
-quantities that are none, by field path, and gang declarations that are not read, by a sentence.
+What the planner does not support is named in `Shape.unsupported`: parts of devices by resource,
+malformed quantities by field path, and gang declarations that are not read by a sentence.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedT
 
 #: A shape's encoding is at most this long; real ones take a few hundred bytes.
 SHAPE_BYTES_MAX: Final = 64 * 1024
-#: Parts of devices, whose bookkeeping is an agreement between one scheduler and an agent on the
-#: node: a count of them says nothing about where they fit.
+#: Parts of devices: one scheduler and its agent on the node account for them, and their count does
+#: not tell where they fit.
 _SHARED_DEVICES: Final = frozenset(
     {
         "volcano.sh/gpu-memory",
@@ -40,21 +40,21 @@ _CACHED_SOURCE_BYTES_MAX: Final = 8 * 1024
 
 
 class _Identity(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What constraints read of the pod itself; empty where none does."""
+    """The pod's own fields that its constraints read; empty if no constraint does."""
 
     namespace: str = ""
-    #: Only where volumes are made for the pod.
+    #: Only if volumes are created for the pod.
     name: str = ""
     #: Values of its labels that `matchLabelKeys` and `mismatchLabelKeys` name.
     labels: dict[str, str] = {}
-    #: Claim made for each of `spec.resourceClaims`.
+    #: Claim created for each of `spec.resourceClaims`.
     device_claims: dict[str, str] = {}
-    #: As the name.
+    #: Like the name.
     uid: str = ""
 
 
 class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a shape depends on, and nothing that differs between the pods of one template."""
+    """The fields that a shape depends on; none differs between the pods of one template."""
 
     spec: kube.PodSpec
     resize: Resize
@@ -63,7 +63,7 @@ class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
     unread: tuple[str, ...] = ()
 
 
-_NOBODY: Final = _Identity()
+_NO_IDENTITY: Final = _Identity()
 _NO_STATUS: Final = kube.PodStatus()
 _NO_METADATA: Final = kube.ObjectMeta()
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -77,13 +77,14 @@ def shape(
     *,
     unread: tuple[str, ...] = (),
 ) -> bytes:
-    """The msgpack of the pod's `Shape`. Never raises.
+    """The msgpack of the pod's `Shape`. Never raises: what cannot be judged is in
+    `Shape.unsupported`.
 
     Args:
-        spec: Its spec, or a template's.
-        status: Matters while the pod is resized in place, and for claims made for it.
-        metadata: Matters where constraints read namespace, name or labels; empty for a template.
-        unread: Sentences of `marks.unread`.
+        spec: The pod's spec, or a template's.
+        status: Read for in-place resizes, and for claims that were created for the pod.
+        metadata: Read for constraints on namespace, name or labels; empty for a template.
+        unread: Sentences about gang declarations that are not read (`ReferenceTable.read`).
     """
     source = _encode(
         _ShapeSource(
@@ -97,8 +98,8 @@ def shape(
                 scheduling_gates=(),
                 scheduling_group=None,
                 workload_ref=None,
-                # Names and tokens of other volumes differ from pod to pod and tie it to no node.
-                volumes=tuple(volume for volume in spec.volumes if _matters(volume)),
+                # Other volumes differ from pod to pod, and do not restrict its node.
+                volumes=tuple(volume for volume in spec.volumes if _restricts_node(volume)),
             ),
             resize_of(status),
             _identity(spec, status, metadata),
@@ -110,7 +111,7 @@ def shape(
     return _cached_shape(source)
 
 
-def _matters(volume: kube.Volume) -> bool:
+def _restricts_node(volume: kube.Volume) -> bool:
     return (
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -122,7 +123,7 @@ def _matters(volume: kube.Volume) -> bool:
 
 
 def unjudged(why: str) -> bytes:
-    """The msgpack of the shape of a pod that fits nowhere, for this reason."""
+    """The msgpack of the shape of a pod that cannot be placed, for this reason."""
     return _encode(_unjudged(why))
 
 
@@ -137,7 +138,7 @@ def _identity(spec: kube.PodSpec, status: kube.PodStatus, metadata: kube.ObjectM
         claims = claims or volume.persistent_volume_claim is not None
     spread = spec.topology_spread_constraints
     if not (about_pods or spread or ephemeral or claims or spec.resource_claims):
-        return _NOBODY
+        return _NO_IDENTITY
     labels = metadata.labels
     keys = sorted({key for key in _label_keys(spec) if key in labels})
     return _Identity(
@@ -187,7 +188,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
     spread = tuple(_spread(one, identity) for one in spec.topology_spread_constraints)
     claims = tuple(sorted(set(_claims(spec, identity))))
     device_claims = tuple(sorted(set(_device_claims(spec, identity))))
-    looks_around = pod_affinity is not None or spread or claims or device_claims
+    reads_namespace = pod_affinity is not None or spread or claims or device_claims
     return model.Shape(
         requests=requests,
         node_selector=tuple(sorted(spec.node_selector.items())),
@@ -210,7 +211,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         own_claims=tuple((name, identity.uid) for name in sorted(_own_claims(spec, identity))),
         device_claims=device_claims,
         disks=tuple(sorted(_disks(spec), key=lambda one: (one.name, one.read_only))),
-        namespace=identity.namespace if looks_around else "",
+        namespace=identity.namespace if reads_namespace else "",
         unsupported=(
             *_shared_devices(requests),
             *(model.GANG_PREFIX + sentence for sentence in source.unread),
@@ -257,7 +258,7 @@ def _preferred_pod_terms(terms: kube.PodAffinity, identity: _Identity) -> tuple[
 
 
 def _pod_term(term: kube.PodAffinityTerm, identity: _Identity, weight: int = 0) -> PodTerm:
-    """The term, with the pod's own labels merged in unless its API server has done so."""
+    """The term, with the pod's own labels merged in unless the API server has done so."""
     selector = selectors.selector(term.label_selector)
     if selector is not None:
         named = {one.key for one in selector.requirements}
@@ -282,11 +283,11 @@ def _spread(constraint: kube.TopologySpreadConstraint, identity: _Identity) -> S
     selector = selectors.selector(constraint.label_selector)
     if selector is not None:
         selector = selectors.merged(selector, constraint.match_label_keys, "In", identity.labels)
-    wish = constraint.when_unsatisfiable == "ScheduleAnyway"
+    is_soft = constraint.when_unsatisfiable == "ScheduleAnyway"
     return SpreadConstraint(
         max_skew=constraint.max_skew,
         topology_key=constraint.topology_key,
-        when_unsatisfiable="ScheduleAnyway" if wish else "DoNotSchedule",
+        when_unsatisfiable="ScheduleAnyway" if is_soft else "DoNotSchedule",
         selector=selector,
         min_domains=constraint.min_domains,
         node_affinity_policy="Ignore" if constraint.node_affinity_policy == "Ignore" else "Honor",
@@ -339,7 +340,7 @@ def _device_claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
         if made is None:
             yield f"?{claim.name}"
         elif made:
-            # Made as "": the template says that none is needed.
+            # "": the template says that no claim is needed.
             yield made
 
 

@@ -1,7 +1,7 @@
-"""Storage: volumes, claims, classes and what CSI drivers say of nodes and room.
+"""Reads storage: volumes, claims, classes, and the limits and capacities that CSI drivers publish.
 
-A volume of an in-tree kind that CSI has taken over has its driver's name, as kube-scheduler counts
-it; so has a class that provisions such volumes.
+A volume of an in-tree kind that was migrated to CSI gets its driver's name, as in kube-scheduler;
+so does a class that provisions such volumes.
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ from shared.dialects import selectors
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind, labels
 from shared.kube import objects as kube
-from shared.kube import reference_objects as around
+from shared.kube import reference_objects as looked_up
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import (
     CSI_CAPACITIES,
@@ -24,7 +24,7 @@ from shared.kube.resources import (
 from shared.model import objects as model
 from shared.model import reference_objects
 
-#: Wins over the field, on volumes and on claims, as it did before there was one.
+#: The field's predecessor: overrides it, on volumes and on claims.
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -32,7 +32,7 @@ _DEFAULT_CLASS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-#: In-tree provisioners and the CSI drivers that do their work.
+#: In-tree provisioners and the CSI drivers that replace them.
 _MIGRATED: Final = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
     "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
@@ -44,12 +44,12 @@ _MIGRATED: Final = {
 
 
 def read_volume(
-    found: around.PersistentVolume, context: ReadingContext
+    found: looked_up.PersistentVolume, context: ReadingContext
 ) -> reference_objects.Volume:
     """A PersistentVolume."""
     del context
     metadata, spec = found.metadata, found.spec
-    claim = spec.claim_ref or around.ClaimReference()
+    claim = spec.claim_ref or looked_up.ClaimReference()
     driver, handle = _source(spec)
     required = spec.node_affinity.required if spec.node_affinity is not None else None
     return reference_objects.Volume(
@@ -73,7 +73,7 @@ def read_volume(
 
 
 def read_claim(
-    found: around.PersistentVolumeClaim, context: ReadingContext
+    found: looked_up.PersistentVolumeClaim, context: ReadingContext
 ) -> reference_objects.Claim:
     """A PersistentVolumeClaim."""
     del context
@@ -99,7 +99,7 @@ def read_claim(
 
 
 def read_storage_class(
-    found: around.StorageClass, context: ReadingContext
+    found: looked_up.StorageClass, context: ReadingContext
 ) -> reference_objects.StorageClass:
     """A StorageClass."""
     del context
@@ -123,7 +123,7 @@ def read_storage_class(
     )
 
 
-def read_csi_node(found: around.CsiNode, context: ReadingContext) -> reference_objects.CsiNode:
+def read_csi_node(found: looked_up.CsiNode, context: ReadingContext) -> reference_objects.CsiNode:
     """A CSINode."""
     del context
     return reference_objects.CsiNode(
@@ -142,7 +142,7 @@ def read_csi_node(found: around.CsiNode, context: ReadingContext) -> reference_o
 
 
 def read_csi_driver(
-    found: around.CsiDriver, context: ReadingContext
+    found: looked_up.CsiDriver, context: ReadingContext
 ) -> reference_objects.CsiDriver:
     """A CSIDriver."""
     del context
@@ -155,9 +155,9 @@ def read_csi_driver(
 
 
 def read_capacity(
-    found: around.CsiStorageCapacity, context: ReadingContext
+    found: looked_up.CsiStorageCapacity, context: ReadingContext
 ) -> reference_objects.StorageCapacity:
-    """A CSIStorageCapacity; without a capacity it has none."""
+    """A CSIStorageCapacity; an absent capacity counts as 0."""
     del context
     metadata, largest = found.metadata, found.maximum_volume_size
     return reference_objects.StorageCapacity(
@@ -173,7 +173,7 @@ def read_capacity(
 
 
 def read_attachment(
-    found: around.VolumeAttachment, context: ReadingContext
+    found: looked_up.VolumeAttachment, context: ReadingContext
 ) -> reference_objects.VolumeAttachment:
     """A VolumeAttachment."""
     del context
@@ -188,7 +188,7 @@ def read_attachment(
     )
 
 
-def _source(spec: around.VolumeSpec) -> tuple[str, str]:
+def _source(spec: looked_up.VolumeSpec) -> tuple[str, str]:
     """The CSI driver that mounts the volume and its name for it; ("", "") when none does."""
     if spec.csi is not None:
         return spec.csi.driver, spec.csi.volume_handle
@@ -207,7 +207,7 @@ def _source(spec: around.VolumeSpec) -> tuple[str, str]:
 
 
 def _bytes(text: kube.Quantity) -> int:
-    """Bytes of a quantity that the API server has checked; 0 for what it would have refused."""
+    """Bytes of a quantity that the API server has checked; 0 for one that it would have refused."""
     try:
         return amount("storage", text)
     except QuantityError:
@@ -215,11 +215,11 @@ def _bytes(text: kube.Quantity) -> int:
 
 
 KINDS: Final = (
-    kind(VOLUMES, "volume", around.PersistentVolume, read_volume),
-    kind(VOLUME_CLAIMS, "claim", around.PersistentVolumeClaim, read_claim),
-    kind(STORAGE_CLASSES, "storageclass", around.StorageClass, read_storage_class),
-    kind(CSI_NODES, "csinode", around.CsiNode, read_csi_node),
-    kind(CSI_DRIVERS, "csidriver", around.CsiDriver, read_csi_driver),
-    kind(CSI_CAPACITIES, "storagecapacity", around.CsiStorageCapacity, read_capacity),
-    kind(VOLUME_ATTACHMENTS, "volumeattachment", around.VolumeAttachment, read_attachment),
+    kind(VOLUMES, "volume", looked_up.PersistentVolume, read_volume),
+    kind(VOLUME_CLAIMS, "claim", looked_up.PersistentVolumeClaim, read_claim),
+    kind(STORAGE_CLASSES, "storageclass", looked_up.StorageClass, read_storage_class),
+    kind(CSI_NODES, "csinode", looked_up.CsiNode, read_csi_node),
+    kind(CSI_DRIVERS, "csidriver", looked_up.CsiDriver, read_csi_driver),
+    kind(CSI_CAPACITIES, "storagecapacity", looked_up.CsiStorageCapacity, read_capacity),
+    kind(VOLUME_ATTACHMENTS, "volumeattachment", looked_up.VolumeAttachment, read_attachment),
 )

@@ -4,10 +4,10 @@ Its PodGroup has no status subresource: status and annotations travel in one pat
 resource. Its operators create pods only once the group has left Pending, so an admitted group is
 set Inqueue before its pods exist (`waits_for_inqueue`).
 
-`validate` refuses at creation what Volcano's schema and webhooks refuse, after defaulting (a weight
-of 0 has become 1 by then), and lets pass what they let pass: a negative minTaskMember is admitted,
-and a group that cannot be planned for such a reason says so in its condition. Volcano's webhooks do
-not look at updates of a PodGroup; a caller that asks here for one is stricter.
+`validate` reports at creation the violations that Volcano's schema and webhooks report after
+defaulting (a weight of 0 has become 1), and no others: a negative minTaskMember is admitted, and a
+group that cannot be planned for that reason says so in its condition. Volcano's webhooks do not
+validate updates of a PodGroup; a caller that validates them here is stricter.
 """
 
 import re
@@ -40,7 +40,7 @@ NAME: Final = "volcano"
 _PHASES: Final[dict[GangPhase, str]] = {
     "Pending": "Pending",
     "Inqueue": "Inqueue",
-    # Decided, but the quorum is not placed yet: to Volcano that is still waiting for it.
+    # Decided, but the quorum is not placed yet: in Volcano's phases it still waits.
     "Starting": "Inqueue",
     "Running": "Running",
     "Unknown": "Unknown",
@@ -89,7 +89,7 @@ def status(verdict: Verdict) -> StatusPatch | None:
 
 
 def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """See the module's docstring."""
+    """Violations of a PodGroup, a Queue or a Pod; the module's docstring says which."""
     match kind:
         case "PodGroup":
             return _pod_group_errors(candidate)
@@ -164,11 +164,11 @@ def _check_amounts(findings: Findings, spec: JsonObject) -> None:
     deserved = findings.quantities(spec, "spec.deserved", amount_of)
     guaranteed = findings.section(spec, "spec.guarantee")
     guarantee = findings.quantities(guaranteed, "spec.guarantee.resource", amount_of)
-    unnoted = Findings()  # what is no object has been noted above
+    unreported = Findings()  # values that are no objects have been reported above
     texts = {
-        "capability": unnoted.section(spec, "spec.capability"),
-        "deserved": unnoted.section(spec, "spec.deserved"),
-        "guarantee": unnoted.section(guaranteed, "spec.guarantee.resource"),
+        "capability": unreported.section(spec, "spec.capability"),
+        "deserved": unreported.section(spec, "spec.deserved"),
+        "guarantee": unreported.section(guaranteed, "spec.guarantee.resource"),
     }
     for key, amount in deserved.items():
         if amount > capability.get(key, amount):
@@ -194,8 +194,8 @@ def _add_order(
     )
 
 
-def _check_hierarchy(findings: Findings, notes: JsonObject) -> None:
-    path, weights = notes.get(fields.HIERARCHY, ""), notes.get(fields.HIERARCHY_WEIGHTS, "")
+def _check_hierarchy(findings: Findings, given: JsonObject) -> None:
+    path, weights = given.get(fields.HIERARCHY, ""), given.get(fields.HIERARCHY_WEIGHTS, "")
     if not isinstance(path, str) or not isinstance(weights, str) or path == weights == "":
         return
     if len(path.split("/")) != len(weights.split("/")) or not (path and weights):

@@ -1,9 +1,9 @@
-"""The gang that a workload declares before any of its pods exists: for questions, and nothing else.
+"""The gang that a workload declares before its pods exist: for requests whether it would fit.
 
-A workload brings its pods' templates. They are read as the pods that its controller would make of
-them, with limits as requests where those are absent, as the API server would fill them in. A
-Volcano Job declares a group of its own; of other kinds all pods together are the gang, unless an
-annotation says how many of them.
+A workload contains its pods' templates. They are read as the pods that its controller would create,
+with limits as requests where those are absent, as the API server fills them in. A Volcano Job
+declares a group of its own; for other kinds all pods together are the gang, unless an annotation
+gives a smaller number.
 """
 
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ from shared.kube.quantities import QuantityError
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO
 from shared.model.objects import Pod, PodGroup, Resources
 
-#: Kinds whose controller makes `spec.replicas` pods of one template.
+#: Kinds whose controller creates `spec.replicas` pods of one template.
 REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
-#: A question with more pods does not fit into a message.
+#: A request with more pods does not fit into a message.
 PODS_MAX: Final = 2_000
 
 
@@ -37,31 +37,40 @@ class Part(NamedTuple):
 
     role: str
     replicas: int
-    #: How many of them the gang cannot do without.
+    #: How many of them the gang needs.
     least: int
     template: JsonObject
-    #: Pods of each sub-gang; 0: it has none.
+    #: Pods of each sub-gang; 0: it has no sub-gangs.
     partition_size: int = 0
     #: `networkTopology` of each sub-gang.
     topology: object = None
 
 
 def parts_of(kind: str, api_group: str, spec: JsonObject) -> list[Part]:
-    """The pods that a workload's controller would make; none of a kind that is not known."""
+    """The pods that a workload's controller would create; [] for an unknown kind.
+
+    Args:
+        kind: The workload's kind.
+        api_group: Its API group; "" is the core group.
+        spec: Its spec, as plain JSON.
+
+    Raises:
+        ValueError: A field has the wrong type; the message names it.
+    """
     return list(_parts(kind, api_group, spec))
 
 
 def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitRequest | None:
-    """The gang of a workload, as a question about it; None for a kind that is not known.
+    """The gang of a workload, as a request whether it would fit; None for an unknown kind.
 
     Args:
         one: The object, with its namespace and a name.
-        uid: In the place of its own.
-        context: Our identity.
+        uid: UID for the gang's group.
+        context: How pods are read.
 
     Raises:
-        ValueError: What it says of its pods cannot be read, or they are too many; the message says
-            why. (`msgspec.ValidationError` is one.)
+        ValueError: Its pods cannot be read, or are too many; the message says why.
+            (`msgspec.ValidationError` is a ValueError.)
     """
     kind = str(one.get("kind", ""))
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
@@ -71,7 +80,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         return None
     total = sum(part.replicas for part in parts)
     if total > PODS_MAX:
-        raise ValueError(f"it makes {total} pods, at most {PODS_MAX} are asked")
+        raise ValueError(f"it creates {total} pods, more than the limit of {PODS_MAX}")
     is_volcano = (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
     body = _job_group(one) if is_volcano else _group(one, spec, parts)
     metadata = {
@@ -90,10 +99,10 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
 
 
 def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
-    """A pod, or a template of pods, as if it were ours.
+    """A pod, or a template of pods, read as if it named one of our schedulers.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is no pod.
     """
     found = msgspec.convert(without_nulls(one), kube.Pod)
     spec = found.spec
@@ -109,7 +118,7 @@ def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
 
 
 def _filled(container: kube.Container) -> kube.Container:
-    """It requests what it is limited to, where it requests nothing of it."""
+    """The container with its limits as requests where it has no request."""
     resources = container.resources
     requests = {**resources.limits, **resources.requests}
     return msgspec.structs.replace(
@@ -141,7 +150,7 @@ def _parts(kind: str, api_group: str, spec: JsonObject) -> Iterator[Part]:
 
 
 def _whole(role: str, replicas: int, holder: JsonObject) -> Part:
-    """A part that is wanted whole, of the template in `holder`."""
+    """A part all of whose pods the gang needs, with the template in `holder`."""
     return Part(role, replicas, replicas, _section(holder, "template"))
 
 
@@ -192,24 +201,26 @@ def _items(holder: JsonObject, key: str) -> list[JsonObject]:
 
 
 def _job_group(one: JsonObject) -> JsonObject:
-    """The spec of the PodGroup that a Volcano Job's controller would make."""
+    """The spec of the PodGroup that the controller would create for a Volcano Job."""
     job = msgspec.convert(without_nulls({"spec": one.get("spec")}), Job)
     return group_spec(completed(job), frozenset(), {})
 
 
 def _group(one: JsonObject, spec: JsonObject, parts: list[Part]) -> JsonObject:
     policy = _section(_section(spec, "runPolicy"), "schedulingPolicy")
-    notes = {
+    given = {
         **_section(_section(parts[0].template, "metadata"), "annotations"),
         **_section(one["metadata"], "annotations"),
     }
-    said = _text(notes, annotations.OWNER_MIN_MEMBER) or _text(notes, annotations.GROUP_MIN_MEMBER)
+    size_text = _text(given, annotations.OWNER_MIN_MEMBER) or _text(
+        given, annotations.GROUP_MIN_MEMBER
+    )
     size = sum(part.replicas for part in parts)
-    if said.isascii() and said.isdigit() and len(said) < 10:
-        size = int(said)
+    if size_text.isascii() and size_text.isdigit() and len(size_text) < 10:
+        size = int(size_text)
     return {
         "minMember": _number(policy, "minAvailable", size),
-        "queue": policy.get("queue") or notes.get(annotations.QUEUE_NAME),
+        "queue": policy.get("queue") or given.get(annotations.QUEUE_NAME),
         "priorityClassName": policy.get("priorityClass"),
     }
 
@@ -218,7 +229,7 @@ def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterat
     for part in parts:
         found: Pod | None = None
         for index in range(part.replicas):
-            # Within a sub-gang, or a part without any, all are alike.
+            # The pods of one sub-gang, or of a part without sub-gangs, are equal.
             if found is None or (part.partition_size and index % part.partition_size == 0):
                 found = template_pod(_as_made(group, part, index), context)
             yield msgspec.structs.replace(
@@ -233,7 +244,7 @@ def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterat
 
 
 def _least_limits(parts: list[Part], members: int) -> Resources:
-    """What so many of the pods are limited to at least, under the names of quotas."""
+    """The smallest sum of limits that `members` of the pods can have, under the names of quotas."""
     limited = [(_limits(part.template), part.replicas) for part in parts]
     found: list[tuple[str, int]] = []
     for name in sorted({name for limits, _ in limited for name in limits}):
@@ -246,7 +257,7 @@ def _least_limits(parts: list[Part], members: int) -> Resources:
 
 
 def _limits(template: JsonObject) -> dict[str, int]:
-    """What one pod counts against quotas of limits; {} where its amounts cannot be read."""
+    """Usage of one pod in quotas of limits; {} if its amounts cannot be read."""
     spec = msgspec.convert(without_nulls(template.get("spec") or {}), kube.PodSpec)
     try:
         usage = usage_of(spec)
@@ -256,7 +267,7 @@ def _limits(template: JsonObject) -> dict[str, int]:
 
 
 def _as_made(group: PodGroup, part: Part, index: int) -> JsonObject:
-    """The template with what its controller adds, as far as terms of pods look at it."""
+    """The template with the labels that its controller adds."""
     metadata = _section(part.template, "metadata")
     labels = dict(_section(metadata, "labels"))
     if part.role:

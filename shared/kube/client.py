@@ -31,7 +31,13 @@ class KubeClient(Transport):
     """A client of one API server; see `Transport` for how it is made, opened and closed."""
 
     async def get(self, resource: Resource, name: str, kind: type[T], *, namespace: str = "") -> T:
-        """Read one object. Raises NotFound and whatever `request` does, MalformedAnswer."""
+        """Read one object.
+
+        Raises:
+            NotFound: There is no such object.
+            MalformedAnswer: It does not fit `kind`.
+            KubeError: As `request`.
+        """
         reply = await self.request("GET", resource.path(namespace, name))
         return _typed(kind, reply, resource)
 
@@ -49,8 +55,8 @@ class KubeClient(Transport):
     ) -> ListPage[T]:
         """List with a consistent read: one page, or everything when `limit` is 0.
 
-        The next page is had by passing on `metadata.continue_`. Objects that do not fit `kind` come
-        as `Undecodable`.
+        For the next page, pass `metadata.continue_` of the last one. Objects that do not fit `kind`
+        are returned as `Undecodable`.
         """
         given = {
             "labelSelector": label_selector,
@@ -70,7 +76,7 @@ class KubeClient(Transport):
     async def create(
         self, resource: Resource, manifest: object, *, namespace: str = "", dry_run: bool = False
     ) -> Reply:
-        """Create an object: anything that msgspec encodes. Raises Conflict when it exists."""
+        """Create an object from a value that msgspec can encode. Raises Conflict if it exists."""
         return await self.request(
             "POST", resource.path(namespace), params=_dry_run(dry_run), body=_encode(manifest)
         )
@@ -84,7 +90,7 @@ class KubeClient(Transport):
         namespace: str = "",
         subresource: str = "",
     ) -> Reply:
-        """Write an object whole. Raises Conflict when its resourceVersion is not the newest."""
+        """Replace an object. Raises Conflict when its resourceVersion is not the newest."""
         return await self.request(
             "PUT", resource.path(namespace, name, subresource), body=_encode(manifest)
         )
@@ -120,7 +126,9 @@ class KubeClient(Transport):
         propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
         dry_run: bool = False,
     ) -> Reply:
-        """Delete an object. Raises NotFound, and Conflict when another UID bears the name now."""
+        """Delete an object. Raises NotFound, and Conflict if `uid` is given and is not the
+        object's.
+        """
         return await self.request(
             "DELETE",
             resource.path(namespace, name),
@@ -141,8 +149,9 @@ class KubeClient(Transport):
     ) -> Reply:
         """Bind a pod to a node, if it still has this UID. Like `send`, it returns every answer.
 
-        The API server checks neither room nor that the node exists. 201 is success; 409 another
-        UID, bound already (anywhere), being deleted or gated; `errors.api_error` reads the answer.
+        The API server checks neither the node's capacity nor its existence. 201 is success; 409
+        means another UID, bound already (to any node), being deleted or gated; `errors.api_error`
+        reads the answer.
 
         Args:
             namespace: The pod's namespace.
@@ -172,8 +181,8 @@ class KubeClient(Transport):
     ) -> Reply:
         """Evict a pod, if it still has this UID. Like `send`, it returns every answer.
 
-        201 is success; 429 a disruption budget refuses for now; 404 gone; 409 another UID, but only
-        after 10 s in which the API server tries again by itself (seen on 1.36).
+        201 is success; 429: a disruption budget refuses for now; 404: the pod is gone; 409: another
+        UID, but only after 10 s in which the API server retries (observed with 1.36).
         """
         body = {
             "apiVersion": "policy/v1",
@@ -224,7 +233,7 @@ _decoders: dict[type[Any], KindDecoder[Any]] = {}
 
 
 def _decoder(kind: type[T]) -> KindDecoder[T]:
-    """One decoder for each type that the program asks for; the program's types are few."""
+    """One decoder for each type; a program uses few types."""
     known = _decoders.get(kind)
     if known is None:
         known = _decoders[kind] = KindDecoder(kind)

@@ -1,6 +1,4 @@
-"""Connections to the API server: how a dead peer is noticed, and how a watch's lines are taken off
-one.
-"""
+"""Connections to the API server: detection of a dead peer, and the lines of a watch."""
 
 import socket
 import ssl
@@ -14,16 +12,16 @@ from shared.kube.slices import Slices
 #: One line of a watch. etcd takes objects up to 1.5 MiB; JSON of one is at most some times that.
 LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 
-#: A peer that is gone without a word (a node that died, a NAT entry that was dropped) is noticed
-#: after about 30 s: the kernel probes a silent connection, so that an idle watch need not be broken
-#: to be known alive.
+#: A peer that vanished silently (a node that died, a NAT entry that was dropped) is detected after
+#: about 30 s: the kernel probes a silent connection, so an idle watch need not be reopened to prove
+#: that it is alive.
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
-#: The same for a connection that we have sent to: unacknowledged data breaks it after 30 s.
+#: Likewise for a connection with unacknowledged data: it breaks after 30 s.
 _USER_TIMEOUT_MS: Final = 30_000
 
 
 def connector(connections_max: int) -> aiohttp.TCPConnector:
-    """A pool of at most so many connections, each with TCP keepalive."""
+    """A pool of at most `connections_max` connections, each with TCP keepalive."""
     return aiohttp.TCPConnector(
         limit=connections_max,
         # Go's server closes idle connections after minutes; closing first avoids losing a POST to
@@ -41,7 +39,7 @@ def _socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 def tune(connection: socket.socket) -> None:
-    """Let the kernel notice a peer that is gone, and send small requests at once."""
+    """Let the kernel detect a vanished peer, and send small requests without delay."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for name, seconds in _KEEPALIVE:
@@ -53,8 +51,8 @@ def tune(connection: socket.socket) -> None:
 
 
 class LineStream:
-    """The lines of one open answer, taken in batches of whatever has arrived; while they come and
-    come, of whatever arrives in a slice (`slices`).
+    """The lines of one open answer, read in batches: all that has arrived, or on a busy stream all
+    that arrives in one slice of time (`slices`).
     """
 
     def __init__(self, response: aiohttp.ClientResponse, what: str) -> None:
@@ -67,19 +65,18 @@ class LineStream:
         self._rest_bytes = 0
 
     async def batch(self, *, news: bool = True) -> list[bytes]:
-        """All whole lines that can be had without waiting, at least one; [] when the answer has
-        ended.
+        """All whole lines that have arrived, at least one; [] when the answer has ended.
 
         Empty lines are left out. A batch is bounded by the connection's read buffer (4 MiB) plus
-        one line. The unfinished line of an answer that ends is dropped: the peer broke off in it.
+        one line. When the answer ends within a line, that line is dropped.
 
         Args:
-            news: What came last was new, and more of it may be waited for; otherwise, while lines
-                come and come, many at once are better than few soon.
+            news: Whether the last batch had new objects, so that users may wait for the next one.
+                If not, a busy stream is read in larger batches.
 
         Raises:
             ConnectionLost: The connection broke.
-            RequestTimeout: Nothing came for as long as the stream may wait.
+            RequestTimeout: No line came within the stream's limit of silence.
             MalformedAnswer: A line is longer than LINE_BYTES_MAX.
         """
         await self._slices.turn(news=news)
@@ -89,7 +86,7 @@ class LineStream:
             except TimeoutError as error:
                 raise RequestTimeout(f"{self._what}: silent for too long") from error
             except (aiohttp.ClientError, OSError, RuntimeError) as error:
-                # aiohttp says RuntimeError when it has closed the connection itself.
+                # aiohttp raises RuntimeError when it has closed the connection itself.
                 raise ConnectionLost(f"{self._what}: {describe(error)}") from error
             if not chunk:
                 return []
@@ -113,9 +110,7 @@ class LineStream:
 
 
 def describe(error: BaseException) -> str:
-    """What a transport's exception says, in words where it is one that users cause; many of
-    aiohttp's say nothing but their name.
-    """
+    """A transport's exception in words: causes that users can mend are explained, others named."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of {error.host}:{error.port} is not valid: {error.certificate_error}"

@@ -1,9 +1,9 @@
-"""Our credentials for the API server, kept fresh for as long as the process lives.
+"""Credentials for the API server, kept valid for as long as the process lives.
 
-`load` finds the access (a kubeconfig, or the service account of the pod we run in); `Credentials`
-hands out the headers and the TLS context for the next request. Tokens in files are read again every
-minute, plugins are run again before what they gave expires, and both again after the API server
-refused it (401), at a bounded rate.
+`load` finds the access (a kubeconfig, or the service account of the pod); `Credentials` returns the
+headers and the TLS context for the next request. Token files are read again every minute, plugins
+run again before their credentials expire, and both also after the API server refused the
+credentials (401), at a bounded rate.
 
 Plain kubeconfigs are read by `kubeconfig`; only `exec` and `auth-provider` need the machinery of
 kubernetes_asyncio, whose import costs 0.36 s and 45 MB, so that runs in a short-lived process
@@ -33,10 +33,10 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 #: Bound tokens live an hour at least and are rotated at 80 % of it, so a minute is early enough.
 _TOKEN_FILE_S: Final = 60.0
-#: What a plugin gave is renewed this long before it expires: time to run the plugin, and for clocks
-#: to differ.
+#: A plugin's credentials are renewed this long before they expire: time to run the plugin, and a
+#: margin for clocks that differ.
 _EXPIRY_MARGIN_S: Final = 30.0
-#: After a 401 the source is asked again, but not more often than this: a plugin may talk to a paid
+#: After a 401 the source is read again, but not more often than this: a plugin may use a paid
 #: service, and a refused token would otherwise cost a file read per request.
 _PLUGIN_PAUSE_S: Final = 10.0
 _TOKEN_FILE_PAUSE_S: Final = 1.0
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class Authorization:
-    """What one request needs to be ours. Compared by identity: another object, another secret."""
+    """Headers and TLS context of requests. Compared by identity: another object is another secret."""
 
     def __init__(self, headers: CIMultiDict[str], tls: ssl.SSLContext | None) -> None:
         self.headers: Final = CIMultiDictProxy(headers)
@@ -56,7 +56,7 @@ class Authorization:
         self._by_type: dict[str, CIMultiDictProxy[str]] = {}
 
     def headers_for(self, content_type: str) -> CIMultiDictProxy[str]:
-        """The headers, with the type of a body. Remembered: there are only a few types."""
+        """The headers, with the type of a body; cached, since there are few types."""
         known = self._by_type.get(content_type)
         if known is None:
             headers = CIMultiDict(self.headers)
@@ -133,9 +133,7 @@ def in_cluster_access(environ: Mapping[str, str], service_account: Path) -> Acce
 
 
 class Credentials:
-    """The access in its present form. One per process; safe to share between tasks of one event
-    loop.
-    """
+    """The current authorization. One per process; tasks of one event loop may share it."""
 
     def __init__(
         self,
@@ -161,12 +159,12 @@ class Credentials:
 
     @property
     def namespace(self) -> str:
-        """The namespace that the context or the service account stands in."""
+        """The namespace of the context or of the service account."""
         return self._access.namespace
 
     @property
     def origin(self) -> str:
-        """Where these credentials come from, for people."""
+        """Source of these credentials, as messages name it."""
         return self._access.origin
 
     @property
@@ -181,8 +179,8 @@ class Credentials:
     async def refresh(self) -> Authorization:
         """Bring the authorization up to date.
 
-        When the source fails while what it gave before may still be good, the old one is kept and
-        the source asked again after a pause.
+        When the source fails while its last credentials may still be valid, they are kept, and the
+        source is read again after a pause.
 
         Raises:
             CredentialsError: There is nothing usable.
@@ -223,7 +221,7 @@ class Credentials:
     async def _resolve(self) -> Resolved:
         access = self._access
         if access.exec_plugin is not None or access.auth_provider is not None:
-            return await _ask_plugin(access)
+            return await _run_plugin(access)
         if access.token_file:
             token = await asyncio.to_thread(_read, Path(access.token_file))
             return Resolved(token=token.decode("utf-8", "replace").strip())
@@ -272,7 +270,7 @@ class Credentials:
         return Authorization(headers, tls)
 
 
-async def _ask_plugin(access: Access) -> Resolved:
+async def _run_plugin(access: Access) -> Resolved:
     """Run `resolve_credentials` in a process of its own; killed when it takes too long or we are
     cancelled.
     """

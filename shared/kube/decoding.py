@@ -1,10 +1,10 @@
-"""Reads objects off the wire so that one malformed object never costs the stream that carries it.
+"""Decodes lists and watch lines so that one malformed object never breaks the whole stream.
 
 The fast path decodes a whole list or watch line into typed structs in one pass. When that fails,
 the slow path reads the item alone, with nulls removed (null means absent to Kubernetes), and if it
 still does not fit its type it becomes an `Undecodable`: its identity and the reason, so that the
-caller can say so instead of losing it. What is nested too deep to be read at all is read without
-what lies deep (`shared.kube.nesting`).
+caller can report it. An object that is nested too deep for the decoder is read without its deepest
+parts (`shared.kube.nesting`).
 """
 
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -25,7 +25,7 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class Undecodable(KubeStruct, frozen=True, kw_only=True):
-    """An object that does not fit its type: its name, and what is wrong, in msgspec's words with
+    """An object that does not fit its type: its metadata, and the error in msgspec's words, with
     the field's path.
     """
 
@@ -34,8 +34,8 @@ class Undecodable(KubeStruct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """One event of a watch: an object appeared, changed or went. A DELETED object is its last
-    state.
+    """One event of a watch: an object was created, changed or deleted. A deleted object is in its
+    last state.
     """
 
     type: ChangeType
@@ -43,7 +43,7 @@ class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Bookmark(msgspec.Struct, frozen=True, gc=False):
-    """Nothing happened up to this resourceVersion."""
+    """A watch has reported everything up to this resourceVersion."""
 
     resource_version: str
 
@@ -85,7 +85,7 @@ class _RawEvent(KubeStruct, frozen=True, kw_only=True):
 
 
 class _Identity(KubeStruct, frozen=True, kw_only=True):
-    """The least that names an object, read when not even its metadata fits."""
+    """The fields that identify an object, for one whose metadata does not fit its type."""
 
     name: str = ""
     namespace: str = ""
@@ -93,7 +93,7 @@ class _Identity(KubeStruct, frozen=True, kw_only=True):
     resource_version: str = ""
 
 
-#: What is wrong with an object goes into conditions and logs; it may quote what its author wrote.
+#: Limit of an error's text, which goes into conditions and logs, and may quote the object.
 _REASON_CHARACTERS_MAX: Final = 500
 
 _decode_raw_list: Final = msgspec.json.Decoder(_RawList).decode
@@ -176,8 +176,10 @@ class KindDecoder(Generic[T]):
 
 
 def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:
-    """What `read` reads; of what is nested too deep, all that does not lie deep. Bytes that are no
-    UTF-8 are no JSON.
+    """Call `read`; if the JSON is nested too deep, call it again without the deepest parts.
+
+    Raises:
+        msgspec.DecodeError: As `read`, and for bytes that are not UTF-8.
     """
     try:
         return read(body)
@@ -188,9 +190,7 @@ def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:
 
 
 def without_nulls(value: Any) -> Any:
-    """The same JSON value with every null member of an object left out and null items of arrays
-    kept out too.
-    """
+    """The same JSON value without null members of objects and null items of arrays."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):

@@ -1,11 +1,11 @@
-"""Everything that can go wrong between us and the API server.
+"""Errors of requests to the API server.
 
-* `ApiError`: it answered, and the answer is an error (one subclass for each that a caller catches),
-* `TransportError`: it did not answer, what was asked may or may not have happened,
-* `MalformedAnswer`: it answered with something that makes no sense,
-* `CredentialsError`: we have no credentials, or a kubeconfig is missing, wrong or refused.
+* `ApiError`: the answer is an error (one subclass for each that a caller catches),
+* `TransportError`: there was no answer; the request may or may not have been carried out,
+* `MalformedAnswer`: the answer is not what the API promises,
+* `CredentialsError`: there are no credentials, or a kubeconfig is missing, wrong or refused.
 
-No exception of a client library passes this package's border; cancellation always does.
+No exception of a client library leaves this package; cancellation always does.
 """
 
 from typing import Final
@@ -32,11 +32,11 @@ class TransportError(KubeError):
 
 
 class ConnectionLost(TransportError):
-    """The connection could not be made, or broke before the whole answer was here."""
+    """The connection could not be made, or broke before the answer was complete."""
 
 
 class RequestTimeout(TransportError):
-    """No whole answer within the time given."""
+    """No complete answer within the given time."""
 
 
 class MalformedAnswer(KubeError):
@@ -50,9 +50,9 @@ class ApiError(KubeError):
         status: HTTP status, or the code of a watch's ERROR event.
         reason: Kubernetes' CamelCase reason ("NotFound", "Expired"); "" when the answer was not a
             Status.
-        message: What the API server said, in full.
+        message: The API server's message, in full.
         details: Kind, name and causes as far as given.
-        retry_after_s: Seconds after which to try again, by header or Status; None when not said.
+        retry_after_s: Seconds after which to retry, by header or Status; None if not given.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: RBAC, an admission plugin or a webhook said no."""
+    """403: RBAC, an admission plugin or a webhook refused."""
 
 
 class NotFound(ApiError):
@@ -88,7 +88,7 @@ class Conflict(ApiError):
 
 
 class Gone(ApiError):
-    """410: the resourceVersion asked for is too old; list again."""
+    """410: the requested resourceVersion is too old; list again."""
 
 
 class Invalid(ApiError):
@@ -111,13 +111,12 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
 
 _decode_status: Final = msgspec.json.Decoder(Status).decode
 
-#: So much of an answer that is no Status goes into the message; proxies answer with whole pages of
-#: HTML.
+#: Limit of the message from an answer that is no Status: proxies answer with pages of HTML.
 _TEXT_CHARACTERS_MAX: Final = 512
 
 
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The error that an answer of 400 or above stands for, whatever its body is.
+    """The error for an answer with status 400 or above, with any body.
 
     Args:
         status: HTTP status.

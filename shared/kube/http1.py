@@ -1,8 +1,8 @@
-"""HTTP/1.1 as far as small answers to small POSTs need it: pure functions over bytes.
+"""The part of HTTP/1.1 that small POSTs and their answers need: pure functions over bytes.
 
-Only for the binding path (`posting`): there, a general client costs more CPU than TLS and the
-socket together. What an API server does not send there (answers that end with the connection,
-trailers, upgrades) is refused, not guessed at.
+Only for the binding path (`post_pool`): there, a general client costs more CPU than TLS and the
+socket together. Features that an API server does not use there (answers that end with the
+connection, trailers, upgrades) are refused.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from shared.kube.errors import MalformedAnswer
 
-#: A Status is below a kilobyte; an answer beyond this is not one that we asked for.
+#: A Status is below a kilobyte; a longer answer than this is none.
 ANSWER_BYTES_MAX: Final = 1024 * 1024
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
@@ -29,7 +29,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     keeps_alive: bool
 
     def headers(self) -> CIMultiDict[str]:
-        """The header lines, parsed: no caller reads those of a success."""
+        """The header lines, parsed on demand: no caller reads those of a success."""
         headers: CIMultiDict[str] = CIMultiDict()
         for line in self.head.decode("latin-1").split("\r\n")[1:]:
             name, _, value = line.partition(":")

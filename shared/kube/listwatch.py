@@ -1,17 +1,16 @@
-"""Keeps one resource in view for ever: a consistent list, then everything that happens to it.
+"""Follows one resource: a consistent list, then all its changes, without end.
 
-    listing ──Listed──▶ watching ──Changes…──▶ (410, nonsense, a restored etcd) ──▶ listing
+    listing ──Listed──▶ watching ──Changes…──▶ (410, malformed line, restored etcd) ──▶ listing
        │ 404               │ 404
        └──────▶ absent ◀───┘  the kind is not served: probed every few seconds, or when woken
 
 In: answers of the API server. Out: batches to one sink, in order, none lost: after any gap the next
-    batch is a `Listed`, and what is not in it is gone. A malformed object comes as `Undecodable`, a
-    malformed line costs a new list.
+    batch is a `Listed`, and objects that are not in it do not exist. A malformed object becomes an
+    `Undecodable`, a malformed line causes a new list.
 
-A watch is ended by the API server after four to five minutes and resumed at once; broken and
-half-open connections are noticed by TCP keepalive and by silence (bookmarks come each minute).
-Failures are answered by exponential backoff with jitter, for as long as it takes: only
-cancellation ends `run`.
+The API server ends a watch after four to five minutes, and the watch is resumed at once. Broken and
+half-open connections are detected by TCP keepalive and by silence (bookmarks come each minute).
+Failures are retried with exponential backoff and jitter without end: only cancellation ends `run`.
 """
 
 import logging
@@ -64,15 +63,15 @@ State = Literal["starting", "listing", "watching", "failing", "absent"]
 
 
 class Listed(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """The whole resource as of `resource_version`: what is not in it does not exist."""
+    """All objects as of `resource_version`: an object that is not in it does not exist."""
 
     objects: Sequence[T | Undecodable]
     resource_version: int
 
 
 class Changes(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """What happened next, in order. Empty when it is only a sign of life; `resource_version` may
-    have moved all the same.
+    """The next changes, in order. Without changes it is a sign of life, possibly with a newer
+    `resource_version`.
     """
 
     changes: Sequence[Change[T]]
@@ -80,37 +79,36 @@ class Changes(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Absent(msgspec.Struct, frozen=True, gc=False):
-    """The API server does not serve the kind (any more): there are no such objects."""
+    """The API server does not serve the kind, or no longer: no such objects exist."""
 
 
 Batch = Listed[T] | Changes[T] | Absent
 Sink = Callable[[Listed[T] | Changes[T] | Absent], Awaitable[None]]
-"""Takes one batch. Nothing more is read until it returns, so a slow sink slows the API server's
-connection, not memory.
+"""Takes one batch. Nothing is read until it returns, so a slow sink slows the connection down, and
+does not fill memory.
 """
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient a list-watch is. All in seconds."""
+    """Times of a list-watch, all in seconds."""
 
-    #: A watch asks to be ended after a time drawn from this range, so that a thousand watches do
-    #: not end at once.
+    #: The API server ends a watch after a random time from this range, so that a thousand watches
+    #: do not end at once.
     watch_s_min: int = 240
     watch_s_max: int = 300
-    #: A watch that is silent for so long beyond its end is dead: the API server would have ended
-    #: it.
+    #: A watch that is silent for so long after its end is dead: the API server would have ended it.
     silence_margin_s: float = 15.0
-    #: What has not come by then was lost on the way, or the server is slow: it is asked for again,
-    #: with twice the patience each time.
+    #: A list without an answer after this time was lost, or the server is slow: the list is
+    #: requested again, with twice the time.
     list_timeout_s: float = 8.0
     #: An unpaged list of a large resource takes seconds, of a server in trouble many.
     list_timeout_s_max: float = 60.0
     backoff_s_base: float = 0.2
     backoff_s_max: float = 30.0
-    #: How often an absent kind is looked for.
+    #: Interval of probes for an absent kind.
     probe_s: float = 5.0
-    #: A watch that ended sooner than this with nothing said counts as a failure, or a broken proxy
-    #: would be a hot loop.
+    #: A watch that ended sooner than this without an event counts as a failure, so that a broken
+    #: proxy does not cause a busy loop.
     watch_s_short: float = 1.0
 
 
@@ -123,15 +121,14 @@ _log = logging.getLogger(__name__)
 
 
 class ListWatch(Generic[T]):
-    """One resource, kept in view by `run`. The attributes may be read at any time from the same
-    event loop.
+    """Follows one resource in `run`. The attributes may be read at any time from the same event
+    loop.
 
     Attributes:
         resource: What is watched.
-        state: Where it stands. "watching" means: the state given to the sink is current.
-        heard_s: When (clock's monotonic seconds) the API server last said anything about this
-            resource.
-        relists: Lists after the first: each stands for a gap that the watch could not bridge.
+        state: Its state. In "watching", the sink has the current state of the resource.
+        heard_s: When (clock's monotonic seconds) the API server last answered about this resource.
+        relists: Number of lists after the first, one for each gap that the watch could not bridge.
         last_error: Why it is "failing"; None when it is not.
     """
 
@@ -184,18 +181,19 @@ class ListWatch(Generic[T]):
         self._list_timeout_s = self._pace.list_timeout_s
         self._lists = 0
         self._version = ""
-        #: The last batch of a watch brought new objects; other batches have time (`slices`).
+        #: Whether the last batch of a watch had new objects; if not, the next may be late
+        #: (`slices`).
         self._news = True
-        #: The last thing that was heard of a watch is that its version has expired.
+        #: Whether the last answer to a watch was that its version has expired.
         self._expired = False
         self.heard_s = self._clock.monotonic_s()
 
     def wake(self) -> None:
-        """Look for an absent kind now, not at the next probe. Without effect otherwise."""
+        """Probe for an absent kind now, not at the next interval. No effect in other states."""
         self._woken.set()
 
     async def run(self, sink: Sink[T]) -> NoReturn:
-        """List and watch until cancelled. What the sink raises ends it too."""
+        """List and watch until cancelled. An exception of the sink ends it too."""
         while True:
             try:
                 await self._list(sink)
@@ -203,8 +201,8 @@ class ListWatch(Generic[T]):
             except NotFound:
                 await self._absent(sink)
             except Gone as error:
-                # An API server that says so is well again: what it failed before must not delay the
-                # list. One that says nothing else is waited for longer and longer.
+                # The API server works again, so earlier failures must not delay the list. If it
+                # only repeats that the version has expired, the backoff grows.
                 if not self._expired:
                     self._backoff.reset()
                 self._expired = True
@@ -226,9 +224,7 @@ class ListWatch(Generic[T]):
         await _hand(sink, Listed(objects, _number(version)))
 
     async def _list_pages(self) -> tuple[list[T | Undecodable], str]:
-        """Everything, at one resourceVersion: the later pages of a paged list continue the first
-        one's.
-        """
+        """All objects at one resourceVersion: later pages of a list continue that of the first."""
         objects: list[T | Undecodable] = []
         continue_ = ""
         while True:
@@ -239,7 +235,7 @@ class ListWatch(Generic[T]):
                 return objects, page.metadata.resource_version
 
     async def _page(self, limit: int, continue_: str) -> ListPage[T]:
-        # No resourceVersion: a consistent read. With any other, living objects could look gone.
+        # No resourceVersion: a consistent read. With one, existing objects could be missing.
         params = dict(self._selectors)
         if limit:
             params["limit"] = str(limit)
@@ -261,7 +257,9 @@ class ListWatch(Generic[T]):
     # --- watch ---
 
     async def _watch(self, sink: Sink[T]) -> None:
-        """Watch on and on from the version listed. Ends only when nothing but a list can help."""
+        """Watch from the listed version, again and again. Returns or raises when a new list is
+        needed.
+        """
         lost = False
         while True:
             try:
@@ -282,8 +280,8 @@ class ListWatch(Generic[T]):
                 await self._failed(error)
 
     async def _watch_once(self, sink: Sink[T]) -> bool:
-        """One watch, from its opening to its end. Returns whether anything came or it lasted a
-        while.
+        """One watch, from its opening to its end. Returns whether an event came, or it lasted for
+        `watch_s_short`.
         """
         pace = self._pace
         lasts_s = self._random.randint(pace.watch_s_min, pace.watch_s_max)
@@ -301,15 +299,15 @@ class ListWatch(Generic[T]):
             self._heard()
             self.state = "watching"
             self._news = True
-            spoke = False
+            had_events = False
             while await self._batch(stream, sink):
-                spoke = True
-        return spoke or self._clock.monotonic_s() - began_s >= pace.watch_s_short
+                had_events = True
+        return had_events or self._clock.monotonic_s() - began_s >= pace.watch_s_short
 
     async def _batch(self, stream: LineStream, sink: Sink[T]) -> bool:
-        """Hand on what has arrived. Returns False at the end of the watch.
+        """Give the lines that have arrived to the sink. Returns False at the end of the watch.
 
-        When a line in the middle is an error or nonsense, what came before it is handed on first.
+        When a line is an error or malformed, the sink first gets the changes before that line.
         """
         lines = await stream.batch(news=self._news)
         if not lines:
@@ -342,9 +340,8 @@ class ListWatch(Generic[T]):
         """Whether the API server's newest version is older than ours: its etcd was restored from a
         backup.
 
-        A watch from a version in the future stays silent, so nothing else would show it. Asked
-        after each lost connection, because a restore cannot happen behind a living one, and until
-        it is answered.
+        A watch from a version in the future stays silent, so nothing else would show it. Checked
+        after each lost connection until there is an answer: a restore breaks all connections.
         """
         page = await self._page(1, "")
         return _number(page.metadata.resource_version) < _number(self._version)
@@ -352,7 +349,7 @@ class ListWatch(Generic[T]):
     # --- when it does not work ---
 
     async def _absent(self, sink: Sink[T]) -> None:
-        """Notify the sink once, then sleep until the next probe or a wake-up."""
+        """Notify the sink once, then wait for the next probe or a wake-up."""
         self._heard()
         self._backoff.reset()
         if self.state != "absent":
@@ -362,7 +359,7 @@ class ListWatch(Generic[T]):
             self._woken.clear()
 
     async def _failed(self, error: KubeError) -> None:
-        """Remember what went wrong, say it when it is news, and wait before the next attempt."""
+        """Store the error, log it if it is the first one, and wait before the next attempt."""
         retry_after_s = error.retry_after_s if isinstance(error, ApiError) else None
         delay_s = self._backoff.next_s(retry_after_s)
         if self.last_error is None:
@@ -377,7 +374,7 @@ class ListWatch(Generic[T]):
 
 
 async def _hand(sink: Sink[T], batch: Batch[T]) -> None:
-    """Give the sink a batch. An API error of its own must not pass for one of ours: wrap it."""
+    """Give the sink a batch; its own API errors are wrapped, so that `run` does not retry."""
     try:
         await sink(batch)
     except KubeError as error:
@@ -385,8 +382,10 @@ async def _hand(sink: Sink[T], batch: Batch[T]) -> None:
 
 
 def _number(version: str) -> int:
-    """A resourceVersion as a number. Every API server on etcd gives one; anything else is a broken
-    promise.
+    """A resourceVersion as a number, as every API server with etcd gives it.
+
+    Raises:
+        MalformedAnswer: It is no number.
     """
     try:
         return int(version)

@@ -1,25 +1,25 @@
-"""Makes JSON that is nested beyond all sense readable.
+"""Cuts JSON that is nested too deep for a decoder.
 
-A user who may create an object with a field that no schema checks (labels of a template, a part
-that the schema preserves) can nest it ten thousand deep: the API server stores it, and every
-decoder that recurses gives up on the whole object. What lies too deep is replaced by null, and the
-rest is read.
+A user can create an object with a field that no schema checks (labels of a template, a part that
+the schema preserves) and nest it ten thousand levels deep: the API server stores it, and every
+recursive decoder fails on the whole object. Parts that are too deep are replaced by null here, and
+the rest can be read.
 """
 
 import re
 from typing import Final
 
-#: What Kubernetes' own kinds nest is about thirty levels deep.
+#: Kubernetes' own kinds are about thirty levels deep.
 DEPTH_MAX: Final = 200
-#: A whole string, so that brackets within it do not count, or a bracket. A string without an end
-#: reaches to that of the text, and nothing is tried twice (`++`), or the time were quadratic.
+#: A bracket, or a whole string, so that brackets within it do not count. A string without an end
+#: reaches to the end of the text. Possessive (`++`), because backtracking would be quadratic.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def shallow(body: bytes) -> bytes:
     """The same JSON with null for each array or object that is more than DEPTH_MAX deep.
 
-    Linear in time, and without recursion. What is no JSON stays none.
+    Linear in time, and without recursion. A text that is not JSON is not JSON afterwards either.
     """
     kept: list[bytes] = []
     depth, begin = 0, 0
@@ -34,5 +34,5 @@ def shallow(body: bytes) -> bytes:
             if depth == DEPTH_MAX:
                 kept.append(b"null")
                 begin = token.end()
-    # Brackets that never close leave nothing behind: no JSON then either.
+    # With brackets that never close, the rest is dropped, and the result is not JSON.
     return b"".join([*kept, body[begin:]]) if depth <= DEPTH_MAX else b"".join(kept)

@@ -1,8 +1,8 @@
-"""What pods count against a ResourceQuota, as Kubernetes' quota evaluator reports it. Pure.
+"""Usage of pods in a ResourceQuota, as Kubernetes' quota evaluator computes it. Pure.
 
 Requests count under their plain name and under `requests.`, limits (of cpu, memory and ephemeral
-storage) under `limits.`, the pod itself as `pods` and `count/pods`. Where a container has a limit
-and no request the limit is its request, as the API server will make it.
+storage) under `limits.`, the pod itself as `pods` and `count/pods`. A container with a limit and no
+request has the limit as its request, as the API server sets it.
 """
 
 from typing import Final
@@ -19,7 +19,11 @@ _LIMITED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def usage_of(spec: PodSpec) -> Usage:
-    """The usage of one pod, in our units. Raises QuantityError that names field and rule."""
+    """The usage of one pod: cpu in milli-CPU, everything else in whole units.
+
+    Raises:
+        QuantityError: An amount is malformed; the message names field and rule.
+    """
     requests = dict(effective_requests(spec))
     pods = requests.pop("pods")
     found = {"pods": pods, "count/pods": pods}
@@ -32,7 +36,7 @@ def usage_of(spec: PodSpec) -> Usage:
 
 
 def add(total: Usage, usage: Usage, times: int) -> None:
-    """Add the usage of so many pods."""
+    """Add `times` the usage of a pod to `total`."""
     for name, value in usage.items():
         total[name] = total.get(name, 0) + value * times
 
@@ -47,7 +51,7 @@ def _plain(name: str) -> str:
 
 
 def _by_limits(spec: PodSpec) -> PodSpec:
-    """The pod as if each container asked for its limits."""
+    """The pod with each container's limits as its requests."""
     return msgspec.structs.replace(
         spec,
         containers=tuple(_limit(one) for one in spec.containers),

@@ -37,7 +37,7 @@ class QuantityError(ValueError):
 
 
 def cpu_milli(text: Quantity) -> int:
-    """Milli-CPU that a cpu quantity asks for, rounded up. Raises QuantityError."""
+    """Milli-CPU of a cpu quantity, rounded up. Raises QuantityError."""
     return _scaled(str(text), 3)
 
 
@@ -76,8 +76,8 @@ def _in_bytes(resource: str) -> bool:
     return resource == "memory" or resource.endswith("storage") or resource.startswith("hugepages-")
 
 
-# The same few texts come with every pod. Errors are not cached, so that garbage cannot push good
-# texts out.
+# All pods repeat the same few texts. Errors are not cached, so that malformed texts cannot displace
+# valid ones.
 @lru_cache(maxsize=8192)
 def _scaled(text: str, power: int) -> int:
     """The quantity times 10**power, rounded up to an integer."""

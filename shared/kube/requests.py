@@ -1,14 +1,13 @@
-"""What a pod asks of its node, counted as kube-scheduler counts it.
+"""A pod's requests, counted as kube-scheduler counts them.
 
-    sum of containers and sidecars, at least what any init container needs at its turn (with the
-    sidecars started before it), replaced by pod-level resources where those are set, plus overhead,
+    the sum of containers and sidecars, or the largest init container (with the sidecars started
+    before it) if that is more; replaced by pod-level resources where those are set; plus overhead;
     plus one pod.
 
 During an in-place resize a container, or a pod with resources of its own, counts with the largest
-of what it asks for, what is set aside for it and what is in force; what its node has called
-infeasible does not count. Amounts are rounded up per container, where kube-scheduler adds first:
-never less than it, and equal for all quantities that are whole milli-CPU and bytes, as the API
-server asks for.
+of its requested, allocated and current resources; a request that the node has called infeasible
+does not count. Amounts are rounded up per container, while kube-scheduler adds first: the result is
+never less, and equal for quantities in whole milli-CPU and bytes, which the API server requires.
 """
 
 from typing import Final
@@ -32,7 +31,7 @@ Amounts = dict[str, int]
 
 
 class InForce(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a container, or (name "") the pod as a whole, has at this moment."""
+    """Resources that a container, or (name "") the whole pod, has at this moment."""
 
     name: str
     allocated: ResourceList
@@ -40,10 +39,10 @@ class InForce(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Resize(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What of a pod's status can change its requests: empty until a kubelet has taken it."""
+    """The part of a pod's status that can change its requests: empty until a kubelet runs it."""
 
     parts: tuple[InForce, ...] = ()
-    #: The node has said that it will never have room for what the spec asks for.
+    #: Whether the kubelet reported that the node can never satisfy the spec's requests.
     infeasible: bool = False
 
 
@@ -51,7 +50,7 @@ _NO_RESIZE: Final = Resize()
 
 
 def resize_of(status: PodStatus) -> Resize:
-    """The part of a status that `effective_requests` looks at."""
+    """The part of a status that `effective_requests` reads."""
     if status.resources is None and not status.container_statuses:
         return _NO_RESIZE
     parts = [
@@ -68,12 +67,12 @@ def resize_of(status: PodStatus) -> Resize:
 
 
 def effective_requests(spec: PodSpec, resize: Resize = _NO_RESIZE) -> Resources:
-    """Everything the pod takes from a node, "pods": 1 included, sorted by name; resources of amount
-    0 are left out.
+    """The pod's requests in total, with "pods": 1, sorted by name and without amounts of 0. cpu is
+    in milli-CPU, everything else in whole units.
 
     Args:
         spec: The pod's spec.
-        resize: What is in force of it (`resize_of`).
+        resize: The state of an in-place resize (`resize_of`).
 
     Raises:
         QuantityError: An amount is malformed, negative or too large; the message names field, text
@@ -96,8 +95,10 @@ def effective_requests(spec: PodSpec, resize: Resize = _NO_RESIZE) -> Resources:
 
 
 def amounts(resources: ResourceList, field: str) -> Amounts:
-    """Every quantity of a resource list in our units. Raises QuantityError that names `field` and
-    the resource.
+    """The amounts of a resource list, cpu in milli-CPU and everything else in whole units.
+
+    Raises:
+        QuantityError: An amount is malformed; the message names `field` and the resource.
     """
     return {name: _amount(name, text, field) for name, text in resources.items()}
 
@@ -120,22 +121,22 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _include_init_containers(total: Amounts, spec: PodSpec, resize: Resize) -> None:
-    """Raise `total` to what the neediest init container takes at its turn; sidecars stay, so they
-    also add to it.
+    """Raise `total` to the requests of the largest init container, with the sidecars that run
+    beside it; add those of all sidecars.
     """
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.init_containers:
-        # Only what keeps running is resized.
-        asked = _container(
+        # Only containers that keep running are resized.
+        requested = _container(
             container, "initContainers", resize if _is_sidecar(container) else _NO_RESIZE
         )
         if _is_sidecar(container):
-            _add(total, asked)
-            _add(sidecars, asked)
+            _add(total, requested)
+            _add(sidecars, requested)
         else:
-            _add(asked, sidecars)
-            _raise_to(peak, asked)
+            _add(requested, sidecars)
+            _raise_to(peak, requested)
     _raise_to(total, peak)
 
 
@@ -144,41 +145,41 @@ def _is_sidecar(container: Container) -> bool:
 
 
 def _container(container: Container, field: str, resize: Resize) -> Amounts:
-    asked = _requests(container.resources, f"spec.{field}[{container.name}].resources")
-    return _resized(asked, container.name, resize)
+    requested = _requests(container.resources, f"spec.{field}[{container.name}].resources")
+    return _resized(requested, container.name, resize)
 
 
-def _resized(asked: Amounts, name: str, resize: Resize) -> Amounts:
-    """The largest of what is asked for, set aside and in force; without resize, what is asked."""
+def _resized(requested: Amounts, name: str, resize: Resize) -> Amounts:
+    """The largest of requested, allocated and current resources; without resize, the requested."""
     for part in resize.parts:
         if part.name == name:
-            largest = {} if resize.infeasible else asked
+            largest = {} if resize.infeasible else requested
             _raise_to(largest, amounts(part.allocated, "status.allocatedResources"))
             _raise_to(largest, amounts(part.resources.requests, "status.resources.requests"))
             return largest
-    return asked
+    return requested
 
 
 def _requests(resources: ResourceRequirements, field: str) -> Amounts:
-    """Requests, with limits standing in where there is none. (The API server has done so already
-    for real pods.)
+    """Requests, with limits as requests where there are none, as the API server sets them for
+    stored pods.
     """
-    asked = amounts(resources.limits, f"{field}.limits") if resources.limits else {}
+    requested = amounts(resources.limits, f"{field}.limits") if resources.limits else {}
     if resources.requests:
-        asked.update(amounts(resources.requests, f"{field}.requests"))
-    return asked
+        requested.update(amounts(resources.requests, f"{field}.requests"))
+    return requested
 
 
 def _apply_pod_level(total: Amounts, resources: ResourceRequirements, resize: Resize) -> None:
-    """Pod-level requests replace the containers' sum; a pod-level limit stands in where neither
-    asks for anything.
+    """Pod-level requests replace the containers' sum; a pod-level limit counts where neither has a
+    request.
     """
-    asked = amounts(resources.requests, "spec.resources.requests")
+    requested = amounts(resources.requests, "spec.resources.requests")
     limits = amounts(resources.limits, "spec.resources.limits")
-    in_force = _resized(dict(asked), "", resize)
-    for name in {**limits, **asked}:
+    in_force = _resized(dict(requested), "", resize)
+    for name in {**limits, **requested}:
         if name in {"cpu", "memory"} or name.startswith("hugepages-"):
-            if name in asked:
+            if name in requested:
                 total[name] = in_force.get(name, 0)
             else:
                 total.setdefault(name, limits[name])

@@ -7,7 +7,7 @@ import msgspec
 
 
 class Resource(msgspec.Struct, frozen=True, order=True):
-    """One kind as the API server serves it: what paths, RBAC and manifests need of it."""
+    """One kind as the API server serves it: the names in paths, RBAC and manifests."""
 
     #: "" for the core group.
     group: str
@@ -23,7 +23,7 @@ class Resource(msgspec.Struct, frozen=True, order=True):
 
     @property
     def title(self) -> str:
-        """Its name among people and in metrics: "pods", "podgroups.scheduling.volcano.sh"."""
+        """Its name in messages and metrics: "pods", "podgroups.scheduling.volcano.sh"."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:

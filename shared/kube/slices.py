@@ -1,16 +1,17 @@
-"""Reading a busy watch in slices: what arrives within some milliseconds is read at once (ADR 0013).
+"""Reads a busy watch in slices of time: all that arrives within some milliseconds together (ADR
+0013).
 
 An API server sends every watch event as a packet of its own. Read one by one, each costs a wakeup,
-a read, a pass through TLS, HTTP and the line splitter, and whatever the reader does per batch: of a
-watcher's CPU more than half. So a lasting stream is delayed between its batches, while a stream
+a read, a pass through TLS, HTTP and the line splitter, and the reader's work per batch: together
+more than half of a watcher's CPU. So a busy stream is delayed between its batches, while a stream
 that was quiet is read at once.
 
-It is delayed in the kernel, by the number of bytes from which on a socket counts as readable
-(SO_RCVLOWAT): nothing of ours runs until the slice is over or so much has come, and the end of a
-connection, its errors and TCP keepalive are reported at once as ever. Pausing the transport instead
-would not do: under TLS, uvloop continues reading the socket and only puts off the decryption
-(measured with 650 events a second, per event: 0.13 ms of CPU with each read alone, 0.10 with the
-transport paused for 10 ms at a time, 0.05 so).
+The kernel delays it, by the number of bytes from which a socket counts as readable (SO_RCVLOWAT):
+the process does not run until the slice is over or so many bytes have come, while the end of a
+connection, its errors and TCP keepalive are still reported at once. Pausing the transport would not
+help: under TLS, uvloop continues to read the socket and only delays the decryption. (CPU per event,
+measured at 650 events per second: 0.13 ms when each is read alone, 0.10 ms with the transport
+paused for 10 ms at a time, 0.05 ms with SO_RCVLOWAT.)
 """
 
 import asyncio
@@ -21,34 +22,36 @@ from typing import Final
 
 from shared.pacing import TokenBucket
 
-#: Slices of a lasting stream in which new objects appear, which a user may be waiting for.
+#: Slices per second of a busy stream with new objects, for which users may be waiting.
 PER_S: Final = 100
-#: Without new objects one costs as much as so many of those: 25 a second.
+#: Tokens of a slice of a stream without new objects: 25 per second.
 _PATIENT_TOKENS: Final = 4
-#: So long after new objects more are expected: creations and changes take turns.
+#: For so long after new objects, more are expected: creations and changes alternate.
 NEWS_S: Final = 0.25
-#: Free after a quiet while: a gang of eight is eight pods created and eight bound, twice over.
+#: Batches without delay after a quiet time: a gang of eight is eight pods created and eight bound,
+#: with a factor of safety.
 BURST: Final = 80
-#: So much is worth waking up for at any time: above what the busiest watch brings in a slice.
+#: So many bytes end a slice early: more than the busiest watch sends in a slice.
 _WORTH_BYTES: Final = 512 * 1024
 
 
 class Slices:
-    """When to read one connection next."""
+    """Delays the reads of one connection."""
 
     def __init__(self, transport: asyncio.BaseTransport | None) -> None:
-        """Slice the reading of `transport`; None: of what has no connection of its own."""
+        """Delay reads of `transport`; None: the answer has no connection of its own."""
         self._transport = transport
         self._bucket = TokenBucket(burst=BURST, per_s=PER_S)
         self._news_at_s = 0.0
 
     async def turn(self, *, news: bool) -> None:
-        """Return when the next batch may be read: at once, but for a lasting stream.
+        """Return when the next batch may be read: at once, unless the stream is busy.
 
-        However it ends, the connection then is as it was: it may be used for something else.
+        Afterwards the connection has its normal settings, also after an exception.
 
         Args:
-            news: New objects came last; without any, what comes has time after a while.
+            news: Whether the last batch had new objects. Without any for `NEWS_S`, slices are
+                longer.
         """
         now_s = asyncio.get_running_loop().time()
         if news:
@@ -64,10 +67,10 @@ class Slices:
             self._wake_from(1)
 
     def _wake_from(self, count: int) -> None:
-        """Have the socket count as readable from so many bytes on; with 1, the kernel looks again
-        at what has come.
+        """Let the socket count as readable from `count` bytes on; with 1, the kernel checks again
+        what has arrived.
         """
-        # Elsewhere the option does not wake up a waiting reader; the wait alone helps, too.
+        # On other systems the option does not wake up a waiting reader; the wait alone helps too.
         if sys.platform != "linux" or self._transport is None or self._transport.is_closing():
             return
         connection = self._transport.get_extra_info("socket")

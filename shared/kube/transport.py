@@ -1,9 +1,8 @@
 """Requests to the API server over one pool of connections.
 
 `Transport.send` is the one interface: it adds credentials, bounds the time, renews credentials
-after a 401 and turns every fault of the connection into a `TransportError`. It never retries
-anything else: whether to try again, and when, is for callers that know what they asked for.
-`client` builds on it.
+after a 401 and turns every fault of the connection into a `TransportError`. It retries nothing
+else: callers decide whether and when to retry. `client` builds on it.
 """
 
 import asyncio
@@ -41,14 +40,14 @@ _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer, whole. `headers` is case-insensitive; those of a good `post` are not kept."""
+    """A complete answer. `headers` is case-insensitive, and empty for a successful `post`."""
 
     status: int
     body: bytes
     headers: Mapping[str, str]
 
     def raise_for_status(self) -> None:
-        """Raise the `ApiError` that a status of 400 or above stands for."""
+        """Raise the `ApiError` of a status of 400 or above."""
         if self.status >= 400:
             raise api_error(self.status, self.body, self.headers.get("Retry-After"))
 
@@ -79,7 +78,7 @@ class Transport:
         self._on_call = on_call
         self._session: aiohttp.ClientSession | None = None
         self._posts = PostPool(self._server, self._server_hostname, connections_max)
-        #: Header lines of `post`, and whose they are.
+        #: Header lines of `post`, and the authorization that they contain.
         self._lines = b""
         self._lines_of: Authorization | None = None
 
@@ -87,8 +86,8 @@ class Transport:
         self._session = aiohttp.ClientSession(
             connector=connector(self._connections_max),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Compression costs the API server more than the bytes cost us: it is nearly always
-            # near.
+            # Compression costs the API server more than it saves: the network is nearly always
+            # fast.
             headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0),
@@ -231,12 +230,12 @@ class Transport:
         silence_s: float,
         timeout_s: float = TIMEOUT_S,
     ) -> AsyncIterator[LineStream]:
-        """Open a GET whose answer comes line by line for as long as it likes: a watch.
+        """Open a GET whose answer comes line by line without end: a watch.
 
         Args:
             path: As for `send`.
             params: As for `send`.
-            silence_s: A stream on which nothing comes for this long is taken for dead.
+            silence_s: A stream without a byte for this long is considered dead.
             timeout_s: Until the answer has begun.
 
         Raises:
@@ -261,12 +260,12 @@ class Transport:
         silence_s: float | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> AsyncIterator[bytes]:
-        """The bytes of a GET's answer as they come, none left out: a pod's log.
+        """The bytes of a GET's answer as they arrive: a pod's log.
 
         Args:
             path: As for `send`.
             params: As for `send`.
-            silence_s: As for `stream`; None where silence is nothing special.
+            silence_s: As for `stream`; None: no limit.
             timeout_s: Until the answer has begun.
 
         Raises:
