@@ -25,7 +25,7 @@ from shared.model.terms import PodAffinity, PodTerm, SpreadConstraint, WeightedT
 #: A shape's encoding is at most this long; real ones take a few hundred bytes.
 SHAPE_BYTES_MAX: Final = 64 * 1024
 #: Parts of devices: one scheduler and its agent on the node account for them, and their count does
-#: not tell where they fit.
+#: not determine where they fit.
 _SHARED_DEVICES: Final = frozenset(
     {
         "volcano.sh/gpu-memory",

@@ -80,7 +80,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         return None
     total = sum(part.replicas for part in parts)
     if total > PODS_MAX:
-        raise ValueError(f"it creates {total} pods, more than the limit of {PODS_MAX}")
+        raise ValueError(f"it creates {total} pods, at most {PODS_MAX} are supported")
     is_volcano = (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
     body = _job_group(one) if is_volcano else _group(one, spec, parts)
     metadata = {

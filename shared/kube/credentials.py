@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class Authorization:
-    """Headers and TLS context of requests. Compared by identity: another object is another secret."""
+    """Headers and TLS context of requests, compared by identity: a new object for each secret."""
 
     def __init__(self, headers: CIMultiDict[str], tls: ssl.SSLContext | None) -> None:
         self.headers: Final = CIMultiDictProxy(headers)
