@@ -40,12 +40,12 @@ def install(access: Access, take_over: bool, kube_batch: bool) -> None:
 @_KUBE_BATCH
 def show(kube_batch: bool) -> None:
     """Print the CRDs as YAML, for `kubectl apply --server-side -f -`."""
-    shown = {
+    selected = {
         path: text
         for path, text in files().items()
         if kube_batch or not path.startswith(f"{OPT_IN_FOLDER}/")
     }
-    click.echo("---\n".join(text for _, text in sorted(shown.items())), nl=False)
+    click.echo("---\n".join(text for _, text in sorted(selected.items())), nl=False)
 
 
 async def _install(access: Access, *, take_over: bool, kube_batch: bool) -> None:

@@ -42,8 +42,8 @@ def add_read_commands(group: click.Group, kind: ListedKind) -> None:
 
     @group.command("list", help=f"List {title}s.")
     @listing_flags()
-    def list_(*, asked: Listing) -> None:
-        run(list_kind(kind.resource, kind.layout, asked))
+    def list_(*, listing: Listing) -> None:
+        run(list_kind(kind.resource, kind.layout, listing))
 
     @group.command("get", help=f"Show one {title} as `list` does.")
     @flags.namespace_flag()
@@ -61,8 +61,8 @@ def add_read_commands(group: click.Group, kind: ListedKind) -> None:
         watch: bool,
         names: tuple[str, ...],
     ) -> None:
-        asked = Listing(access=access, namespace=namespace, output=output, watch=watch)
-        run(_get(kind, asked, name, names))
+        listing = Listing(access=access, namespace=namespace, output=output, watch=watch)
+        run(_get(kind, listing, name, names))
 
     @group.command("describe", help=f"Show whole {title}s: the ones named, or all of them.")
     @flags.namespace_flag()
@@ -130,9 +130,9 @@ def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
     )
 
 
-async def _get(kind: ListedKind, asked: Listing, name: str, names: tuple[str, ...]) -> None:
+async def _get(kind: ListedKind, listing: Listing, name: str, names: tuple[str, ...]) -> None:
     chosen = flags.required_name(kind.word, name, names)
-    await list_kind(kind.resource, kind.layout, asked, chosen)
+    await list_kind(kind.resource, kind.layout, listing, chosen)
 
 
 async def _describe(

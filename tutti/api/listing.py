@@ -50,7 +50,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 def listing_flags(
     *filters: Callable[[Command], Command], namespace_letter: str = "-n"
 ) -> Callable[[Command], Command]:
-    """Every flag of a `list`, given to the function as `asked`.
+    """Every flag of a `list`, given to the function as `listing`.
 
     Args:
         filters: Flags of the command's own, which the function gets as they are.
@@ -69,11 +69,11 @@ def listing_flags(
     def decorate(function: Command) -> Command:
         @functools.wraps(function)
         def gathered(*args: Any, **kwargs: Any) -> Any:
-            asked = Listing(
+            listing = Listing(
                 everywhere=kwargs.pop("all_namespaces"),
                 **{name: kwargs.pop(name) for name in _GIVEN},
             )
-            return function(*args, asked=asked, **kwargs)
+            return function(*args, listing=listing, **kwargs)
 
         return every(gathered)
 
@@ -81,57 +81,57 @@ def listing_flags(
 
 
 async def list_kind(
-    resource: Resource, layout: Callable[[bool], Layout], asked: Listing, name: str = ""
+    resource: Resource, layout: Callable[[bool], Layout], listing: Listing, name: str = ""
 ) -> None:
     """Print the objects of a kind, or a single one.
 
     Args:
         resource: The kind.
         layout: Its table; the argument is whether it may have several namespaces.
-        asked: The flags.
+        listing: The flags.
         name: Name of one object; "" for all.
 
     Raises:
         Refusal: A name and all namespaces were given.
         KubeError: The API server refuses, or does not answer.
     """
-    if name and asked.everywhere:
+    if name and listing.everywhere:
         raise Refusal(f"{name!r} in all namespaces: give its namespace (-n)")
-    printer = Printer(resource, layout(asked.everywhere), asked.output)
-    async with open_client(asked.access) as client:
-        place = _place(client, resource, asked)
-        if asked.watch:
-            await _watch(client, _wanted(resource, place, asked, name), asked, printer)
+    printer = Printer(resource, layout(listing.everywhere), listing.output)
+    async with open_client(listing.access) as client:
+        place = _place(client, resource, listing)
+        if listing.watch:
+            await _watch(client, _wanted(resource, place, listing, name), listing, printer)
         elif name:
             printer.one(await get(client, resource, name, place))
         else:
-            found = await fetch(client, _wanted(resource, place, asked))
-            printer.all(kept(found, asked))
+            found = await fetch(client, _wanted(resource, place, listing))
+            printer.all(kept(found, listing))
 
 
-def kept(objects: Sequence[Object], asked: Listing) -> list[Object]:
+def kept(objects: Sequence[Object], listing: Listing) -> list[Object]:
     """The objects that pass the filters."""
-    _, part = split_selector(asked.selector)
-    return [each for each in objects if part in name_of(each) and asked.keep(each)]
+    _, part = split_selector(listing.selector)
+    return [each for each in objects if part in name_of(each) and listing.keep(each)]
 
 
-def _place(client: KubeClient, resource: Resource, asked: Listing) -> str:
-    if asked.everywhere or not resource.namespaced:
+def _place(client: KubeClient, resource: Resource, listing: Listing) -> str:
+    if listing.everywhere or not resource.namespaced:
         return ""
-    return namespace_or_default(asked.namespace, client.credentials.namespace)
+    return namespace_or_default(listing.namespace, client.credentials.namespace)
 
 
-def _wanted(resource: Resource, place: str, asked: Listing, name: str = "") -> Wanted:
-    labels, _ = split_selector(asked.selector)
+def _wanted(resource: Resource, place: str, listing: Listing, name: str = "") -> Wanted:
+    labels, _ = split_selector(listing.selector)
     return Wanted(
         resource=resource,
         namespace=place,
-        label_selector=",".join(each for each in (asked.labels, labels) if each),
+        label_selector=",".join(each for each in (listing.labels, labels) if each),
         field_selector=f"metadata.name={name}" if name else "",
     )
 
 
-async def _watch(client: KubeClient, wanted: Wanted, asked: Listing, printer: Printer) -> None:
+async def _watch(client: KubeClient, wanted: Wanted, listing: Listing, printer: Printer) -> None:
     async for _, obj in follow(client, wanted):
-        if passed := kept([obj], asked):
+        if passed := kept([obj], listing):
             printer.more(passed)

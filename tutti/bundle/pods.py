@@ -47,14 +47,14 @@ async def _log(
     archive: Archive, client: KubeClient, namespace: str, pod: str, container: str
 ) -> None:
     for previous in (False, True):
-        asked = {"container": container, "tailLines": str(_LINES), "limitBytes": str(_BYTES_MAX)}
+        params = {"container": container, "tailLines": str(_LINES), "limitBytes": str(_BYTES_MAX)}
         if previous:
-            asked["previous"] = "true"
+            params["previous"] = "true"
         suffix = ".previous" if previous else ""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 path = PODS.path(namespace, pod, "log")
-                parts = [part async for part in client.chunks(path, asked)]
+                parts = [part async for part in client.chunks(path, params)]
         except (KubeError, TimeoutError) as error:
             if not previous:
                 archive.miss(f"log of {pod}/{container}", str(error) or "no answer")

@@ -1,8 +1,8 @@
-"""Admission webhooks: which are called, what they are sent (AdmissionReview v1), what answers do.
+"""Admission webhooks: selects those that match, sends AdmissionReview v1, applies the responses.
 
-Not served: reinvocation, CEL match conditions, matchPolicy Equivalent (a rule must name the version
-that was asked for), and webhooks behind a Service (there is no network to reach one: a call that
-fails, so its failurePolicy decides).
+Not supported: reinvocation, CEL match conditions, matchPolicy Equivalent (a rule must name the
+version of the request), and webhooks behind a Service (there is no network to reach one, so the
+call fails and its failurePolicy decides).
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from tutti.cluster.resources import MUTATING, NAMESPACES, VALIDATING, Key, Resou
 from tutti.cluster.selectors import labels_of_object
 from tutti.cluster.store import Store
 
-# TLS contexts kept, one per caBundle: certificates rotate.
+# Maximum number of cached TLS contexts, one per caBundle: certificates rotate.
 _CONTEXTS_MAX = 32
 _OWN_KINDS = {"binding": "Binding", "eviction": "Eviction"}
 
 
 class Call(msgspec.Struct):
-    """One request after its address and query were understood."""
+    """One request after its path and query were parsed."""
 
     resource: Resource
     version: str
@@ -41,7 +41,7 @@ class Call(msgspec.Struct):
 
 
 class Review(NamedTuple):
-    """What an operation (CREATE, UPDATE, DELETE) is about to do, in stored form."""
+    """An operation (CREATE, UPDATE, DELETE) with its objects in stored form."""
 
     call: Call
     operation: str
@@ -50,7 +50,7 @@ class Review(NamedTuple):
 
 
 class Admission:
-    """The webhooks that are configured in the store."""
+    """The webhooks of the configurations in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -58,23 +58,22 @@ class Admission:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def close(self) -> None:
-        """Closes the connections to webhooks."""
+        """Close the connections to webhooks."""
         if self._session is not None:
             await self._session.close()
 
     def mutating(self, review: Review) -> list[Obj]:
-        """The mutating webhooks to ask, in order."""
-        return self._asked(MUTATING, review)
+        """The mutating webhooks to call, in order."""
+        return self._matching(MUTATING, review)
 
     async def mutate(self, hook: Obj, review: Review) -> Obj | None:
-        """Asks one mutating webhook.
-
-        Returns the object it wants (in the call's version), None when it changes nothing.
+        """Call one mutating webhook; return the patched object in the call's version, or None if it
+        does not change.
 
         Raises:
             ApiError: It refused, failed under failurePolicy Fail, or its patch does not apply.
         """
-        response = await self._ask(hook, review)
+        response = await self._call(hook, review)
         if not response.get("patch"):
             return None
         try:
@@ -85,20 +84,20 @@ class Admission:
             raise _internal_error(str(error)) from error
 
     async def validate(self, review: Review) -> None:
-        """Asks all validating webhooks at once.
+        """Call all validating webhooks concurrently.
 
         Raises:
             ApiError: The first (in their order) that refused, or failed under failurePolicy Fail.
         """
-        asked = [self._ask(hook, review) for hook in self._asked(VALIDATING, review)]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        calls = [self._call(hook, review) for hook in self._matching(VALIDATING, review)]
+        for answer in await asyncio.gather(*calls, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
 
-    def _asked(self, key: Key, review: Review) -> list[Obj]:
-        """The webhooks whose rules and selectors match, by configuration and their order in it."""
+    def _matching(self, key: Key, review: Review) -> list[Obj]:
+        """The webhooks whose rules and selectors match, in the order of configurations."""
         if review.call.resource.key in (MUTATING, VALIDATING):
-            return []  # webhooks do not guard their own configuration
+            return []  # webhooks are not called for webhook configurations
         hooks = [hook for row in self._store.rows(key) for hook in row.obj.get("webhooks") or ()]
         return [hook for hook in hooks if _matches(hook, review) and self._selected(hook, review)]
 
@@ -116,8 +115,8 @@ class Admission:
         states = [obj for obj in (review.obj, review.old) if obj is not None]
         return any(matches(dig(obj, "metadata.labels") or {}) for obj in states)
 
-    async def _ask(self, hook: Obj, review: Review) -> Obj:
-        """The response of a webhook that allows; empty for one whose failure is to be ignored.
+    async def _call(self, hook: Obj, review: Review) -> Obj:
+        """The response of a webhook that allows the request; empty if its failure is ignored.
 
         Raises:
             ApiError: It refused, or failed under failurePolicy Fail.
@@ -139,10 +138,10 @@ class Admission:
         raise ApiError(max(status.get("code") or 0, 400), reason, message)
 
     async def _response(self, hook: Obj, request: Obj) -> Obj:
-        """AdmissionReview.response. Raises ValueError, or as aiohttp does, if none is usable."""
+        """AdmissionReview.response. Raises ValueError, or as aiohttp does, if it is not usable."""
         target = hook["clientConfig"]
         if "url" not in target:
-            raise ValueError("a Service cannot be reached from here")
+            raise ValueError("a Service cannot be reached from the embedded cluster")
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
         body = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
@@ -198,7 +197,7 @@ def _matches(hook: Obj, review: Review) -> bool:
 
 
 def _request(review: Review) -> Obj:
-    """AdmissionReview.request. A subresource's own object (Binding, Eviction) goes as it is."""
+    """AdmissionReview.request. A subresource's object (Binding, Eviction) is sent unchanged."""
     call = review.call
     own_kind = _OWN_KINDS.get(call.subresource)
 

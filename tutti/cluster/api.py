@@ -1,9 +1,9 @@
-"""The verbs. HTTP, simulated kubelets, garbage collector and stand-in operator all come this way.
+"""The verbs, for HTTP requests, simulated kubelets, the garbage collector and the tf-operator.
 
-Every change runs the same course: decode and default, mutating webhooks, rules, validating
-webhooks, then one synchronous write. Webhooks are awaited, so a write first looks whether the
-object is still the one it read; if not, it starts again (as the API server does), or is a conflict
-when the client named a resourceVersion.
+Every change has the same steps: decoding and defaults, mutating webhooks, rules, validating
+webhooks, then one synchronous write. Webhooks are awaited, so a write first checks that the object
+is unchanged; otherwise it starts again, as in the API server, or is a conflict when the client gave
+a resourceVersion.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ from tutti.cluster.objects import Obj, clone, dig, only, set_condition
 from tutti.cluster.resources import CRDS, EVENTS, NAMESPACES, PODS, Registry
 from tutti.cluster.store import Store, Stored
 
-# How often a write starts again because the object changed while webhooks were asked.
+# Attempts of a write whose object changes while webhooks are called.
 WRITE_TRIES = 10
-# Events kept; a real server forgets them after an hour.
+# Maximum number of Events; a real server deletes them after an hour.
 EVENTS_MAX = 5_000
 
 
@@ -38,7 +38,7 @@ class Api:
     """An API server's behaviour without its HTTP.
 
     Every verb raises ApiError as the API server answers: 400 for what cannot be read, 403, 404, 409
-    for conflicts, 422 for broken rules, or what a webhook says. Nothing is written then.
+    for conflicts, 422 for broken rules, or the code of a webhook. Nothing is written then.
     """
 
     def __init__(self, store: Store, registry: Registry) -> None:
@@ -69,7 +69,7 @@ class Api:
         return row
 
     async def create(self, call: Call, body: Obj) -> Obj:
-        """Creates an object and returns it as stored (or as it would be, in a dry run)."""
+        """Create an object; return it as stored, or as it would be stored in a dry run."""
         resource = call.resource
         _check_identity(call, body)
         obj = self._decoded(call, body)
@@ -88,10 +88,10 @@ class Api:
         return obj if call.dry_run else self._written(call, obj)
 
     async def update(self, call: Call, change: Callable[[Obj], Obj]) -> Obj:
-        """Writes what `change` makes of the present object.
+        """Write the result of `change` for the present object.
 
-        `change` must not alter what it is given, and may be asked again. Nothing is written, and no
-        event is sent, when the object would stay as it is.
+        `change` must not modify its argument, and may be called again. If the object would not
+        change, nothing is written, and watches see no event.
         """
         resource = call.resource
         for _ in range(WRITE_TRIES):
@@ -111,10 +111,10 @@ class Api:
                     return obj
                 going = must_go(resource, obj)
                 return self.remove(call, obj) if going else self._written(call, obj)
-        raise conflict(resource, call.name, "the object kept changing while webhooks were asked")
+        raise conflict(resource, call.name, "the object kept changing while webhooks were called")
 
     async def modify(self, call: Call, change: Callable[[Obj], None]) -> Obj:
-        """`update` for this process: `change` alters a copy in place."""
+        """`update` for callers in this process: `change` modifies a copy in place."""
 
         def changed(old: Obj) -> Obj:
             new = clone(old)
@@ -124,7 +124,7 @@ class Api:
         return await self.update(call, changed)
 
     async def patch(self, call: Call, content_type: str, body: bytes) -> Obj:
-        """A PATCH request's effect. Also 415, for a patch type that is not served."""
+        """Apply a PATCH request. Also raises ApiError 415 for an unsupported patch type."""
         resource = call.resource
 
         def change(old: Obj) -> Obj:
@@ -138,7 +138,7 @@ class Api:
         return await self.update(call, change)
 
     async def delete(self, call: Call, options: Obj) -> tuple[Obj, bool]:
-        """Deletes by DeleteOptions; the object's last state, and whether it is gone by now."""
+        """Delete an object; return its last state, and whether it is already gone."""
         await self._admitted(Review(call, "DELETE", None, self.get(call).obj))
         old = self.get(call).obj
         new, gone = deleted(call.resource, old, options)
@@ -148,11 +148,11 @@ class Api:
             return self.remove(call, old), True
         if new != old:
             new = self._written(call, new)
-        # A pod's watchers see it going even if it goes at once.
+        # Watchers of pods see the deletion timestamp even if the pod is gone at once.
         return (self.remove(call, new), True) if gone else (new, False)
 
     async def bind(self, call: Call, binding: Obj) -> None:
-        """POST pods/binding. Whether the node exists or has room is not asked."""
+        """POST pods/binding. Neither the existence nor the capacity of the node is checked."""
         if not dig(binding, "target.name"):
             raise ApiError(500, "", "target.name: Required value")
         await self._admitted(Review(call, "CREATE", binding))
@@ -162,23 +162,23 @@ class Api:
 
     async def evict(self, call: Call, eviction: Obj) -> None:
         """POST pods/eviction: a delete that disruption budgets may refuse (429)."""
-        asked: Obj = dict(eviction.get("deleteOptions") or {})
-        call.dry_run = call.dry_run or bool(asked.get("dryRun"))
+        options: Obj = dict(eviction.get("deleteOptions") or {})
+        call.dry_run = call.dry_run or bool(options.get("dryRun"))
         await self._admitted(Review(call, "CREATE", eviction))
         pod = clone(self.get(call).obj)
         refusal = pods.budget_refusal(pod, self.store)
         if refusal is not None:
             raise refusal
-        deleted(call.resource, pod, asked)  # its preconditions, before anything is written
+        deleted(call.resource, pod, options)  # its preconditions, before anything is written
         if not call.dry_run:
             why = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
             set_condition(pod["status"], "DisruptionTarget", "True", **why)
             self._written(call, pod)
-            asked["preconditions"] = {"uid": pod["metadata"]["uid"]}
-        await self.delete(replace(call, subresource=""), asked)
+            options["preconditions"] = {"uid": pod["metadata"]["uid"]}
+        await self.delete(replace(call, subresource=""), options)
 
     def remove(self, call: Call, obj: Obj) -> Obj:
-        """Takes an object out, which must be there; `obj` is the last state its watchers see."""
+        """Remove an existing object; `obj` is its last state, for watchers."""
         if call.resource.key == CRDS:
             self.registry.pop(crds.defined_by(obj), None)
         return self.store.remove(call.resource.key, obj).obj
@@ -188,7 +188,7 @@ class Api:
         await self.admission.validate(review)
 
     async def _mutated(self, review: Review) -> Obj:
-        """What the mutating webhooks, one after the other, make of the review's object."""
+        """The review's object after all mutating webhooks, one after the other."""
         obj, call = review.obj or {}, review.call
         for hook in self.admission.mutating(review):
             wanted = await self.admission.mutate(hook, review)
@@ -215,7 +215,7 @@ class Api:
             raise invalid(resource.kind, resource.group, name, errors)
 
     def _check_namespace(self, call: Call, obj: Obj) -> None:
-        """A namespaced object needs a living namespace."""
+        """A namespaced object needs a namespace that is not being deleted."""
         if not call.namespace:
             return
         row = self.store.get(NAMESPACES, "", call.namespace)
@@ -236,7 +236,7 @@ class Api:
 
 
 def _check_identity(call: Call, body: Obj) -> None:
-    """The object's own kind, name and namespace against the address it came by."""
+    """Compare the object's kind, name and namespace with those of the request's path."""
     if not isinstance(body, dict) or not isinstance(body.get("metadata") or {}, dict):
         raise bad_request("the body of the request is not an object")
     resource = call.resource

@@ -10,9 +10,9 @@ def defined_by(crd: Obj) -> Key:
 
 
 def prepare(crd: Obj) -> None:
-    """Gives a definition its defaults and the status that says it is served, in place.
+    """Set a definition's defaults and the status of an established one, in place.
 
-    Here it is served at once; the real server takes two seconds.
+    It is served at once; the real server takes two seconds.
     """
     spec: Obj = crd["spec"]
     names: Obj = spec["names"]
@@ -43,7 +43,7 @@ def check(crd: Obj) -> list[FieldError]:
         text = "must have exactly one version marked as storage version"
         errors.append(wrong("spec.versions", "", text))
     if dig(spec, "conversion.strategy") != "None":
-        errors.append(wrong("spec.conversion.strategy", "", "only None is served here"))
+        errors.append(wrong("spec.conversion.strategy", "", "only None is supported here"))
     for index, version in enumerate(spec["versions"]):
         if not dig(version, "schema.openAPIV3Schema"):
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
@@ -51,7 +51,7 @@ def check(crd: Obj) -> list[FieldError]:
 
 
 def resource_of(crd: Obj) -> Resource:
-    """What a checked definition serves; its storage version is the preferred one."""
+    """The resource of a checked definition; its storage version is the preferred one."""
     spec, names = crd["spec"], crd["spec"]["names"]
     served = sorted((v for v in spec["versions"] if v["served"]), key=lambda v: not v["storage"])
     return Resource(

@@ -1,4 +1,4 @@
-"""What a DELETE makes of an object: gone, or marked and waiting for a kubelet or finalizers."""
+"""The effect of a DELETE: the object is gone, or marked and waits for a kubelet or finalizers."""
 
 from tutti.cluster.errors import conflict, invalid, not_supported
 from tutti.cluster.objects import Obj, clone, dig, now_text
@@ -8,12 +8,12 @@ _PRECONDITIONS = (
     ("uid", "UID", "deleted and then recreated"),
     ("resourceVersion", "ResourceVersion", "modified"),
 )
-# The garbage collector takes these away, once nothing is left in them.
+# The garbage collector removes these once they are empty.
 EMPTIED_FIRST = (NAMESPACES, CRDS)
 
 
 def must_go(resource: Resource, obj: Obj) -> bool:
-    """Whether nothing keeps a deleted object any more."""
+    """Whether a deleted object waits for nothing any more."""
     metadata = obj["metadata"]
     waits = metadata.get("deletionGracePeriodSeconds") or metadata.get("finalizers")
     going = bool(metadata.get("deletionTimestamp")) and not waits
@@ -21,7 +21,7 @@ def must_go(resource: Resource, obj: Obj) -> bool:
 
 
 def deleted(resource: Resource, obj: Obj, options: Obj) -> tuple[Obj, bool]:
-    """The object after a DELETE by these options, and whether it is gone; `obj` stays as it was.
+    """The object after a DELETE with these options, and whether it is gone; `obj` is not modified.
 
     Raises:
         ApiError: 409 for a precondition, 422 for a propagation policy other than Background.
@@ -56,8 +56,8 @@ def deleted(resource: Resource, obj: Obj, options: Obj) -> tuple[Obj, bool]:
 
 
 def _grace_s(pod: Obj, options: Obj) -> int:
-    """How long a pod's kubelet may take; 0 where none has it, or its processes have ended."""
+    """The grace period of a pod; 0 if no kubelet has it, or its containers have ended."""
     if not dig(pod, "spec.nodeName") or dig(pod, "status.phase") in ("Failed", "Succeeded"):
         return 0
-    asked = options.get("gracePeriodSeconds")
-    return int(dig(pod, "spec.terminationGracePeriodSeconds") if asked is None else asked)
+    given = options.get("gracePeriodSeconds")
+    return int(dig(pod, "spec.terminationGracePeriodSeconds") if given is None else given)

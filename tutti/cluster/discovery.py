@@ -1,4 +1,4 @@
-"""What the server says about itself: versions, groups, resources."""
+"""Discovery: versions, groups, resources."""
 
 from tutti.cluster.errors import no_such_path
 from tutti.cluster.objects import Obj
@@ -9,7 +9,7 @@ _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 def answer(path: str, registry: Registry) -> Obj | None:
-    """The document at a path, or None where the path is not about discovery.
+    """The document at a path, or None if the path is not one of discovery.
 
     Raises:
         ApiError: 404 for a group or version that is not served.

@@ -1,4 +1,4 @@
-"""The whole embedded cluster: started, used and stopped as one thing."""
+"""The embedded cluster, started and stopped as a whole."""
 
 import asyncio
 import socket
@@ -30,12 +30,12 @@ _CRD_KIND = "CustomResourceDefinition"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an embedded cluster is made with."""
+    """The settings of an embedded cluster."""
 
-    port: int = 0  # 0: any free one
-    nodes: int = 4  # simulated ones, each as in seeds/000: 4 CPU, 16 GiB, one GPU
+    port: int = 0  # 0: any free port, as for bind(2)
+    nodes: int = 4  # simulated nodes, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}
-    #: Definitions that are served from the start: files, folders of them, or the objects.
+    #: CRDs that are served from the start: files, folders, or objects.
     crds: tuple[Path | Obj, ...] = ()
     history_max: int = HISTORY_MAX
     pod_start_s: float = 0.05
@@ -45,8 +45,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class EmbeddedCluster:
     """An asynchronous context manager; inside it the cluster serves.
 
-    On the way in nothing is left running if the start fails; on the way out everything is stopped,
-    and the error of a part that broke meanwhile is raised.
+    A failed start leaves nothing running. The exit stops everything, and raises errors that ended
+    a part of the cluster.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -67,7 +67,7 @@ class EmbeddedCluster:
 
     async def __aenter__(self) -> Self:
         try:
-            await self._furnish()
+            await self._create_initial_objects()
             listener = socket.create_server((HOST, self.settings.port), backlog=1024)
             await self._runner.setup()
             await web.SockSite(self._runner, listener).start()
@@ -95,8 +95,8 @@ class EmbeddedCluster:
         if broken:
             raise ExceptionGroup("parts of the embedded cluster broke", broken)
 
-    async def _furnish(self) -> None:
-        """What every cluster has, the definitions that were asked for, and the nodes."""
+    async def _create_initial_objects(self) -> None:
+        """Create the objects of every cluster, the CRDs of the settings, and the nodes."""
         for name in NAMESPACES_AT_START:
             await self._create(NAMESPACES, {"metadata": {"name": name}})
         for name, value in _SYSTEM_PRIORITIES.items():
@@ -115,7 +115,7 @@ class EmbeddedCluster:
         await self.api.create(self.api.call(key[1], group=key[0]), obj)
 
     def kubeconfig(self, path: Path) -> Path:
-        """Writes a kubeconfig for this cluster and returns its path."""
+        """Write a kubeconfig for this cluster; return its path."""
         name = "tutti-embedded"
         config = {
             "apiVersion": "v1",
@@ -129,8 +129,7 @@ class EmbeddedCluster:
         return path
 
 
-#: Schemas with pods in them are long, and the loader that is written in C reads them in a sixth of
-#: the time.
+#: Schemas with pods are long, and the loader in C needs a sixth of the time.
 _YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -1,6 +1,6 @@
-"""Refusals in the API server's own words: an HTTP status with a Kubernetes Status object.
+"""Errors as the API server returns them: an HTTP status with a Kubernetes Status object.
 
-Texts, reasons and details follow k8s.io/apimachinery, because clients and their tests read them.
+Texts, reasons and details follow k8s.io/apimachinery: clients and their tests depend on them.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ApiError(Exception):
-    """An answer other than success. `body()` is what the client receives."""
+    """An error response; `body()` is its content."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ def not_permitted(path: str, text: str) -> FieldError:
 
 
 def details_of(resource: "Resource", name: str) -> Obj:
-    """What a Status says about its object."""
+    """The details of a Status about an object."""
     group = {"group": resource.group} if resource.group else {}
     return {"name": name, **group, "kind": resource.plural}
 
@@ -83,12 +83,12 @@ def already_exists(resource: "Resource", name: str) -> ApiError:
 
 
 def forbidden(resource: "Resource", name: str, why: str) -> ApiError:
-    """403 by a rule (not by RBAC, which this server does not have)."""
+    """403 by a rule; this server has no RBAC."""
     return _about(403, "Forbidden", resource, name, f"is forbidden: {why}")
 
 
 def conflict(resource: "Resource", name: str, why: str, *, kind: str = "") -> ApiError:
-    """409 for a change; `kind` is what the text calls it where that is not the resource."""
+    """409 for a change; `kind` replaces the resource in the text."""
     details = details_of(resource, name) | {"kind": kind or resource.plural}
     text = f'Operation cannot be fulfilled on {kind or resource.qualified} "{name}": {why}'
     return ApiError(409, "Conflict", text, details=details)
@@ -113,7 +113,7 @@ def bad_request(text: str) -> ApiError:
 
 
 def cannot_be_handled(resource: "Resource", why: object) -> ApiError:
-    """400: the body is no object of this kind."""
+    """400: the body is not an object of this kind."""
     version = resource.api_version(resource.versions[0])
     text = f'in version "{version}" cannot be handled as a {resource.kind}: {why}'
     return bad_request(f"{resource.kind} {text}")

@@ -1,7 +1,7 @@
-"""Faults on demand: latency, refusals, answers lost after the deed, broken and expired watches.
+"""Injects faults: latency, errors, lost answers, broken and expired watches.
 
-Rules are met in order, and only by requests over HTTP: the simulated kubelets and the stand-in
-operator live inside and are spared. Nothing here is random, so what fails once fails again.
+Rules are matched in order, and only against requests over HTTP: the simulated kubelets and the
+stand-in operator run inside and are not affected. Nothing is random, so failures are reproducible.
 """
 
 from collections.abc import Callable
@@ -25,19 +25,19 @@ _REASONS = {
 
 
 class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One fault. What is not given matches all."""
+    """One fault. A field that is not set matches everything."""
 
     verb: str = ""  # get, list, watch, create, update, patch, delete
     resource: str = ""  # plural
     subresource: str | None = None
     name: str = ""
     dry_run: bool | None = None
-    status: int = 0  # the answer's code; 0: only late
+    status: int = 0  # code of the answer; 0: only the latency applies
     retry_after_s: int | None = None
     latency_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
-    after: bool = False  # do what is asked, then answer as if it had failed
-    times: int = -1  # how often; -1: without end
-    done: int = 0  # how many requests it spoilt
+    after: bool = False  # carry out the request, then answer with the error
+    times: int = -1  # number of requests; -1: no limit
+    done: int = 0  # number of affected requests
 
     def __post_init__(self) -> None:
         if self.status and self.status not in _REASONS:
@@ -54,7 +54,7 @@ class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fie
         )
 
     def error(self, call: Call) -> ApiError:
-        """The answer of a rule that has a status."""
+        """The error of a rule with a status."""
         return ApiError(
             self.status,
             _REASONS[self.status],
@@ -65,7 +65,7 @@ class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fie
 
 
 class FaultRequest(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What is posted to /tutti/misbehave, done in this order."""
+    """The body of POST /tutti/misbehave; its fields apply in this request."""
 
     clear: bool = False
     rules: list[FaultRule] = []
@@ -74,7 +74,7 @@ class FaultRequest(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_
 
 
 class FaultInjector:
-    """The rules in force, and the two things that happen at once."""
+    """The rules in force, and the two immediate faults."""
 
     def __init__(
         self, drop_watches: Callable[[], None], expire_watches: Callable[[], None]
@@ -85,26 +85,26 @@ class FaultInjector:
 
     @property
     def done(self) -> list[int]:
-        """How many requests each rule spoilt."""
+        """The number of affected requests, by rule."""
         return [rule.done for rule in self.rules]
 
     def apply(self, body: bytes) -> None:
-        """Does what was posted. Raises ApiError 400 for an order that cannot be read."""
+        """Apply a posted request. Raises ApiError 400 if it cannot be read."""
         try:
-            order = msgspec.json.decode(body, type=FaultRequest)
+            request = msgspec.json.decode(body, type=FaultRequest)
         except msgspec.DecodeError as error:
             raise bad_request(str(error)) from error
-        self.rules = [] if order.clear else self.rules
-        if len(self.rules) + len(order.rules) > RULES_MAX:
+        self.rules = [] if request.clear else self.rules
+        if len(self.rules) + len(request.rules) > RULES_MAX:
             raise bad_request(f"at most {RULES_MAX} rules")
-        self.rules += order.rules
-        if order.drop_watches:
+        self.rules += request.rules
+        if request.drop_watches:
             self.drop_watches()
-        if order.expire_watches:
+        if request.expire_watches:
             self.expire_watches()
 
     def rule_for(self, verb: str, call: Call) -> FaultRule | None:
-        """The first rule that matches this request, counted as done."""
+        """The first rule that matches this request, which it counts."""
         rule = next((rule for rule in self.rules if rule.matches(verb, call)), None)
         if rule is not None:
             rule.done += 1

@@ -1,7 +1,7 @@
-"""What deletes other objects' leftovers: of owners, of namespaces, of definitions.
+"""The garbage collector: deletes dependents of deleted owners, namespaces and CRDs.
 
-One task over a set of UIDs to look at. Everything is decided from the store's present state, so
-looking twice does no harm, and a look that fails (a webhook refuses, a conflict) is repeated.
+One task works on a set of UIDs. Everything is decided from the present state of the store, so a UID
+may be processed twice, and a failure (a webhook refuses, a conflict) is retried.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ def _is_going(obj: Obj) -> bool:
 
 
 class Collector:
-    """The garbage collector. Make it before the first object, or it misses that one's owners."""
+    """The garbage collector. Create it before the first object, whose owners it would miss."""
 
     def __init__(self, api: Api) -> None:
         self._api, self._store = api, api.store
         self._dependents: dict[str, set[str]] = defaultdict(set)
         self._due: dict[str, None] = {}  # an ordered set of UIDs, at most as many as objects
         self._wake = asyncio.Event()
-        api.store.listeners.append(self._heard)
+        api.store.listeners.append(self._on_change)
 
     async def run(self) -> None:
-        """Works until it is cancelled."""
+        """Run until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -46,16 +46,16 @@ class Collector:
                 uid = next(iter(self._due))
                 del self._due[uid]
                 try:
-                    await self._look(uid)
+                    await self._process(uid)
                 except ApiError as error:
                     if error.code != 404:
-                        asyncio.get_running_loop().call_later(RETRY_S, self._look_at, uid)
+                        asyncio.get_running_loop().call_later(RETRY_S, self._enqueue, uid)
 
-    def _look_at(self, uid: str) -> None:
+    def _enqueue(self, uid: str) -> None:
         self._due[uid] = None
         self._wake.set()
 
-    def _heard(self, key: Key, change: Change) -> None:
+    def _on_change(self, key: Key, change: Change) -> None:
         obj = change.stored.obj
         uid, namespace = obj["metadata"]["uid"], obj["metadata"].get("namespace", "")
         for owner in _owners(change.previous.obj) if change.previous else ():
@@ -66,16 +66,16 @@ class Collector:
             for owner in _owners(obj):
                 self._dependents[owner["uid"]].add(uid)
             if _is_going(obj) or _owners(obj):
-                self._look_at(uid)
+                self._enqueue(uid)
             return
-        # What may have waited for its end: dependents, its namespace, its definition.
+        # Its dependents, its namespace and its CRD may have waited for its end.
         for other in self._dependents.get(uid, ()):
-            self._look_at(other)
+            self._enqueue(other)
         for other_key, name in ((NAMESPACES, namespace), (CRDS, f"{key[1]}.{key[0]}")):
             if row := self._store.get(other_key, "", name):
-                self._look_at(row.obj["metadata"]["uid"])
+                self._enqueue(row.obj["metadata"]["uid"])
 
-    async def _look(self, uid: str) -> None:
+    async def _process(self, uid: str) -> None:
         known = self._store.uids.get(uid)
         row = self._store.get(known[0], *known[1]) if known else None
         if known is None or row is None:
@@ -85,15 +85,15 @@ class Collector:
             await self._check_owners(key, obj)
         elif key in (NAMESPACES, CRDS) and not obj["metadata"].get("finalizers"):
             if key == CRDS:
-                left = await self._left(defined_by(obj))
+                left = await self._delete_all(defined_by(obj))
             else:
                 name = obj["metadata"]["name"]
-                left = any([await self._left(each, name) for each in self._store.kinds()])
+                left = any([await self._delete_all(each, name) for each in self._store.kinds()])
             if not left:
                 self._api.remove(self._call(key, obj), obj)
 
     async def _check_owners(self, key: Key, obj: Obj) -> None:
-        """Deletes an object whose owners are all gone; forgets those of several that are."""
+        """Delete an object without existing owners; otherwise remove references to deleted ones."""
         absent = set()
         for owner in _owners(obj):
             known = self._store.uids.get(owner["uid"])
@@ -108,8 +108,8 @@ class Collector:
         elif absent:
             await self._api.modify(self._call(key, obj), change)
 
-    async def _left(self, key: Key, namespace: str = "") -> bool:
-        """Deletes all objects of a kind; whether some wait on (their end brings us back)."""
+    async def _delete_all(self, key: Key, namespace: str = "") -> bool:
+        """Delete all objects of a kind; whether some still exist (their end enqueues us again)."""
         for row in self._store.rows(key, namespace):
             if not _is_going(row.obj):
                 await self._delete(key, row.obj)

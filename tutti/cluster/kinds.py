@@ -1,4 +1,4 @@
-"""How an object becomes what is stored: system fields, defaults, spec beside status, rules."""
+"""From a sent object to a stored one: system fields, defaults, spec and status, rules."""
 
 import secrets
 import uuid
@@ -30,12 +30,10 @@ _SYSTEM = (
 
 
 def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
-    """An object as it came (or left a webhook), in stored form with its defaults.
-
-    Returns also the unknown fields that were dropped.
+    """A sent or mutated object in stored form with its defaults, and its dropped unknown fields.
 
     Raises:
-        ApiError: 400 for what is no object of this kind.
+        ApiError: 400 if it is not an object of this kind.
     """
     obj = resource.stored_form(obj if resource.custom else _stripped(obj))
     check_shape(resource, obj)
@@ -55,7 +53,7 @@ def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]
 
 
 def new(resource: Resource, obj: Obj, namespace: str, store: Store) -> None:
-    """Gives a decoded object what the server alone decides at creation, in place."""
+    """Set the system fields of a new object, in place."""
     metadata: Obj = without(obj["metadata"], *_SYSTEM, "namespace")
     metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": now_text()}
     metadata |= {"namespace": namespace} if namespace else {}
@@ -73,7 +71,7 @@ def new(resource: Resource, obj: Obj, namespace: str, store: Store) -> None:
 
 
 def named(obj: Obj) -> bool:
-    """Makes the name of an object that asked for a generated one; whether it did."""
+    """Generate the name of an object with `generateName`; whether it did."""
     metadata: Obj = obj["metadata"]
     if metadata.get("name") or not metadata.get("generateName"):
         return False
@@ -83,10 +81,10 @@ def named(obj: Obj) -> bool:
 
 
 def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
-    """What of a decoded object may take effect on the stored one by this address.
+    """The stored object with the changes that this resource or subresource permits.
 
     Raises:
-        ApiError: 409 for another object's UID or an older resourceVersion.
+        ApiError: 409 for another UID or an older resourceVersion.
     """
     metadata, before = obj["metadata"], old["metadata"]
     if metadata.get("uid", before["uid"]) != before["uid"]:
@@ -97,7 +95,7 @@ def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
     fresh = dict(obj)
     if subresource and resource.custom:
         fresh = without(old, "status") | only(obj, "status")
-    elif subresource:  # labels and annotations may be changed this way, too
+    elif subresource:  # also changes labels and annotations
         fresh |= only(old, "spec")
     elif resource.has_status:
         fresh = without(obj, "status") | only(old, "status")
@@ -105,7 +103,7 @@ def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
     fresh["metadata"] = without(fresh["metadata"], *_SYSTEM) | kept
     if resource.key == NAMESPACES:
         fresh["spec"] = old["spec"]
-    if resource.key == PODS:  # a manifest without them keeps what admission gave
+    if resource.key == PODS:  # a manifest without them keeps the values of admission
         fresh["spec"] = only(old["spec"], "priority", "preemptionPolicy") | fresh["spec"]
     ignored = ("metadata", "status") if resource.has_status else ("metadata",)
     if resource.has_generation and without(fresh, *ignored) != without(old, *ignored):
@@ -114,7 +112,7 @@ def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
 
 
 def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[FieldError]:
-    """Every broken rule of an object that is about to be stored."""
+    """Every broken rule of an object before it is stored."""
     found = check_metadata(obj["metadata"], (old or obj)["metadata"])
     if resource.custom:
         found += schema.fit(resource.schemas[version], clone(obj))[1]
@@ -131,7 +129,7 @@ def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[
 
 
 def _stripped(value: Value) -> Value:
-    """Without nulls: to typed kinds they mean absent."""
+    """The value without nulls, which mean absent in typed kinds."""
     if isinstance(value, dict):
         return {key: _stripped(inner) for key, inner in value.items() if inner is not None}
     return [_stripped(item) for item in value] if isinstance(value, list) else value
@@ -146,13 +144,13 @@ def _default_webhooks(config: Obj) -> None:
         for rule in webhook.get("rules") or ():
             rule.setdefault("scope", "*")
             for key in ("operations", "apiGroups", "apiVersions", "resources"):
-                set(rule[key])  # what is not there or no list is refused here
+                set(rule[key])  # refuses a missing key and a value that is not a list
 
 
 def _check_webhook(webhook: Obj, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     if webhook.get("matchConditions"):
-        found.append(wrong(f"{path}.matchConditions", "", "CEL is not served here"))
+        found.append(wrong(f"{path}.matchConditions", "", "CEL is not supported here"))
     if webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
         found.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
     if "v1" not in (webhook.get("admissionReviewVersions") or ()):

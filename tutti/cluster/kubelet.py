@@ -1,9 +1,9 @@
-"""Simulated nodes. Their kubelets admit pods as real ones do, and are the only ones here who look
-whether there is room: a pod that does not fit is refused (phase Failed, OutOfcpu…). What they admit
-they run, restart by its restartPolicy, finish and, when it is deleted, remove.
+"""Simulated nodes. Their kubelets admit pods as real ones do. Only they check the node's capacity:
+a pod that does not fit is refused (phase Failed, OutOfcpu…). They run admitted pods, restart them
+by their restartPolicy, finish them, and remove them when they are deleted.
 
-A pod's annotation EXIT ends its containers, with the code that is its first word, as soon as it
-appears or changes. Taints, node affinity terms and volumes are not looked at.
+The annotation EXIT of a pod ends its containers with the exit code that is its first word, when it
+appears or changes. Taints, node affinity terms and volumes are not checked.
 """
 
 import asyncio
@@ -35,16 +35,16 @@ _log = logging.getLogger(__name__)
 
 
 class _Worker:
-    """One pod on one of our nodes."""
+    """One pod on a simulated node."""
 
     def __init__(self, obj: Obj) -> None:
         self.obj = obj
         self.place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
         self.node: str = obj["spec"]["nodeName"]
-        self.requests: dict[str, int] = {}  # what it takes from its node, once it is admitted
+        self.requests: dict[str, int] = {}  # set once it is admitted
         self.ports: frozenset[HostPort] = frozenset()
         self.changed = asyncio.Event()
-        self.seen_exit = ""  # the annotation as it was when the containers restarted
+        self.seen_exit = ""  # value of the annotation at the last restart
         self.restarts = 0
         self.task: asyncio.Task[None] | None = None
 
@@ -56,7 +56,7 @@ class _Worker:
         return str((self.obj["metadata"].get("annotations") or {}).get(EXIT, ""))
 
     def exit_code(self) -> int | None:
-        """The exit code that its containers are to end with and did not yet."""
+        """The exit code that the annotation requests; None if there is none, or it was applied."""
         words = self.exit_text().split()
         if self.exit_text() == self.seen_exit or not words or not words[0].isdigit():
             return None
@@ -72,7 +72,7 @@ class Kubelets:
         self._workers: dict[str, _Worker] = {}  # by pod UID
         self._addresses = itertools.count(1)
         self._group: asyncio.TaskGroup | None = None
-        api.store.listeners.append(self._heard)
+        api.store.listeners.append(self._on_change)
 
     async def add_node(
         self,
@@ -84,15 +84,15 @@ class Kubelets:
         labels: dict[str, str] | None = None,
         taints: list[Obj] | None = None,
     ) -> None:
-        """Registers a node that is Ready; `resources` are those besides cpu, memory and pods.
+        """Register a Ready node; `resources` are those besides cpu, memory and pods.
 
         Raises:
             ApiError: 409 when a node of that name exists.
         """
-        room = {"cpu": cpu, "memory": memory, "pods": PODS_PER_NODE, **(resources or {})}
+        allocatable = {"cpu": cpu, "memory": memory, "pods": PODS_PER_NODE, **(resources or {})}
         platform = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
         own = {"kubernetes.io/hostname": name, **platform, **(labels or {})}
-        status: Obj = {"capacity": room, "allocatable": room}
+        status: Obj = {"capacity": allocatable, "allocatable": allocatable}
         status["addresses"] = [{"type": "Hostname", "address": name}]
         status["nodeInfo"] = {"kubeletVersion": "v1.36.0+simulated", "operatingSystem": "linux"}
         for pressure in ("MemoryPressure", "DiskPressure", "PIDPressure"):
@@ -103,19 +103,19 @@ class Kubelets:
         self._nodes[name] = await self._api.create(self._api.call("nodes"), node)
 
     async def run(self) -> None:
-        """Plays the kubelets until it is cancelled; pods then stay as they are."""
+        """Run the kubelets until cancelled; pods then keep their state."""
         async with asyncio.TaskGroup() as self._group:
             for row in self._api.store.rows(PODS):
-                self._see(row.obj, self._group)
+                self._observe(row.obj, self._group)
             await asyncio.Event().wait()
 
-    def _heard(self, key: Key, change: Change) -> None:
+    def _on_change(self, key: Key, change: Change) -> None:
         if key == PODS and change.type == "DELETED":
             self._drop(change.stored.obj["metadata"]["uid"])
         elif key == PODS and self._group is not None:
-            self._see(change.stored.obj, self._group)
+            self._observe(change.stored.obj, self._group)
 
-    def _see(self, obj: Obj, group: asyncio.TaskGroup) -> None:
+    def _observe(self, obj: Obj, group: asyncio.TaskGroup) -> None:
         uid = obj["metadata"]["uid"]
         worker = self._workers.get(uid)
         if worker is not None:
@@ -123,15 +123,15 @@ class Kubelets:
             worker.changed.set()
         elif obj["spec"].get("nodeName") in self._nodes and obj["status"]["phase"] not in ENDED:
             worker = self._workers[uid] = _Worker(obj)
-            worker.task = group.create_task(self._live(worker), name=f"pod-{uid}")
+            worker.task = group.create_task(self._run_pod(worker), name=f"pod-{uid}")
 
     def _drop(self, uid: str) -> None:
         worker = self._workers.pop(uid, None)
         if worker is not None and worker.task is not None:
             worker.task.cancel()
 
-    async def _live(self, worker: _Worker) -> None:
-        """A pod's time on its node, from admission to its end."""
+    async def _run_pod(self, worker: _Worker) -> None:
+        """Run a pod on its node, from admission to its end."""
         try:
             refusal = self._admit(worker)
             if refusal is not None:
@@ -154,12 +154,12 @@ class Kubelets:
             await asyncio.sleep(min(self._stop_s, grace_s))
             call = self._api.call("pods", *worker.place)
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": worker.uid}}
-            await _insist(lambda: self._api.delete(call, options))
+            await _retry(lambda: self._api.delete(call, options))
         finally:
             self._workers.pop(worker.uid, None)
 
     async def _run_once(self, worker: _Worker, address: str) -> int | None:
-        """Runs the containers until they end; their exit code, or None: the pod is deleted."""
+        """Run the containers until they end; the exit code, or None if the pod is deleted."""
         if not dig(worker.obj, "metadata.deletionTimestamp"):
             await self._report(worker, _running(worker, address))
         while not dig(worker.obj, "metadata.deletionTimestamp"):
@@ -171,7 +171,7 @@ class Kubelets:
         return None
 
     def _admit(self, worker: _Worker) -> tuple[str, str] | None:
-        """Takes the pod's room from its node; or (reason, message) why it cannot have it."""
+        """Count the pod's requests on its node; return (reason, message) if they do not fit."""
         row = self._api.store.get(NODES, "", worker.node)
         node = row.obj if row else self._nodes[worker.node]  # a kubelet outlives its Node object
         spec = msgspec.convert(worker.obj, Pod).spec
@@ -182,10 +182,10 @@ class Kubelets:
         others = [other for other in self._workers.values() if other.node == worker.node]
         if any(ports & other.ports for other in others):
             return "NodePorts", "Predicate NodePorts failed"
-        room = amounts(dig(node, "status.allocatable") or {}, "status.allocatable")
+        allocatable = amounts(dig(node, "status.allocatable") or {}, "status.allocatable")
         for resource, wanted in requests.items():
             used = sum(other.requests.get(resource, 0) for other in others)
-            capacity = room.get(resource, 0)
+            capacity = allocatable.get(resource, 0)
             if used + wanted > capacity:
                 figures = f"requested: {wanted}, used: {used}, capacity: {capacity}"
                 text = f"Node didn't have enough resource: {resource}, {figures}"
@@ -194,7 +194,7 @@ class Kubelets:
         return None
 
     async def _report(self, worker: _Worker, status: Obj) -> None:
-        """Writes the pod's status; nothing, if the pod has gone or its name is another's."""
+        """Write the pod's status, unless the pod is gone or another pod has its name."""
         user = f"system:node:{worker.node}"
         call = self._api.call("pods", *worker.place, sub="status", user=user)
         uid, conditions = worker.uid, status.pop("conditions", {})
@@ -205,18 +205,18 @@ class Kubelets:
             for kind, value in conditions.items():
                 set_condition(new["status"], kind, value)
 
-        await _insist(lambda: self._api.modify(call, change))
+        await _retry(lambda: self._api.modify(call, change))
 
 
-async def _insist(write: Callable[[], Awaitable[object]]) -> None:
-    """Repeats a write until it is done, or its pod is not there any more."""
+async def _retry(write: Callable[[], Awaitable[object]]) -> None:
+    """Repeat a write until it succeeds or its pod is gone."""
     while True:
         try:
             await write()
         except ApiError as error:
             if error.code in (404, 409):
                 return
-            _log.warning("a kubelet's write is repeated: %s", error)
+            _log.warning("retrying a write of a kubelet: %s", error)
             await asyncio.sleep(RETRY_S)
         else:
             return

@@ -1,6 +1,6 @@
-"""Kubernetes objects as plain JSON values, and the few things done to all of them.
+"""Kubernetes objects as plain JSON values, and operations on all of them.
 
-An object that is in the store is never changed: code that needs another one takes `clone`.
+A stored object is never modified: code that needs a modified one uses `clone`.
 """
 
 import datetime as dt
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-# Any JSON value, and a JSON object. What is stored has no schema that Python could check.
+# Any JSON value, and a JSON object; stored objects have no static type.
 Value = Any
 Obj = dict[str, Any]
 
@@ -40,7 +40,7 @@ def only(obj: Obj, *keys: str) -> Obj:
 
 
 def now_text(after_s: float = 0) -> str:
-    """The present instant (or one some seconds later) as Kubernetes writes it."""
+    """The present instant, or a later one, as Kubernetes writes it."""
     return (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=after_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -51,7 +51,7 @@ def controller_of(obj: Obj) -> Obj | None:
 
 
 def set_condition(status: Obj, kind: str, value: str, **fields: str) -> None:
-    """Sets one condition by type, in place; its transition time moves only when its status does."""
+    """Set a condition, in place; its transition time changes only with its status."""
     conditions: list[Obj] = status.setdefault("conditions", [])
     place = next((i for i, item in enumerate(conditions) if item.get("type") == kind), None)
     old = {} if place is None else conditions[place]

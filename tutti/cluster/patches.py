@@ -1,6 +1,6 @@
-"""The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), and of strategic merge what
-kubectl's apply, cordon and taint send: lists of maps merge by the well-known key of their field,
-items marked `$patch: delete` go, order is not kept, other directives are refused.
+"""The patch types: JSON merge patch (RFC 7396), JSON patch (RFC 6902), and the part of strategic
+merge that kubectl's apply, cordon and taint use: lists of maps merge by the key of their field,
+items with `$patch: delete` are removed, order is not kept, other directives are refused.
 """
 
 import jsonpatch
@@ -12,8 +12,8 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-# Field -> the key its items are merged by; other lists are replaced. Kubernetes finds the key by
-# type, we by the field's name, which agrees on pods and nodes.
+# Field -> merge key of its items; other lists are replaced. Kubernetes finds the key by type, this
+# table by the field's name, which is equivalent for pods and nodes.
 MERGE_KEYS = {
     **dict.fromkeys(("containers", "initContainers", "env", "volumes"), "name"),
     **dict.fromkeys(("conditions", "addresses"), "type"),
@@ -24,12 +24,12 @@ MERGE_KEYS = {
 }
 
 
-# Directives that say only in which order, or which other fields may stay.
+# Directives that are ignored: order of lists, retained fields.
 _DROPPED = ("$setElementOrder/", "$retainKeys")
 
 
 def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
-    """Null removes, maps merge, everything else replaces; or as the module says of strategic."""
+    """Null removes a field, maps merge, other values replace; strategic merge: see the module."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -38,7 +38,7 @@ def merge(target: Value, patch: Value, *, strategic: bool = False) -> Value:
             result.pop(key, None)
         elif strategic and key.startswith("$"):
             if not key.startswith(_DROPPED):
-                raise bad_request(f"the directive {key} is not served here")
+                raise bad_request(f"the directive {key} is not supported here")
         elif strategic and isinstance(value, list) and key in MERGE_KEYS:
             result[key] = _merged_list(MERGE_KEYS[key], result.get(key) or [], value)
         else:
@@ -60,7 +60,7 @@ def apply_json_patch(obj: Obj, operations: Value) -> Obj:
     """RFC 6902 on a copy.
 
     Raises:
-        ApiError: 422 when an operation does not apply, 400 for what is no patch at all.
+        ApiError: 422 if an operation does not apply, 400 if it is not a patch.
     """
     try:
         patched: Obj = jsonpatch.apply_patch(clone(obj), operations)
@@ -73,7 +73,7 @@ def apply_json_patch(obj: Obj, operations: Value) -> Obj:
 
 
 def apply(content_type: str, obj: Obj, body: bytes, *, custom: bool) -> Obj:
-    """The object that a PATCH request asks for; `obj` is left as it was.
+    """The object after a PATCH request; `obj` is not modified.
 
     Raises:
         ApiError: 415 for other patch types (strategic merge on custom resources among them), 400

@@ -1,6 +1,6 @@
-"""What the API server does to pods: defaults, rules, bindings, and what budgets say to evictions.
+"""The API server's rules of pods: defaults, validation, bindings, and budgets for evictions.
 
-Binding asks neither whether the node exists nor whether there is room; that is the kubelet's word.
+A Binding checks neither the existence nor the capacity of the node; the kubelet does.
 """
 
 import msgspec
@@ -35,10 +35,10 @@ def _containers(pod: Obj) -> list[tuple[str, Obj]]:
 
 
 def default(pod: Obj) -> None:
-    """Fills in the defaults of the Pod type that Tutti or the kubelets read, in place.
+    """Set the defaults of the Pod type that Tutti or the kubelets read, in place.
 
     Raises:
-        QuantityError: For what is no quantity or negative, before anything calculates with it.
+        QuantityError: A value is not a quantity, or is negative.
     """
     spec: Obj = pod.setdefault("spec", {})
     spec.setdefault("restartPolicy", "Always")
@@ -89,7 +89,7 @@ def first_status(pod: Obj) -> Obj:
 
 
 def check(pod: Obj) -> list[FieldError]:
-    """The rules of a new pod's spec that schedulers and kubelets rely on."""
+    """Check the rules of a new pod's spec that schedulers and kubelets depend on."""
     spec: Obj = pod["spec"]
     errors = [] if spec.get("containers") else [required("spec.containers")]
     for path, container in _containers(pod):
@@ -101,7 +101,7 @@ def check(pod: Obj) -> list[FieldError]:
 
 
 def check_update(new: Obj, old: Obj) -> list[FieldError]:
-    """What must not change in an existing pod."""
+    """Check that immutable fields of a pod are unchanged."""
 
     def fixed(pod: Obj) -> Obj:
         spec = without(pod["spec"], "activeDeadlineSeconds", "schedulingGates", "tolerations")
@@ -123,18 +123,18 @@ def check_update(new: Obj, old: Obj) -> list[FieldError]:
 
 
 def bound(pod: Obj, binding: Obj, resource: Resource) -> Obj:
-    """The pod after a Binding; `pod` is left as it was.
+    """The pod after a Binding; `pod` is not modified.
 
     Raises:
-        ApiError: 409 when the Binding's UID or resourceVersion is another pod's, or the pod is
-            bound, gated or going.
+        ApiError: 409 if the Binding has another UID or resourceVersion, or the pod is bound, gated
+            or being deleted.
     """
     metadata, wanted = pod["metadata"], binding.get("metadata") or {}
     name = metadata["name"]
     for key, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         if wanted.get(key) and wanted[key] != metadata[key]:
-            asked = f"{label} in precondition: {wanted[key]}"
-            text = f"Precondition failed: {asked}, {label} in object meta: {metadata[key]}"
+            wanted_text = f"{label} in precondition: {wanted[key]}"
+            text = f"Precondition failed: {wanted_text}, {label} in object meta: {metadata[key]}"
             raise conflict(resource, name, text)
     why = ""
     if metadata.get("deletionTimestamp"):
@@ -161,9 +161,9 @@ def _is_healthy(pod: Obj) -> bool:
 
 
 def budget_refusal(pod: Obj, store: Store) -> ApiError | None:
-    """Why a disruption budget forbids to evict the pod now, or None.
+    """The error of a disruption budget that forbids the eviction of the pod now, or None.
 
-    The real server reads the budget's status; here, without a controller, pods are counted at once.
+    The real server reads the budget's status; here there is no controller, so pods are counted.
     """
     phase, metadata = dig(pod, "status.phase"), pod["metadata"]
     if phase in (*ENDED, "Pending") or metadata.get("deletionTimestamp"):

@@ -1,4 +1,4 @@
-"""What a request wants: its path, its query parameters, its DeleteOptions."""
+"""Parses requests: path, query parameters, DeleteOptions."""
 
 import random
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from tutti.cluster.watches import WATCH_S, WatchRequest
 
 _TRUE = ("1", "true", "True")
 _JSON_TYPES = ("", "application/json", "application/octet-stream")
-# By method: the verb on an object or its status, on a collection, on a subresource that only acts.
+# Verbs by method: of an object or its status, of a collection, of binding and eviction.
 _ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ON_COLLECTION = {"GET": "list", "POST": "create"}
 _ON_ACTION = {"POST": "create"}
@@ -40,7 +40,7 @@ class _Address(NamedTuple):
 
 
 def _address(path: str) -> _Address:
-    """An object's or a collection's address. Raises ApiError 404 where the path is neither."""
+    """The address of an object or a collection. Raises ApiError 404 for another path."""
     match [step for step in path.split("/") if step]:
         case ["api", version, first, *more]:
             group = ""
@@ -57,11 +57,10 @@ def _address(path: str) -> _Address:
 
 
 def call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:
-    """The verb and what it is about.
+    """The verb and the call.
 
     Raises:
-        ApiError: 404 for an address without a kind, 405 for a method it does not have, 422 for
-            parameters.
+        ApiError: 404 for an unknown kind, 405 for an unsupported method, 422 for parameters.
     """
     group, version, namespace, plural, name, sub = _address(request.path)
     resource = registry.get((group, plural))
@@ -100,20 +99,20 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 def selected(call: Call, query: Mapping[str, str]) -> Predicate | None:
-    """The objects that the call's selectors want; None: all."""
+    """The predicate of the call's selectors; None: all objects."""
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     return selector(labels, fields, call.resource.plural, call.namespace)
 
 
 def watch_request_of(call: Call, query: Mapping[str, str]) -> WatchRequest:
-    """What a watch asks for. Raises ApiError 400, and 422 for a streaming list.
+    """The parameters of a watch. Raises ApiError 400, and 422 for a streaming list.
 
-    Clients that prefer streaming lists take that as the word of a server without them: they list.
+    Clients that prefer streaming lists then fall back to a list.
     """
     if "sendInitialEvents" in query:
-        error = not_permitted("sendInitialEvents", "streaming lists are not served here")
+        error = not_permitted("sendInitialEvents", "streaming lists are not supported here")
         raise invalid("ListOptions", "meta.k8s.io", "", [error])
-    # Spread, so that many clients' watches do not end together.
+    # Random, so that the watches of many clients do not end together.
     spread_s = WATCH_S * (1 + random.random())  # noqa: S311 - no secret
     return WatchRequest(
         revision=_number(query, "resourceVersion") or None,
@@ -142,7 +141,7 @@ class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 async def delete_options_of(request: web.Request, call: Call) -> Obj:
-    """DeleteOptions from the body, or from the query where there is none; sets the call's dry run.
+    """DeleteOptions from the body, or without one from the query; sets the call's dry run.
 
     Raises:
         ApiError: 400, 415.

@@ -1,8 +1,8 @@
-"""The kinds that are served: the built-in table, and what custom resource definitions add.
+"""The served kinds: a table of built-in ones, and those of CRDs.
 
-A kind is stored once whatever versions it is served in; `Resource.view` says what a version shows
-of it. Events are one kind under two groups with two spellings, as in Kubernetes: Tutti writes the
-new one, `kubectl describe` reads the old one.
+A kind is stored once, in any number of served versions; `Resource.view` converts it to a version.
+Events are one kind in two groups with different field names, as in Kubernetes: Tutti writes the new
+one, `kubectl describe` reads the old one.
 """
 
 import msgspec
@@ -54,12 +54,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def key(self) -> Key:
-        """Where the store keeps it."""
+        """Its key in the store."""
         return EVENTS if self.new_event else (self.group, self.plural)
 
     @property
     def qualified(self) -> str:
-        """`pods`, `podgroups.scheduling.volcano.sh`: the name in messages."""
+        """Its name in messages: `pods`, `podgroups.scheduling.volcano.sh`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def api_version(self, version: str) -> str:
@@ -67,12 +67,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return f"{self.group}/{version}" if self.group else version
 
     def view(self, obj: Obj, version: str) -> Obj:
-        """A stored object as a version shows it; kind and apiVersion first (lists cut them)."""
+        """A stored object in a version; kind and apiVersion first (lists cut them off)."""
         head: Obj = {"kind": self.kind, "apiVersion": self.api_version(version)}
         return head | (_renamed(obj, _NEW_NAMES) if self.new_event else obj) | head
 
     def stored_form(self, obj: Obj) -> Obj:
-        """The inverse of `view`: what is kept of an object that came in any version."""
+        """The inverse of `view`: the stored form of an object in any version."""
         if self.new_event:
             return _renamed(obj, _OLD_NAMES) | {"kind": self.kind, "apiVersion": "v1"}
         return obj | {"kind": self.kind, "apiVersion": self.api_version(self.versions[0])}
@@ -138,7 +138,7 @@ def _row(line: str) -> Resource:
 
 
 class Registry(dict[Key, Resource]):
-    """What is served at this moment, by (group, plural)."""
+    """The resources that are served now, by (group, plural)."""
 
     def __init__(self) -> None:
         rows = [_row(line) for line in _TABLE.strip().splitlines()]

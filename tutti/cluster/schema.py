@@ -1,6 +1,6 @@
-"""Structural schemas of custom resources: what is pruned, what is filled in, what is refused.
+"""Structural schemas of custom resources: pruning, defaults and validation.
 
-Served are types, required fields, enumerations and minima; nothing else of OpenAPI, and no CEL.
+Supported are types, required fields, enumerations and minima; no other part of OpenAPI, and no CEL.
 """
 
 from tutti.cluster.errors import FieldError, not_supported, required, wrong
@@ -19,9 +19,8 @@ _ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 def fit(schema: Obj, obj: Obj) -> tuple[list[str], list[FieldError]]:
-    """Prunes what the schema does not know and fills in its defaults, in place.
-
-    Returns the paths that were pruned, and every rule that the object breaks. Idempotent.
+    """Prune unknown fields and set defaults, in place; return the pruned paths, and every broken
+    rule. Idempotent.
     """
     fitting = _Fitting()
     rest = without(obj, *_ROOT_FIELDS)
@@ -33,7 +32,7 @@ def fit(schema: Obj, obj: Obj) -> tuple[list[str], list[FieldError]]:
 
 
 class _Fitting:
-    """One walk through an object, and what it found."""
+    """One traversal of an object, with its results."""
 
     def __init__(self) -> None:
         self.pruned: list[str] = []

@@ -13,7 +13,7 @@ _SET_TERM = re.compile(r"^\s*([^\s!=,()]+)\s+(in|notin)\s*\(([^()]*)\)\s*$")
 _EQUALITY_TERM = re.compile(r"^\s*([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)\s*$")
 _EXISTS_TERM = re.compile(r"^\s*(!?)\s*([^\s!=,()]+)\s*$")
 
-# What each kind can be selected by besides name and namespace. Others are refused, as really.
+# Fields that selectors may use besides name and namespace, by kind, as in Kubernetes.
 _SELECTABLE = {
     "pods": ("spec.nodeName", "spec.schedulerName", "status.phase"),
     "events": (
@@ -74,10 +74,10 @@ def _field_term(text: str, plural: str) -> Predicate:
 
 
 def selector(labels: str, fields: str, plural: str, namespace: str = "") -> Predicate | None:
-    """What a list or watch asks for, as one predicate; None when it asks for everything.
+    """The selectors of a list or watch as one predicate; None: all objects.
 
     Raises:
-        ApiError: 400 for what cannot be read, or a field this kind cannot be selected by.
+        ApiError: 400 for a selector that cannot be read, or an unsupported field.
     """
     tests = [_field_term(part, plural) for part in fields.split(",") if part.strip()]
     if namespace:

@@ -1,4 +1,4 @@
-"""The HTTP face: from requests to calls, and from what they return to representations."""
+"""The HTTP server: from requests to calls, and from their results to responses."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 
 
 class Server:
-    """Requests in, answers out."""
+    """Answers HTTP requests with the API, discovery and injected faults."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -38,7 +38,7 @@ class Server:
         return app
 
     def _drop_watches(self) -> None:
-        """Breaks every open watch off in the middle, as a dying connection does."""
+        """Abort every open watch, as a lost connection does."""
         for transport in self._watching:
             transport.abort()
 
@@ -58,7 +58,7 @@ class Server:
         if path in ("/healthz", "/readyz", "/livez"):
             return web.Response(text="ok")
         if path == "/openapi/v2":
-            # An empty document (in protobuf): kubectl then leaves all validation to us.
+            # An empty document (in protobuf): kubectl then leaves validation to the server.
             return web.Response(body=b"", content_type="application/octet-stream")
         if path == "/tutti/misbehave":
             if request.method == "POST":
@@ -85,7 +85,7 @@ class Server:
             case "watch":
                 return await self._watch(call, request)
             case "list":
-                # `limit` is not kept: a list comes whole, which its client has to be ready for.
+                # `limit` is ignored: a list is complete, which clients must support.
                 wanted = selected(call, request.query)
                 rows = api.store.rows(call.resource.key, call.namespace)
                 chosen = [row for row in rows if wanted is None or wanted(row.obj)]
@@ -119,7 +119,7 @@ class Server:
         return _json({**_SUCCESS, "code": 201}, status=201, warnings=call.warnings)
 
     async def _watch(self, call: Call, request: web.Request) -> web.StreamResponse:
-        wanted_watch = watch_request_of(call, request.query)
+        watch = watch_request_of(call, request.query)
         as_table = _wants_table(request)
 
         def encoded(row: Stored) -> bytes:
@@ -135,11 +135,11 @@ class Server:
             return response  # the client has gone already
         self._watching.add(transport)
         try:
-            async for piece in lines(self._api.store, call, wanted_watch, encoded):
+            async for piece in lines(self._api.store, call, watch, encoded):
                 await response.write(piece)
             await response.write_eof()
         except ConnectionResetError:
-            pass  # the client left, or was dropped on demand; there is no client to answer
+            pass  # the client left, or its watch was aborted
         finally:
             self._watching.discard(transport)
         return response
@@ -179,9 +179,9 @@ def _one(request: web.Request, call: Call, row: Stored) -> web.Response:
 
 
 def _list(request: web.Request, call: Call, rows: list[Stored], revision: int) -> web.Response:
-    """Rows as the client wants them, made of encodings that exist already.
+    """A list in the requested representation, made of cached encodings.
 
-    Typed kinds' items in a list go without kind and apiVersion, as in Kubernetes.
+    Items of typed kinds have no kind and apiVersion in a list, as in Kubernetes.
     """
     if _wants_table(request):
         return _json(table(call, rows, revision))

@@ -1,8 +1,8 @@
-"""Every object, one counter of revisions, and per kind a bounded history that watches read.
+"""All objects, one counter of revisions, and per kind a bounded history for watches.
 
-Invariants: a stored object is never changed, only replaced; each change takes the next revision,
-which is its object's `resourceVersion`; what a reader missed because it was too slow or away too
-long is an `expired` error, never a gap.
+Invariants: a stored object is never modified, only replaced; each change has the next revision,
+which is its object's `resourceVersion`; a reader that was too slow gets an `expired` error, never a
+gap.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str]  # (namespace or "", name)
 
-# Changes kept per kind. The real API server keeps some hundreds to some ten thousands, by demand.
+# Length of a kind's history. The real API server keeps some hundreds to some ten thousands changes.
 HISTORY_MAX = 10_000
 
 
@@ -27,7 +27,7 @@ def place_of(obj: Obj) -> Place:
 
 
 class Stored:
-    """One state of one object; each of its encodings is made once, for all watchers and lists."""
+    """One state of one object, with cached encodings for all watches and lists."""
 
     __slots__ = ("_encoded", "obj", "revision")
 
@@ -58,12 +58,12 @@ class Log:
 
     def __init__(self, floor: int, history_max: int) -> None:
         self._changes: list[Change] = []
-        self._floor = floor  # reading from below this revision would miss something
+        self._floor = floor  # the history is complete from this revision on
         self._history_max = history_max
         self.wakers: set[asyncio.Event] = set()
 
     def append(self, change: Change) -> None:
-        """Adds a change. Trims by halves, so that most changes cost no copy of the history."""
+        """Add a change. The history is trimmed by half, so that most changes copy nothing."""
         self._changes.append(change)
         dropped = len(self._changes) - self._history_max
         if dropped > self._history_max:
@@ -73,14 +73,14 @@ class Log:
             waker.set()
 
     def expire(self, floor: int) -> None:
-        """Forgets everything before a revision."""
+        """Discard the changes before a revision."""
         self._changes.clear()
         self._floor = floor
         for waker in self.wakers:
             waker.set()
 
     def after(self, revision: int) -> list[Change]:
-        """What happened since a revision; ApiError 410 when the history does not reach it."""
+        """The changes since a revision; ApiError 410 if the history does not reach it."""
         if revision < self._floor:
             raise expired(f"too old resource version: {revision} ({self._floor})")
         first = bisect_right(self._changes, revision, key=lambda change: change.revision)
@@ -88,7 +88,7 @@ class Log:
 
 
 class Store:
-    """The objects. All of this is synchronous: between its callers' awaits nothing else happens."""
+    """The objects. All methods are synchronous: each is atomic for its callers."""
 
     def __init__(self, history_max: int = HISTORY_MAX) -> None:
         self.revision = 1
@@ -100,7 +100,7 @@ class Store:
         self.listeners: list[Callable[[Key, Change], None]] = []
 
     def log(self, key: Key) -> Log:
-        """A kind's history (made at the first question; nothing happened to the kind before)."""
+        """A kind's history; it is created at the first access, before the kind's first change."""
         if key not in self._logs:
             self._logs[key] = Log(self._floor, self._history_max)
         return self._logs[key]
@@ -110,12 +110,12 @@ class Store:
         return self._tables.get(key, {}).get((namespace, name))
 
     def rows(self, key: Key, namespace: str = "") -> list[Stored]:
-        """All objects of a kind (in one namespace), ordered by namespace and name as etcd would."""
+        """All objects of a kind (in one namespace), ordered by namespace and name as in etcd."""
         table = self._tables.get(key, {})
         return [table[place] for place in sorted(table) if namespace in ("", place[0])]
 
     def oldest(self, key: Key, kept_max: int) -> Stored | None:
-        """The object of a kind that was created first, once there are more than so many."""
+        """The first created object of a kind, if there are more than `kept_max`."""
         table = self._tables.get(key, {})
         return next(iter(table.values())) if len(table) > kept_max else None
 
@@ -124,30 +124,30 @@ class Store:
         return [key for key, table in self._tables.items() if table]
 
     def put(self, key: Key, obj: Obj) -> Stored:
-        """Writes an object under the next revision."""
+        """Store an object with the next revision."""
         self.revision += 1
         table, place = self._tables.setdefault(key, {}), place_of(obj)
         previous, stored = table.get(place), Stored(obj, self.revision)
         table[place] = stored
         self.uids[obj["metadata"]["uid"]] = (key, place)
         kind = "MODIFIED" if previous else "ADDED"
-        return self._told(key, Change(self.revision, kind, stored, previous))
+        return self._record(key, Change(self.revision, kind, stored, previous))
 
     def remove(self, key: Key, obj: Obj) -> Stored:
-        """Takes an object out, which must be there; `obj` is the last state its watchers see."""
+        """Remove an existing object; `obj` is its last state, for watchers."""
         self.revision += 1
         previous, stored = self._tables[key].pop(place_of(obj)), Stored(obj, self.revision)
         del self.uids[obj["metadata"]["uid"]]
-        return self._told(key, Change(self.revision, "DELETED", stored, previous))
+        return self._record(key, Change(self.revision, "DELETED", stored, previous))
 
-    def _told(self, key: Key, change: Change) -> Stored:
+    def _record(self, key: Key, change: Change) -> Stored:
         self.log(key).append(change)
         for listener in self.listeners:
             listener(key, change)
         return change.stored
 
     def expire_all(self) -> None:
-        """Forgets every history: each watch, open or resumed, meets 410, as after compaction."""
+        """Discard every history: each open or resumed watch gets 410, as after a compaction."""
         self.revision += 1
         self._floor = self.revision
         for log in self._logs.values():
@@ -155,7 +155,7 @@ class Store:
 
 
 class Follower:
-    """A reader of one kind's history. It is only a position, so a slow one costs no memory."""
+    """A reader of one kind's history: only a position, so that a slow reader needs no memory."""
 
     def __init__(self, store: Store, key: Key, revision: int | None = None) -> None:
         self._store, self._log = store, store.log(key)
@@ -163,7 +163,7 @@ class Follower:
         self._waker = asyncio.Event()
 
     async def read(self) -> list[Change]:
-        """Waits until there is something and returns all of it. Cancellation loses nothing.
+        """Wait for changes and return all of them. A cancellation loses nothing.
 
         Raises:
             ApiError: 410 when changes were lost.
@@ -171,7 +171,8 @@ class Follower:
         while True:
             self._waker.clear()
             changes = self._log.after(self.revision)
-            # There is no more up to here, so the position moves on: an idle reader never expires.
+            # The history is read up to here, so the position advances: an idle reader never
+            # expires.
             self.revision = max(self.revision, self._store.revision)
             if changes:
                 return changes

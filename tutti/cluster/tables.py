@@ -1,4 +1,4 @@
-"""Lists as kubectl prints them: columns of pods, nodes, events and custom resources."""
+"""Tables for kubectl: columns of pods, nodes, events and custom resources."""
 
 import datetime as dt
 import re
@@ -15,7 +15,7 @@ _STEP = re.compile(r'\[\?\(@\.(\w+)\s*==\s*"([^"]*)"\)\]|\[(-?\d+):?\]|\.?((?:\\
 
 
 def age(text: object) -> str:
-    """How long ago an instant was, as short as kubectl says it."""
+    """The time since an instant, in kubectl's short form."""
     if not isinstance(text, str):
         return "<unknown>"
     seconds = int((dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(text)).total_seconds())
@@ -26,7 +26,7 @@ def age(text: object) -> str:
 
 
 def _path(expression: str) -> Cell:
-    """The part of JSONPath that printer columns use: fields, positions, `[?(@.type=="X")]`."""
+    """The part of JSONPath in printer columns: fields, positions, `[?(@.type=="X")]`."""
     steps = _STEP.findall(expression)
 
     def value(obj: object) -> object:

@@ -1,4 +1,4 @@
-"""Rules of every object's metadata, and the shapes of what the server or any scheduler reads."""
+"""Validation of metadata, and of the JSON types of fields that the server or schedulers read."""
 
 import re
 
@@ -30,7 +30,7 @@ _SHAPES: dict[Key, type[KubeStruct]] = {PODS: Pod, NODES: Node, BUDGETS: Disrupt
 
 
 def check_shape(resource: Resource, obj: Obj) -> None:
-    """Refuses values of the wrong JSON type: ApiError 400, with the field's path."""
+    """Check the JSON types of values. Raises ApiError 400 with the field's path."""
     try:
         msgspec.convert(obj, _Typed if resource.custom else _SHAPES.get(resource.key, _Typed))
     except msgspec.ValidationError as error:
@@ -38,7 +38,7 @@ def check_shape(resource: Resource, obj: Obj) -> None:
 
 
 def check_metadata(metadata: Obj, before: Obj) -> list[FieldError]:
-    """Every broken rule; `before` is the stored object's metadata, or the same if it is new."""
+    """Every broken rule; `before` is the stored metadata, or the same for a new object."""
     errors: list[FieldError] = []
     name = metadata.get("name", "")
     if not name:

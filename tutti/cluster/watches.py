@@ -1,4 +1,4 @@
-"""Watches: a stored history, seen through a selector, as a stream of JSON lines."""
+"""Watches: a history, filtered by a selector, as a stream of JSON lines."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,9 +11,9 @@ from tutti.cluster.objects import encode
 from tutti.cluster.selectors import Predicate
 from tutti.cluster.store import Change, Follower, Store, Stored
 
-# Without a deadline of the client's a watch ends after this long (the real server: 30 to 60 min).
+# Duration of a watch without a timeout of the client (the real server: 30 to 60 min).
 WATCH_S = 1800
-# How often a quiet watch gets a bookmark, and how long before its end again.
+# Interval of bookmarks of an idle watch, and the time of the last one before its end.
 BOOKMARK_S = 60
 LAST_BOOKMARK_BEFORE_END_S = 2
 
@@ -21,9 +21,9 @@ Encode = Callable[[Stored], bytes]
 
 
 class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a watch request asks for."""
+    """The parameters of a watch."""
 
-    revision: int | None  # None: begin with everything that is there
+    revision: int | None  # None: begin with all present objects
     bookmarks: bool
     timeout_s: float
     wanted: Predicate | None
@@ -44,7 +44,7 @@ def _next_bookmark(now_s: float, end_s: float) -> float:
 
 
 def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
-    """A change through a selector: what comes into view is ADDED, what leaves it DELETED."""
+    """A change through a selector: a new match is ADDED, a lost match is DELETED."""
     if wanted is None:
         return change.type, change.stored
     before = change.previous if change.previous and wanted(change.previous.obj) else None
@@ -57,27 +57,24 @@ def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
 
 
 async def lines(
-    store: Store, call: Call, wanted_watch: WatchRequest, encoded: Encode
+    store: Store, call: Call, watch: WatchRequest, encoded: Encode
 ) -> AsyncIterator[bytes]:
-    """The stream, in pieces of whole lines, until its time is over.
+    """The stream, in pieces of whole lines, until its timeout.
 
-    A lost history ends it, too: the last line says 410. Cancellation ends it at any point, and
-    nothing remains.
+    After a lost history the last line is an error 410. It can be cancelled at any point.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + wanted_watch.timeout_s
+    end = loop.time() + watch.timeout_s
     next_bookmark = _next_bookmark(loop.time(), end)
-    with Follower(store, call.resource.key, wanted_watch.revision) as follower:
-        if wanted_watch.revision is None:
-            # Taken in one step with the follower's position: no change falls between them.
+    with Follower(store, call.resource.key, watch.revision) as follower:
+        if watch.revision is None:
+            # Read in one step with the follower's position: no change is lost between them.
             rows = store.rows(call.resource.key, call.namespace)
-            chosen = [
-                row for row in rows if wanted_watch.wanted is None or wanted_watch.wanted(row.obj)
-            ]
+            chosen = [row for row in rows if watch.wanted is None or watch.wanted(row.obj)]
             if chosen:
                 yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
         while True:
-            until = min(end, next_bookmark) if wanted_watch.bookmarks else end
+            until = min(end, next_bookmark) if watch.bookmarks else end
             try:
                 async with asyncio.timeout_at(until):
                     changes = await follower.read()
@@ -90,6 +87,6 @@ async def lines(
             except ApiError as error:
                 yield _line("ERROR", encode(error.body()))
                 return
-            events = [event for change in changes if (event := seen(change, wanted_watch.wanted))]
+            events = [event for change in changes if (event := seen(change, watch.wanted))]
             if events:
                 yield b"".join(_line(kind, encoded(stored)) for kind, stored in events)

@@ -98,11 +98,11 @@ def show(found: Sequence[Fit], console: Console) -> None:
         answer = one.answer
         if answer.fits:
             console.print(Text(f"{one.gang}: would fit now", "green"))
-            shown = [f"{count} on {node}" for node, count in answer.where[:_NODES_SHOWN_MAX]]
-            more = len(answer.where) - len(shown)
-            if shown:
+            named = [f"{count} on {node}" for node, count in answer.where[:_NODES_SHOWN_MAX]]
+            more = len(answer.where) - len(named)
+            if named:
                 others = f" and more on {more} other nodes" if more > 0 else ""
-                console.print(Text(f"  {', '.join(shown)}{others}"))
+                console.print(Text(f"  {', '.join(named)}{others}"))
         elif answer.ever:
             console.print(Text(f"{one.gang}: would have to wait: {answer.sentence}", "yellow"))
             if answer.displaces:
@@ -141,8 +141,8 @@ async def _fits(
     if admitted.errors:
         raise Rejected(admitted.errors)
     objects = [one for _, one in admitted.documents]
-    asked = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
-    found = await _ask(services, asked)
+    questions = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
+    found = await _ask(services, questions)
     refused = [f"{one.gang}: {one.answer.sentence}" for one in found if one.answer.refused]
     if refused:
         raise Rejected(refused)
@@ -163,11 +163,11 @@ async def _admitted(
         return await admit(None, documents, namespace=namespace, scheduler_names=names)
 
 
-async def _ask(services: ServiceBus, asked: Sequence[FitRequest]) -> list[Fit]:
+async def _ask(services: ServiceBus, questions: Sequence[FitRequest]) -> list[Fit]:
     found: list[Fit] = []
     decode = codec.decode_fit_answer
     async with services.connected("tutti-fits") as bus:
-        for one in asked:
+        for one in questions:
             answer = await ask_standby(bus, subjects.ASK_FIT, one, decode, timeout_s=_ANSWER_S)
             gang = f"{one.group.namespace}/{one.group.name}"
             found.append(Fit(gang=gang, members=len(one.pods), answer=answer))

@@ -120,10 +120,10 @@ def seconds(flag: str, given: str) -> float | None:
     click.option("--queue", "-q", default="", metavar="NAME", help="Only Jobs of this queue."),
     scheduler_filter,
 )
-def list_(*, asked: Listing, queue: str, scheduler: str) -> None:
+def list_(*, listing: Listing, queue: str, scheduler: str) -> None:
     """List Jobs with their pods by phase."""
-    asked = msgspec.structs.replace(asked, keep=job_filter(queue, scheduler))
-    run(list_kind(JOBS_VOLCANO, layout, asked))
+    listing = msgspec.structs.replace(listing, keep=job_filter(queue, scheduler))
+    run(list_kind(JOBS_VOLCANO, layout, listing))
 
 
 def job_filter(queue_name: str, scheduler: str) -> Callable[[Object], bool]:

@@ -17,11 +17,11 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _unsupported(facts: ClusterFacts) -> Iterator[Finding]:
-    asked: dict[tuple[str, str], int] = defaultdict(int)
+    counts: dict[tuple[str, str], int] = defaultdict(int)
     for what, pod in _all_pods(facts):
         for field in decode_shape(pod.shape).unsupported:
-            asked[what, field] += 1
-    for (what, field), count in asked.items():
+            counts[what, field] += 1
+    for (what, field), count in counts.items():
         asks = "a pod asks" if count == 1 else f"{count} pods ask"
         if field.startswith(GANG_PREFIX):
             yield Finding(

@@ -24,7 +24,7 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
     served: dict[str, list[str]] = defaultdict(list)
     for other in facts.others:
         if other.holding == "name":
-            served[other.name].append(other.who)
+            served[other.name].append(other.description)
     for name in sorted({*pods, *served}):
         waiting = sum(1 for pod in pods[name] if not pod.node)
         owners = "; ".join(served[name]) or "no known scheduler"
@@ -41,9 +41,15 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
         )
     for other in facts.others:
         yield Finding(
-            level="step", topic="rival", what=_HOLDS[other.holding], message=_stop(other.who)
+            level="step",
+            topic="rival",
+            what=_HOLDS[other.holding],
+            message=_stop(other.description),
         )
 
 
-def _stop(who: str) -> str:
-    return f"{who} is active: stop it first; Tutti refuses to start beside it without --take-over"
+def _stop(description: str) -> str:
+    return (
+        f"{description} is active: stop it first; Tutti refuses to start beside it without "
+        "--take-over"
+    )

@@ -25,14 +25,14 @@ def pod() -> None:
     click.option("--queue", "-q", default="", metavar="NAME", help="Only pods of this queue."),
     click.option("--job", "-j", default="", metavar="NAME", help="Only pods of this Job."),
 )
-def list_(*, asked: Listing, queue: str, job: str) -> None:
+def list_(*, listing: Listing, queue: str, job: str) -> None:
     """List pods of Jobs; with --queue, also pods of other workloads in that queue."""
-    asked = msgspec.structs.replace(
-        asked,
+    listing = msgspec.structs.replace(
+        listing,
         labels=job_selector(job, queue),
         keep=lambda found: not queue or queue_of(found) == queue,
     )
-    run(list_kind(PODS, layout, asked))
+    run(list_kind(PODS, layout, listing))
 
 
 def job_selector(job: str, queue: str) -> str:

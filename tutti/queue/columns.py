@@ -47,9 +47,9 @@ def _groups(counts: Mapping[tuple[str, str], int], phase: str) -> Callable[[Obje
 
 
 def _amounts(path: str) -> Callable[[Object], str]:
-    def shown(queue: Object) -> str:
+    def value(queue: Object) -> str:
         found = field(queue, path, {})
         listed = (f"{resource}={amount}" for resource, amount in sorted(found.items()))
         return ",".join(listed) or "-"
 
-    return shown
+    return value

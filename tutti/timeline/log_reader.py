@@ -51,14 +51,14 @@ async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
         bus, DECISIONS, codec.decode_decision_record, _decided_ms, since_ms
     )
     outcomes, cut_outcomes = await _newest(bus, OUTCOMES, codec.decode_outcome, _bound_ms, since_ms)
-    shown, cut_cluster = await _newest(bus, CLUSTER, codec.decode_cluster, _seen_ms, since_ms)
+    changes, cut_cluster = await _newest(bus, CLUSTER, codec.decode_cluster, _seen_ms, since_ms)
     verdicts, _ = await _newest(bus, VERDICTS, codec.decode_verdict, lambda _: None, 0)
     cuts = {DECISIONS: cut_decisions, OUTCOMES: cut_outcomes, CLUSTER: cut_cluster}
     return LogExcerpt(
         Logs(
             decisions=tuple(decisions),
             outcomes=tuple(record for _, record in outcomes),
-            cluster=tuple(record for _, record in shown if record is not None),
+            cluster=tuple(record for _, record in changes if record is not None),
             verdicts=tuple(_latest_verdicts(verdicts)),
         ),
         tuple(stream for stream, cut in cuts.items() if cut),
@@ -78,8 +78,8 @@ async def _newest(
     end, least = info.last_seq, max(info.first_seq, 1, info.last_seq - RECORDS_MAX + 1)
     while end >= least:
         start = max(least, end - _AT_ONCE + 1)
-        asked = (bus.get_message(stream, seq) for seq in range(start, end + 1))
-        batch = [one for one in await asyncio.gather(*asked) if one is not None]
+        requests = (bus.get_message(stream, seq) for seq in range(start, end + 1))
+        batch = [one for one in await asyncio.gather(*requests) if one is not None]
         records = [(one.seq, record) for one in batch if (record := _decoded(one, decode))]
         found = records + found
         times = [at for _, record in records if (at := at_ms(record)) is not None]

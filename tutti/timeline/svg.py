@@ -59,16 +59,16 @@ class _Paper:
         ) / span
         return _LEFT + part * (_WIDTH - _LEFT - _RIGHT)
 
-    def text(self, x: float, y: float, said: str, style: str = "", anchor: str = "start") -> None:
+    def text(self, x: float, y: float, label: str, style: str = "", anchor: str = "start") -> None:
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" class="{style}" text-anchor="{anchor}">'
-            f"{escape(said)}</text>"
+            f"{escape(label)}</text>"
         )
 
     def box(
-        self, x: float, y: float, width: float, height: float, style: str, said: str = ""
+        self, x: float, y: float, width: float, height: float, style: str, label: str = ""
     ) -> None:
-        title = f"<title>{escape(said)}</title>" if said else ""
+        title = f"<title>{escape(label)}</title>" if label else ""
         self.parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="4" '
             f"{style}>{title}</rect>"
@@ -135,8 +135,8 @@ def _waiting(paper: _Paper) -> None:
         rows[row : row + 1] = [ended_ms]
         x, end = paper.x(wait.began_ms), paper.x(ended_ms)
         y = paper.y + row * _LANE
-        said = f"{wait.gang} waited {lasted(ended_ms - wait.began_ms)}"
-        paper.box(x, y, max(2.0, end - x), _LANE - 4, 'class="wait"', f"{said} {wait.why}".strip())
+        label = f"{wait.gang} waited {lasted(ended_ms - wait.began_ms)}"
+        paper.box(x, y, max(2.0, end - x), _LANE - 4, 'class="wait"', f"{label} {wait.why}".strip())
         _inside(paper, x, y, end - x, wait.gang, "")
     paper.y += len(rows) * _LANE + _GAP * 2
 
@@ -164,9 +164,9 @@ def _stay(paper: _Paper, y: float, stay: Stay, colour: str) -> None:
     ended_ms = stay.ended_ms or paper.history.to_ms
     x, end = paper.x(stay.began_ms), paper.x(ended_ms)
     how = {"there": "still there", "done": "done", "gone": "deleted"}.get(stay.end, stay.end)
-    said = f"{stay.gang}: {stay.pods} pods, {lasted(ended_ms - stay.began_ms)}, {how}"
+    label = f"{stay.gang}: {stay.pods} pods, {lasted(ended_ms - stay.began_ms)}, {how}"
     bad = ' class="bad"' if stay.end in {"evicted", "failed"} else ""
-    paper.box(x, y, max(2.0, end - x - 1), _LANE - 4, f'fill="{colour}"{bad}', said)
+    paper.box(x, y, max(2.0, end - x - 1), _LANE - 4, f'fill="{colour}"{bad}', label)
     _inside(paper, x, y, end - x, stay.gang, f" x{stay.pods}")
 
 

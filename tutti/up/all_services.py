@@ -203,7 +203,7 @@ class _Run:
         others = find_other_schedulers(
             checked.reference_objects,
             options.scheduler_names,
-            lambda who: who == me or is_dead(who),
+            lambda holder: holder == me or is_dead(holder),
         )
         if options.observe:
             return any(other.holding == "podgroups" for other in others)
@@ -217,7 +217,7 @@ class _Run:
                 take_over=options.take_over,
                 kube_batch=options.kube_batch_crds,
             )
-        makers = [other.who for other in others if other.holding == "podgroups"]
+        makers = [other.description for other in others if other.holding == "podgroups"]
         if makers and not options.take_over:
             self._say(f"{makers[0]} creates PodGroups for bare pods; with --take-over Tutti would")
         return options.take_over or not makers

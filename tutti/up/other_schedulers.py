@@ -100,12 +100,12 @@ class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         holding: A scheduler name, all of Tutti (another `tutti up`), or bare pods' PodGroups.
         name: The scheduler name; "" for other holdings.
-        who: Its identity and start, in words.
+        description: Its identity and start, in words.
     """
 
     holding: Holding
     name: str = ""
-    who: str
+    description: str
 
 
 def find_other_schedulers(
@@ -133,14 +133,14 @@ def _by_lease(
     meta, spec = lease.metadata, lease.spec
     if not spec.lives(now):
         return None
-    who = f"Lease {meta.namespace}/{meta.name} ({_holder(spec, now)})"
+    description = f"Lease {meta.namespace}/{meta.name} ({_holder(spec, now)})"
     if (meta.namespace, meta.name) == OWN_LEASE:
         ours = is_ours(spec.holder_identity)
-        return None if ours else OtherScheduler(holding="suite", who=who)
+        return None if ours else OtherScheduler(holding="suite", description=description)
     if meta.name in names:
-        return OtherScheduler(holding="name", name=meta.name, who=who)
+        return OtherScheduler(holding="name", name=meta.name, description=description)
     if meta.name in _PODGROUP_LEASES:
-        return OtherScheduler(holding="podgroups", who=who)
+        return OtherScheduler(holding="podgroups", description=description)
     return None
 
 
@@ -155,8 +155,8 @@ def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> OtherSche
         return None
     if not spec.lives(now):
         return None
-    who = f"ConfigMap {meta.namespace}/{meta.name} ({_holder(spec, now)})"
-    return OtherScheduler(holding="name", name=meta.name, who=who)
+    description = f"ConfigMap {meta.namespace}/{meta.name} ({_holder(spec, now)})"
+    return OtherScheduler(holding="name", name=meta.name, description=description)
 
 
 def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[OtherScheduler]:
@@ -165,11 +165,11 @@ def _by_deployment(deployment: Deployment, names: frozenset[str]) -> list[OtherS
         return []
     since = f" since {_instant(meta.creation_timestamp)}" if meta.creation_timestamp else ""
     pods = "one pod runs" if available == 1 else f"{available} pods run"
-    who = f"Deployment {meta.namespace}/{meta.name} ({pods}, it exists{since})"
+    description = f"Deployment {meta.namespace}/{meta.name} ({pods}, it exists{since})"
     if meta.name in _PODGROUP_DEPLOYMENTS:
-        return [OtherScheduler(holding="podgroups", who=who)]
+        return [OtherScheduler(holding="podgroups", description=description)]
     served = sorted(served_names(deployment) & names)
-    return [OtherScheduler(holding="name", name=name, who=who) for name in served]
+    return [OtherScheduler(holding="name", name=name, description=description) for name in served]
 
 
 def served_names(deployment: Deployment) -> frozenset[str]:
@@ -212,13 +212,13 @@ def refusal(others: Iterable[OtherScheduler]) -> str:
         match other.holding:
             case "name":
                 lines.append(
-                    f"scheduler name {other.name} is served by {other.who}: stop it, choose other "
-                    "names with --scheduler-name, or start beside it with --take-over"
+                    f"scheduler name {other.name} is served by {other.description}: stop it, choose "
+                    "other names with --scheduler-name, or start beside it with --take-over"
                 )
             case "suite":
                 lines.append(
-                    f"another tutti up runs on this cluster: {other.who}: stop it, or start beside "
-                    "it with --take-over"
+                    f"another tutti up runs on this cluster: {other.description}: stop it, or start "
+                    "beside it with --take-over"
                 )
             case "podgroups":
                 pass

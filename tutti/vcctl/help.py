@@ -24,7 +24,7 @@ def volcano_help(ctx: click.Context) -> str | None:
     parts.append(f"Usage:\n  {usage}")
     if below:
         width = max(_NAME_WIDTH_MIN, *(len(name) for name, _ in below))
-        rows = [f"  {name:<{width}} {said}" for name, said in below]
+        rows = [f"  {name:<{width}} {words_of}" for name, words_of in below]
         parts.append("\n".join(["Available Commands:", *rows]))
     own = Flag("help", "h", "", f"help for {words[-1] if words else program}")
     bare = below or " ".join(words) in _BARE

@@ -54,13 +54,13 @@ def vsub(*, access: Access, name: str, namespace: str, options: JobFlags) -> Non
 @_program("vjobs")
 @_job_name
 @listing_flags(scheduler_filter, namespace_letter="-N")
-def vjobs(*, asked: Listing, name: str, scheduler: str) -> None:
+def vjobs(*, listing: Listing, name: str, scheduler: str) -> None:
     """List Jobs; with --name, show one in full."""
     if name:
-        run(view_job(asked.access, asked.namespace, name, asked.output))
+        run(view_job(listing.access, listing.namespace, name, listing.output))
         return
-    asked = msgspec.structs.replace(asked, keep=job_filter("", scheduler))
-    run(list_kind(JOBS_VOLCANO, layout, asked))
+    listing = msgspec.structs.replace(listing, keep=job_filter("", scheduler))
+    run(list_kind(JOBS_VOLCANO, layout, listing))
 
 
 @_program("vcancel")

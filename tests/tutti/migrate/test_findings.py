@@ -144,7 +144,9 @@ def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
 
 
 def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
-    other = OtherScheduler(holding="name", name="volcano", who="Lease a/volcano (held by x)")
+    other = OtherScheduler(
+        holding="name", name="volcano", description="Lease a/volcano (held by x)"
+    )
     pods = (pod("a"), pod("b", node="n"), pod("c", scheduler_name="other", ours=False))
     found = list(schedulers.findings(seen(pods=pods, others=(other,))))
     assert [(one.topic, one.what) for one in found] == [

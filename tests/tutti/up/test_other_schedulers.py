@@ -151,7 +151,7 @@ def test_kube_batchs_lock_on_a_config_map_counts_while_it_is_renewed() -> None:
     }
     others = found(seen(lock("kube-batch", record)))
     assert [other.name for other in others] == ["kube-batch"]
-    assert "ConfigMap kube-system/kube-batch (held by kb-0" in others[0].who
+    assert "ConfigMap kube-system/kube-batch (held by kb-0" in others[0].description
 
 
 def test_another_tutti_up_is_a_rival_unless_it_is_us_or_known_to_be_dead() -> None:
