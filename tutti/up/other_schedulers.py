@@ -212,12 +212,12 @@ def refusal(others: Iterable[OtherScheduler]) -> str:
         match other.holding:
             case "name":
                 lines.append(
-                    f"scheduler name {other.name} is served by {other.description}: stop it, choose "
+                    f"scheduler name {other.name} is served by {other.description}: stop it, use "
                     "other names with --scheduler-name, or start beside it with --take-over"
                 )
             case "suite":
                 lines.append(
-                    f"another tutti up runs on this cluster: {other.description}: stop it, or start "
+                    f"another tutti up runs on this cluster: {other.description}: stop it or start "
                     "beside it with --take-over"
                 )
             case "podgroups":

@@ -85,7 +85,7 @@ async def test_what_is_bound_in_part_is_told_with_what_tutti_makes_of_it(
         await cluster_api.create(pods, one)
     partial = [one for one in await checked(typed, status=0) if one[1] == "gang"]
     assert [one[:3] for one in partial] == [("changes", "gang", "gang default/half")]
-    assert "1 of the 2 that it needs" in partial[0][3]
+    assert "1 of the 2 members that it needs" in partial[0][3]
 
 
 async def test_a_rival_is_named_with_its_configuration_and_what_of_that_has_no_effect(
