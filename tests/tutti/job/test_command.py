@@ -128,7 +128,7 @@ async def test_a_manifest_wins_over_flags_and_may_come_by_standard_input(
         pytest.param(["-N", "a", "-L", "cpu=x"], "--limits cpu=x: 'x' is no quantity", id="amount"),
         pytest.param(["-N", "a", "-c", "'"], "--command '", id="open quote"),
         pytest.param(["-N", "a", "--timeout", "5"], "--timeout 5: must be a duration", id="time"),
-        pytest.param(["-N", "a", "--dry-run", "--wait"], "nothing is stored", id="dry wait"),
+        pytest.param(["-N", "a", "--dry-run", "--wait"], "--dry-run stores nothing", id="dry wait"),
         pytest.param(["-f", "/none"], "/none: cannot be read", id="no file"),
         pytest.param(["-N", "a", "-n", "none"], "there is no namespace 'none'", id="namespace"),
     ],
@@ -144,7 +144,7 @@ async def test_a_job_that_cannot_be_is_refused_with_the_flag_and_the_rule(
 async def test_another_kind_in_the_manifest_is_refused_by_name(typed: Typed) -> None:
     done = await typed("job", "run", "-f", "-", stdin="apiVersion: batch/v1\nkind: Job\n")
     assert done.exit_code == 1
-    assert "Job of batch/v1 where Job of batch.volcano.sh/v1alpha1 is wanted" in done.stderr
+    assert "Job of batch/v1; expected Job of batch.volcano.sh/v1alpha1" in done.stderr
 
 
 @pytest.mark.parametrize(("verb", "action"), [("suspend", "AbortJob"), ("resume", "ResumeJob")])

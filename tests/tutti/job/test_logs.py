@@ -186,7 +186,7 @@ async def test_a_job_without_pods_says_so(
 ) -> None:
     done = await logs(kubeconfig_file)
     assert done.exit_code == 1
-    assert "Job train has no such pods" in done.stderr
+    assert "no pod of Job train matches" in done.stderr
 
 
 async def test_chunks_become_lines_wherever_they_are_cut() -> None:
