@@ -1,1 +1,1 @@
-"""What the documents say of settings and metrics is what the code says of itself."""
+"""The documents agree with the code: links, symbols, commands, outputs and generated tables."""

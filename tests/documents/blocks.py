@@ -1,11 +1,11 @@
-"""Code blocks of the documents, and the mark before each that says who tries it.
+"""Code blocks of the documents, and the mark before each that names the test that runs it.
 
 A mark is an HTML comment on the line above the block, so that no reader sees it:
 
     <!-- run -->               by tests/documents/test_commands.py, in `make test`
     <!-- run: certify -->      as well, in `make certify`
-    <!-- run by: PATH -->      by that test or program of ours, which does the same
-    <!-- not run: REASON -->   by nobody, and why not
+    <!-- run by: PATH -->      by that test or program, which does the same
+    <!-- not run: REASON -->   by no test, and why not
     <!-- file: NAME -->        it is a file of that name, which commands further down read
 """
 
@@ -20,7 +20,7 @@ _BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>[^>]*?) -->\n)?^```(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-#: What people type here. A line of a block that begins so is a command.
+#: A line of a block that begins with one of these programs is a command.
 _PROGRAMS: Final = (
     r"make|tutti|kubectl|helm|vcctl|vsub|vjobs|vcancel|vsuspend|vresume|vqueues|docker|git|pip|"
     r"python3?|nats-server|curl|grep|cd|export"
@@ -32,10 +32,10 @@ PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "doc
 
 
 class Command(NamedTuple):
-    """One command as it is typed, and what it is told to say (empty: nothing in particular)."""
+    """One command as it is typed, and its output on the page; "" when the page has none."""
 
     typed: str
-    says: str
+    output: str
 
 
 class Block(NamedTuple):
@@ -54,12 +54,12 @@ class Block(NamedTuple):
 
     @property
     def what(self) -> str:
-        """The mark's first word or words: run, run by, not run, file; empty without a mark."""
+        """The mark's first word or words: run, run by, not run, file; "" without a mark."""
         return self.mark.partition(":")[0].strip()
 
     @property
     def detail(self) -> str:
-        """What the mark says behind its colon."""
+        """The text of the mark after its colon."""
         return self.mark.partition(":")[2].strip()
 
     @property
@@ -69,7 +69,7 @@ class Block(NamedTuple):
         return self.language not in _DATA and any(_TYPED.match(line) for line in lines)
 
     def commands(self) -> list[Command]:
-        """What is typed, in order. With `$ ` before commands, other lines are what they say."""
+        """The commands in order. If commands begin with `$ `, the other lines are their output."""
         lines = self.text.splitlines()
         if not any(line.startswith("$ ") for line in lines):
             return [Command(line, "") for line in lines if _TYPED.match(line)]
@@ -80,7 +80,7 @@ class Block(NamedTuple):
             elif found and found[-1].typed.endswith("\\"):
                 found[-1] = Command(f"{found[-1].typed}\n{line}", "")
             elif found:
-                found[-1] = Command(found[-1].typed, f"{found[-1].says}{line}\n")
+                found[-1] = Command(found[-1].typed, f"{found[-1].output}{line}\n")
         return found
 
 

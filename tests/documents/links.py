@@ -35,7 +35,7 @@ _PATH: Final = re.compile(
 
 
 def documents() -> list[Path]:
-    """Everything that people read."""
+    """All pages."""
     front = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
     return [*(ROOT / name for name in front), *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -53,12 +53,12 @@ def broken(page: Path, text: str) -> Iterator[str]:
             yield f"{page.relative_to(ROOT)}: {path or 'the page'} has no heading {anchor}"
 
 
-#: What our programs make, and no checkout has.
+#: A folder that programs create, and that no checkout has.
 _MADE: Final = "bench/out/"
 
 
 def missing_paths(text: str) -> list[str]:
-    """Files and folders of ours that a page tells of and that are not there, nor ever made here."""
+    """Paths of ours in backticks that do not exist, and that no program creates."""
     return [
         path
         for path in _PATH.findall(text)

@@ -1,12 +1,12 @@
-"""Plays a page's commands as its reader types them, and compares what they say with the page.
+"""Runs a page's commands as its reader would, and compares their output with the page.
 
-One session is one page: a folder of its own as HOME and working directory, our programs and
-kubectl on PATH. `cd` and `export` last. What ends with `&` runs until the session ends, and the
-next command is typed once it has said what the page tells. What only looks at the cluster is typed
-again until it says what the page tells, since the cluster gets there in its own time.
+One session is one page: its own folder as HOME and working directory, our programs and kubectl on
+PATH. `cd` and `export` last. A command that ends with `&` runs until the session ends; the next one
+runs once its output matches the page. A command that only reads is repeated until its output
+matches, because the cluster changes in its own time.
 
-On the page `…` stands for anything. Blanks and line ends count as one blank; times, ports, dates
-and UIDs are as good as any other. A command of which the page tells nothing has to end well.
+On the page `…` stands for any text. Blanks and line ends count as one blank; times, ports, dates
+and UIDs may differ. A command without output on the page must exit with status 0.
 """
 
 import os
@@ -21,18 +21,18 @@ from typing import IO, Final, Self
 
 from tests.documents.blocks import Block, Command
 
-#: A loaded machine may take its time; who waits this long has failed.
-SAYS_S: Final = 120.0
+#: A command that needs longer than this fails, also on a loaded machine.
+OUTPUT_S: Final = 120.0
 _AGAIN_S: Final = 0.2
 _STOP_S: Final = 60.0
-#: Commands that change nothing: typing them twice does no harm.
-_LOOKS: Final = re.compile(
+#: Commands that change nothing, and may be repeated.
+_READING: Final = re.compile(
     r"^(?:\.venv/bin/)?(?:tutti (?:why|status|queues|fits|trace|top|timeline"
     r"|\w+ (?:list|view|get|describe))|kubectl (?:get|describe|\w+ --dry-run)|vcctl \w+ list"
     r"|vqueues|vjobs|curl|grep)\b"
 )
-#: What differs from run to run, and the word that stands for it on both sides.
-_VARIES: Final = (
+#: Text that differs from run to run, and the word that replaces it on both sides.
+_VARYING: Final = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "INSTANT"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DATE"),
@@ -43,24 +43,25 @@ _VARIES: Final = (
 )
 
 
-class Differs(AssertionError):
-    """A command did not end well, or did not say what the page tells."""
+class OutputDiffers(AssertionError):
+    """A command failed, or its output is not that of the page."""
 
 
-def same(told: str, said: str) -> bool:
-    """Whether a command said what the page tells; all of it, but for what varies."""
-    parts = [re.escape(_plain(part)).replace(r"\ ", r"\s*") for part in told.split("…")]
-    return re.fullmatch(r"\s*" + r".*?".join(parts) + r"\s*", _plain(said), re.DOTALL) is not None
+def matches(expected: str, output: str) -> bool:
+    """Whether an output is completely that of the page, apart from text that varies."""
+    parts = [re.escape(_plain(part)).replace(r"\ ", r"\s*") for part in expected.split("…")]
+    pattern = r"\s*" + r".*?".join(parts) + r"\s*"
+    return re.fullmatch(pattern, _plain(output), re.DOTALL) is not None
 
 
 def _plain(text: str) -> str:
-    for pattern, word in _VARIES:
+    for pattern, word in _VARYING:
         text = pattern.sub(word, text)
     return re.sub(r"\s+", " ", text)
 
 
 class Session:
-    """The terminal in which one page is typed. Leaving it ends whatever runs behind `&`."""
+    """The terminal of one page. Leaving it ends the commands behind `&`."""
 
     def __init__(self, folder: Path, kubectl: Path) -> None:
         programs = folder / ".programs"
@@ -75,33 +76,33 @@ class Session:
             "PATH": os.pathsep.join(
                 [str(programs), sysconfig.get_path("scripts"), os.environ["PATH"]]
             ),
-            # What a wide terminal shows: narrow tables would be folded.
+            # A narrow terminal would fold tables.
             "COLUMNS": "140",
         }
         self._environ.pop("XDG_DATA_HOME", None)
-        self._behind: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        self._background: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        deaf: list[object] = []
-        for process, output in reversed(self._behind):
+        ignored: list[object] = []
+        for process, output in reversed(self._background):
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(_STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-                deaf.append(process.args)
+                ignored.append(process.args)
             output.close()
-        assert not deaf, f"did not stop within {_STOP_S:g} s: {deaf}"
+        assert not ignored, f"did not stop within {_STOP_S:g} s: {ignored}"
 
     def play(self, found: Sequence[Block]) -> None:
-        """Type the blocks' commands in order, and write their files.
+        """Run the blocks' commands in order, and write their files.
 
         Raises:
-            Differs: With the place in the page, what it tells and what was said.
+            OutputDiffers: With the place in the page, its output and the real one.
         """
         for block in found:
             if block.what == "file":
@@ -110,11 +111,11 @@ class Session:
             for command in block.commands():
                 try:
                     self.type(command)
-                except Differs as differs:
-                    raise Differs(f"{block.title}: $ {command.typed}\n{differs}") from None
+                except OutputDiffers as error:
+                    raise OutputDiffers(f"{block.title}: $ {command.typed}\n{error}") from None
 
     def type(self, command: Command) -> None:
-        """Type one command. Raises Differs."""
+        """Run one command. Raises OutputDiffers."""
         words = command.typed.split()
         if words[0] == "cd":
             self._at = (self._at / words[1]).resolve()
@@ -127,7 +128,7 @@ class Session:
             self._run(command)
 
     def _run(self, command: Command) -> None:
-        deadline_s = time.monotonic() + SAYS_S
+        deadline_s = time.monotonic() + OUTPUT_S
         while True:
             done = subprocess.run(
                 ["bash", "-c", command.typed],
@@ -137,21 +138,21 @@ class Session:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=SAYS_S,
+                timeout=OUTPUT_S,
                 check=False,
             )
-            good = same(command.says, done.stdout) if command.says else done.returncode == 0
+            good = matches(command.output, done.stdout) if command.output else done.returncode == 0
             if good:
                 return
-            if not _LOOKS.match(command.typed) or time.monotonic() > deadline_s:
-                raise Differs(
-                    f"the page tells:\n{command.says}\nwas said (status {done.returncode}):\n"
+            if not _READING.match(command.typed) or time.monotonic() > deadline_s:
+                raise OutputDiffers(
+                    f"on the page:\n{command.output}\noutput (status {done.returncode}):\n"
                     f"{done.stdout}"
                 )
             time.sleep(_AGAIN_S)
 
     def _leave_running(self, command: Command) -> None:
-        path = self.folder / f".behind-{len(self._behind)}"
+        path = self.folder / f".background-{len(self._background)}"
         output = path.open("wb")
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command.typed.rstrip().removesuffix('&')}"],
@@ -161,9 +162,9 @@ class Session:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-        self._behind.append((process, output))
-        deadline_s = time.monotonic() + SAYS_S
-        while not same(command.says, path.read_text()):
+        self._background.append((process, output))
+        deadline_s = time.monotonic() + OUTPUT_S
+        while not matches(command.output, path.read_text()):
             if process.poll() is not None or time.monotonic() > deadline_s:
-                raise Differs(f"the page tells:\n{command.says}\nwas said:\n{path.read_text()}")
+                raise OutputDiffers(f"on the page:\n{command.output}\noutput:\n{path.read_text()}")
             time.sleep(_AGAIN_S)

@@ -1,6 +1,6 @@
 """docs/reference: commands, kinds and messages, made from the code that they are about.
 
-To bring the pages up to date: `.venv/bin/python -m tests.documents.tables`.
+To update the pages: `.venv/bin/python -m tests.documents.tables`.
 """
 
 import ast
@@ -23,7 +23,7 @@ from tutti.manifests.schemas import BuiltInSchema, root_schema
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 _MADE: Final = "<!-- Made from the code by `python -m tests.documents.tables`. -->\n"
-#: Where messages are told, in the order in which a gang meets them.
+#: The modules of messages, in the order in which a gang meets them.
 _FAMILIES: Final = (cluster, decisions, outcomes, verdicts, questions, observing)
 _ANSI: Final = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -40,9 +40,9 @@ def pages() -> dict[Path, str]:
 
 def table_of(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
     """A table of Markdown."""
-    told = [head, tuple("---" for _ in head), *lines]
+    parts = [head, tuple("---" for _ in head), *lines]
     return "".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in told
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in parts
     )
 
 
@@ -52,8 +52,8 @@ def table_of(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
 def _commands() -> Iterator[str]:
     yield f"# Commands\n\n{_MADE}\n"
     yield (
-        "What `tutti` takes, as `--help` tells it. `vcctl` and its companions take what Volcano's "
-        "take: [compatibility](../compatibility.md#command-line).\n"
+        "The commands of `tutti`, as `--help` prints them. `vcctl` and its companions have the "
+        "flags of Volcano's programs: [compatibility](../compatibility.md#command-line).\n"
     )
     yield from _command(main, ("tutti",), None)
 
@@ -82,11 +82,11 @@ def _command(
 
 def _prose(text: str) -> str:
     """A help text as Markdown: click's marks for "leave as it is" become code blocks."""
-    told = []
+    parts = []
     for paragraph in inspect.cleandoc(_ANSI.sub("", text)).split("\n\n"):
         kept = paragraph.startswith("\b\n")
-        told.append(f"```\n{paragraph[2:]}\n```" if kept else " ".join(paragraph.split()))
-    return "\n\n".join(told) + "\n"
+        parts.append(f"```\n{paragraph[2:]}\n```" if kept else " ".join(paragraph.split()))
+    return "\n\n".join(parts) + "\n"
 
 
 # --- kinds ---
@@ -95,8 +95,8 @@ def _prose(text: str) -> str:
 def _kinds() -> Iterator[str]:
     yield f"# Kinds\n\n{_MADE}\n"
     yield (
-        "What Tutti's CRDs (`deploy/crds`) hold, field by field. Where Kubernetes' own schema goes "
-        "on (pod templates, claims, selectors), it says so.\n"
+        "The fields of Tutti's CRDs (`deploy/crds`). Parts with a schema of Kubernetes (pod "
+        "templates, claims, selectors) are marked.\n"
     )
     for kind in CATALOGUE:
         yield f"\n## {kind.kind}, {kind.group}/{kind.version}\n\n{_about(kind)}\n\n"
@@ -104,11 +104,11 @@ def _kinds() -> Iterator[str]:
 
 
 def _about(kind: Description) -> str:
-    told = [" ".join((inspect.getdoc(kind.struct) or "").split("\n\n")[0].split())]
-    told.append("Namespaced." if kind.namespaced else "Of the whole cluster.")
+    parts = [" ".join((inspect.getdoc(kind.struct) or "").split("\n\n")[0].split())]
+    parts.append("Namespaced." if kind.namespaced else "Of the whole cluster.")
     if kind.short_names:
-        told.append(f"Short: {', '.join(f'`{name}`' for name in kind.short_names)}.")
-    return " ".join(told)
+        parts.append(f"Short: {', '.join(f'`{name}`' for name in kind.short_names)}.")
+    return " ".join(parts)
 
 
 def _fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, ...]]:
@@ -121,7 +121,7 @@ def _fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, ...]]:
             at, below = f"{at}[]", inner["items"]
         elif isinstance(inner.get("additionalProperties"), dict):
             at, below = f"{at}.*", inner["additionalProperties"]
-        yield f"`{at}`", _type(below), _told(inner, below)
+        yield f"`{at}`", _type(below), _description(inner, below)
         if not isinstance(below, BuiltInSchema):
             yield from _fields(below, f"{at}.")
 
@@ -134,14 +134,14 @@ def _type(schema: dict[str, Any]) -> str:
     return str(schema.get("format") or schema.get("type", "anything"))
 
 
-def _told(outer: dict[str, Any], inner: dict[str, Any]) -> str:
-    told = [outer.get("description") or inner.get("description") or ""]
+def _description(outer: dict[str, Any], inner: dict[str, Any]) -> str:
+    parts = [outer.get("description") or inner.get("description") or ""]
     if isinstance(inner, BuiltInSchema):
-        told.append("Kubernetes' own schema.")
+        parts.append("Kubernetes' own schema.")
     for key, word in (("default", "Default"), ("minimum", "At least"), ("maximum", "At most")):
         if key in inner:
-            told.append(f"{word} `{inner[key]}`.")
-    return " ".join(one for one in told if one)
+            parts.append(f"{word} `{inner[key]}`.")
+    return " ".join(one for one in parts if one)
 
 
 # --- messages ---
@@ -150,9 +150,9 @@ def _told(outer: dict[str, Any], inner: dict[str, Any]) -> str:
 def _messages() -> Iterator[str]:
     yield f"# Messages\n\n{_MADE}\n"
     yield (
-        "What crosses NATS: msgpack of these structs (`shared/contracts`), which stream carries "
-        "it, who writes and who reads it. Readers ignore fields that they do not know. What of it "
-        "may be relied upon is told in [versions and support](../support.md).\n"
+        "The messages on NATS: msgpack of these structs (`shared/contracts`), with their streams, "
+        "writers and readers. Readers ignore unknown fields. [Versions and support](../support.md) "
+        "says which messages are stable.\n"
     )
     for module in (*_FAMILIES, objects):
         yield f"\n## {module.__name__.rpartition('.')[2]}\n\n{_text(module)}\n"
@@ -165,8 +165,8 @@ def _messages() -> Iterator[str]:
             yield table_of(("field", "type", "what it is"), _documented(struct))
 
 
-def _text(told: object) -> str:
-    return _prose(inspect.getdoc(told) or "").strip()
+def _text(parts: object) -> str:
+    return _prose(inspect.getdoc(parts) or "").strip()
 
 
 def _structs(module: ModuleType) -> Iterator[type[msgspec.Struct]]:

@@ -1,4 +1,4 @@
-"""The tables of docs/rights.md: who may do what in Kubernetes and on NATS."""
+"""The tables of docs/rights.md: the rights of each account in Kubernetes and on NATS."""
 
 from collections.abc import Iterable, Sequence
 
@@ -33,7 +33,7 @@ def _scope(right: Right) -> str:
 
 
 def _users() -> tuple[User, ...]:
-    """For one replica of each: those of the others differ by their number only."""
+    """The users of one replica of each service; further replicas differ by their number only."""
     return users(planners=1, webhooks=1)
 
 

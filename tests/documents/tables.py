@@ -1,8 +1,8 @@
 """The tables of the documents, made from the code: options, settings, metrics, values, rights,
 policies. And those pages of docs/reference that are made as a whole.
 
-A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To bring them all up
-to date: `.venv/bin/python -m tests.documents.tables`.
+A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To update
+them all: `.venv/bin/python -m tests.documents.tables`.
 """
 
 import inspect
@@ -182,7 +182,7 @@ def _metrics(metrics: Metrics) -> str:
         if not family.name.startswith("process_"):
             name = f"{family.name}_total" if family.type == "counter" else family.name
             rows.append((f"`{name}`", family.type, family.documentation.rstrip(".")))
-    return table_of(("metric", "type", "what it tells"), rows)
+    return table_of(("metric", "type", "what it measures"), rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every command of the documents is tried: typed here, or by the test that its block names."""
+"""A test runs every command of the documents: one here, or the test that the block names."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from tests.documents.playing import Session
 from tests.documents.typed import objection, spans
 
 BLOCKS = all_blocks()
-#: What a page takes for granted that does not start a suite itself.
-GROUND = (
+#: Commands that run before a page that does not start Tutti itself.
+SETUP = (
     Command("tutti cluster up &", "tutti: embedded cluster at …"),
     Command("export KUBECONFIG=$PWD/embedded.kubeconfig", ""),
     Command("tutti up &", "tutti: ready in …"),
 )
-HOW = "say above it who tries it: see tests/documents/blocks.py"
+HOW = "name the test that runs it in a mark above it: see tests/documents/blocks.py"
 
 
 def cheap(block: Block) -> bool:
@@ -30,13 +30,13 @@ def played(*, certify: bool) -> list[str]:
     return sorted({one.page for one in wanted})
 
 
-def test_every_command_of_the_documents_is_tried_or_says_why_not() -> None:
+def test_every_command_of_the_documents_is_run_or_has_a_reason() -> None:
     known = {"run", "run by", "not run", "file"}
     unmarked = [one.title for one in BLOCKS if one.typed and one.what not in known]
     assert unmarked == [], HOW
 
 
-def test_marks_say_what_they_have_to() -> None:
+def test_marks_are_complete() -> None:
     for one in BLOCKS:
         match one.what:
             case "run":
@@ -49,16 +49,16 @@ def test_marks_say_what_they_have_to() -> None:
                 pass
 
 
-def test_commands_and_flags_that_a_page_types_exist() -> None:
+def test_commands_and_flags_of_a_page_exist() -> None:
     typed = [(one.title, each.typed) for one in BLOCKS if one.typed for each in one.commands()]
-    told = [f"{title}: {found}" for title, line in typed if (found := objection(line))]
-    assert told == []
+    missing = [f"{title}: {found}" for title, line in typed if (found := objection(line))]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_within_sentences_exist(page: Path) -> None:
-    told = [f"`{one}`: {found}" for one in spans(page.read_text()) if (found := objection(one))]
-    assert told == []
+    missing = [f"`{one}`: {found}" for one in spans(page.read_text()) if (found := objection(one))]
+    assert missing == []
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_commands_within_sentences_exist(page: Path) -> None:
         ("cat a | python -m tests.nothing", "there is no module tests.nothing"),
     ],
 )
-def test_what_does_not_exist_is_named(typed: str, missing: str) -> None:
+def test_an_unknown_command_or_flag_is_named(typed: str, missing: str) -> None:
     assert objection(typed) == missing
 
 
@@ -86,7 +86,7 @@ def test_what_does_not_exist_is_named(typed: str, missing: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", played(certify=False))
-def test_what_a_page_types_says_what_the_page_tells(page: str, tmp_path: Path) -> None:
+def test_cheap_commands_of_a_page_have_its_output(page: str, tmp_path: Path) -> None:
     with Session(tmp_path, ensure_binaries().kubectl) as session:
         session.play([one for one in BLOCKS if one.page == page and cheap(one)])
 
@@ -95,10 +95,10 @@ def test_what_a_page_types_says_what_the_page_tells(page: str, tmp_path: Path) -
 @pytest.mark.integration
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", played(certify=True))
-def test_all_that_a_page_types_says_what_the_page_tells(page: str, tmp_path: Path) -> None:
+def test_all_commands_of_a_page_have_its_output(page: str, tmp_path: Path) -> None:
     mine = [one for one in BLOCKS if one.page == page and one.what in ("run", "file")]
     with Session(tmp_path, ensure_binaries().kubectl) as session:
         if not any(each.typed.startswith("tutti up") for one in mine for each in one.commands()):
-            for line in GROUND:
+            for line in SETUP:
                 session.type(line)
         session.play(mine)

@@ -1,4 +1,4 @@
-"""Documents lead somewhere, and every decision is in their index under a number of its own."""
+"""Links lead somewhere, and every decision is in the index under its own number."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_a_link_that_leads_nowhere_is_noticed() -> None:
     ]
 
 
-def test_a_link_to_a_definition_that_is_not_there_is_noticed() -> None:
+def test_a_link_to_a_missing_definition_is_noticed() -> None:
     page = ROOT / "docs" / "reading-the-code.md"
     text = "[a](../shared/bus/fence.py#FencedLog.append) [b](../shared/bus/fence.py#FencedLog.gone)"
     assert list(broken(page, text)) == [
@@ -39,17 +39,17 @@ def test_a_link_to_a_definition_that_is_not_there_is_noticed() -> None:
 
 
 def living() -> list[Path]:
-    """What is kept current: decisions and certificates tell of their day."""
+    """Pages that are kept current. Decisions and certificates describe their own time."""
     history = (DECISIONS, ROOT / "docs" / "certificates", ROOT / "docs" / "reference")
     return [page for page in documents() if page.parent not in history]
 
 
 @pytest.mark.parametrize("page", living(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_file_of_ours_that_a_page_tells_of_is_there(page: Path) -> None:
+def test_every_path_in_backticks_exists(page: Path) -> None:
     assert missing_paths(page.read_text()) == []
 
 
-def test_a_file_that_is_not_there_is_noticed() -> None:
+def test_a_path_that_does_not_exist_is_noticed() -> None:
     assert missing_paths("`shared/bus`, `shared/bus/fence.py` and `shared/buss`") == ["shared/buss"]
 
 

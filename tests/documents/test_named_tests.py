@@ -1,4 +1,4 @@
-"""Pages that point to tests as evidence promise nothing that no test tries."""
+"""Tests that pages name as evidence exist."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.documents.links import ROOT
 
 _NAMED: Final = re.compile(r"`(tests/[\w/]+\.(?:py|yaml))(?:::(\w+))?`")
 _DOCS: Final = ROOT / "docs"
-#: Certificates tell what was, not what is.
+#: Certificates describe past runs.
 _PAGES: Final = [page for page in sorted(_DOCS.rglob("*.md")) if "certificates" not in page.parts]
 
 

@@ -1,11 +1,11 @@
-"""Pages are compared with what commands say: what varies may vary, and nothing else."""
+"""Outputs of commands are compared with the pages; only text that varies may differ."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.documents.blocks import Block, Command, blocks
-from tests.documents.playing import Differs, Session, same
+from tests.documents.playing import OutputDiffers, Session, matches
 
 PAGE = """# A page
 
@@ -52,13 +52,13 @@ def test_blocks_have_their_marks_and_commands(found: list[Block]) -> None:
     ]
 
 
-def test_without_prompts_every_line_that_is_a_command_is_typed() -> None:
+def test_without_prompts_every_line_that_is_a_command_is_run() -> None:
     (block,) = blocks("a.md", "```\nmake a   # b\nmake: c\npython -m d\n```\n")
     assert [one.typed for one in block.commands()] == ["make a   # b", "python -m d"]
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("expected", "output"),
     [
         ("ready in 2.1 s on 127.0.0.1:1", "ready in 12 s on 127.0.0.1:40001\n"),
         ("a  b\nc", "a b c"),
@@ -69,12 +69,12 @@ def test_without_prompts_every_line_that_is_a_command_is_typed() -> None:
         ),
     ],
 )
-def test_what_varies_may_vary(told: str, said: str) -> None:
-    assert same(told, said)
+def test_times_ports_and_uids_may_differ(expected: str, output: str) -> None:
+    assert matches(expected, output)
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("expected", "output"),
     [
         ("2 of 4 members", "3 of 4 members"),
         ("one", "one more"),
@@ -83,8 +83,8 @@ def test_what_varies_may_vary(told: str, said: str) -> None:
         ("node-1", "node-2"),
     ],
 )
-def test_anything_else_is_a_difference(told: str, said: str) -> None:
-    assert not same(told, said)
+def test_any_other_text_must_be_the_same(expected: str, output: str) -> None:
+    assert not matches(expected, output)
 
 
 @pytest.fixture
@@ -92,33 +92,35 @@ def session(tmp_path: Path) -> Session:
     return Session(tmp_path, kubectl=Path("/bin/false"))
 
 
-def test_a_page_is_typed_in_order_in_one_place(session: Session, found: list[Block]) -> None:
+def test_commands_of_a_page_run_in_order_in_one_folder(
+    session: Session, found: list[Block]
+) -> None:
     with session:
         session.play(found[:2])
 
 
-def test_a_command_that_says_something_else_is_named(session: Session) -> None:
+def test_a_command_with_another_output_is_named(session: Session) -> None:
     text = "```console\n$ echo three\nfour\n```\n"
-    with session, pytest.raises(Differs, match=r"(?s)a\.md:1: \$ echo three.*four.*three"):
+    with session, pytest.raises(OutputDiffers, match=r"(?s)a\.md:1: \$ echo three.*four.*three"):
         session.play(list(blocks("a.md", text)))
 
 
-def test_a_command_that_tells_nothing_must_end_well(session: Session) -> None:
+def test_a_command_without_output_on_the_page_must_succeed(session: Session) -> None:
     with session:
         session.type(Command("echo anything", ""))
-        with pytest.raises(Differs, match="status 3"):
+        with pytest.raises(OutputDiffers, match="status 3"):
             session.type(Command("exit 3", ""))
 
 
-def test_what_is_left_running_is_ended_with_the_session(session: Session) -> None:
+def test_background_commands_end_with_the_session(session: Session) -> None:
     with session:
         session.type(Command("export PLACE=$PWD/x", ""))
         session.type(Command("bash -c 'echo $PLACE; exec sleep 60' &", "…/x"))
-        ((process, _),) = session._behind
+        ((process, _),) = session._background
         assert process.poll() is None
     assert process.returncode == -15
 
 
-def test_what_ends_instead_of_running_is_told(session: Session) -> None:
-    with session, pytest.raises(Differs, match="no such thing"):
+def test_a_background_command_that_ends_is_reported(session: Session) -> None:
+    with session, pytest.raises(OutputDiffers, match="no such thing"):
         session.type(Command("bash -c 'echo no such thing' &", "ready"))

@@ -1,4 +1,4 @@
-"""The site is made without a warning, and leads where it says; a broken link ends the making."""
+"""The site is built without a warning, and a broken link fails the build."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ SPHINX = ROOT / "build" / "docs-env" / "bin" / "python"
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    """The site, made now; what `make` was called with around this test is not for it."""
+    """The site, built now; arguments of an outer `make` do not apply to it."""
     done = subprocess.run(["make", "docs", "ARGS="], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return ROOT / "build" / "site"
@@ -37,7 +37,7 @@ def test_a_link_to_a_function_leads_to_the_line_that_defines_it(site: Path) -> N
     assert "async def append_batch(" in line
 
 
-def test_a_broken_link_ends_the_making(site: Path, tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_build(site: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     shutil.copytree(ROOT / "docs" / "theme", docs / "theme")
     shutil.copy(ROOT / "docs" / "conf.py", docs)

@@ -1,6 +1,4 @@
-"""The documents tell of every setting, metric, policy, value and right there is, and of none that
-there is not.
-"""
+"""The documents list every setting, metric, policy, value and right, and no other."""
 
 import pytest
 
@@ -20,7 +18,7 @@ numa-aware cdp pdb resource-strategy-fit extender
 """
 
 
-def test_every_table_is_there_once_and_current() -> None:
+def test_every_table_exists_once_and_is_current() -> None:
     texts = [document.read_text() for document in DOCUMENTS]
     named = [name for text in texts for name in named_in(text)]
     assert sorted(named) == sorted(tables()), "a table is missing, or there twice"
@@ -39,14 +37,14 @@ def test_a_table_out_of_date_is_noticed() -> None:
     assert with_tables(stale) == with_tables(text)
 
 
-def test_the_reference_is_made_from_the_code_as_it_is() -> None:
+def test_the_reference_is_current() -> None:
     stale = [page.name for page, text in pages().items() if page.read_text() != text]
     assert stale == [], HOW
 
 
-def test_a_messages_fields_are_told_with_the_words_above_them() -> None:
-    said = "Prove all bindings by dryRun=All before the first is sent."
-    assert f"| `preflight` | `bool` | {said} |" in pages()[FOLDER / "messages.md"]
+def test_a_messages_fields_are_described_by_the_comments_above_them() -> None:
+    comment = "Prove all bindings by dryRun=All before the first is sent."
+    assert f"| `preflight` | `bool` | {comment} |" in pages()[FOLDER / "messages.md"]
     kinds = pages()[FOLDER / "kinds.md"]
     assert "| `spec.minMember` | int32 | How many pods must be placed together;" in kinds
     assert "| `-N, --name NAME` | Name of the Job. |" in pages()[FOLDER / "commands.md"]

@@ -1,7 +1,7 @@
-"""Whether what the documents type exists: our commands with these flags, make's targets, modules.
+"""Whether the commands of the documents exist: our programs with these flags, make's targets,
+modules.
 
-Blocks that are played need no such look; this one is for those that are tried elsewhere or not at
-all, and for commands within a sentence.
+This is for blocks that no test of the documents runs, and for commands within a sentence.
 """
 
 import importlib.util
@@ -34,15 +34,15 @@ _SPAN: Final = re.compile(r"`((?:make|tutti(?! is )|vcctl|python -m) [^`]+)`")
 
 
 def spans(text: str) -> list[str]:
-    """Commands that sentences tell of."""
+    """Commands within sentences."""
     return [" ".join(found.split()) for found in _SPAN.findall(text)]
 
 
 def objection(typed: str) -> str:
     """What does not exist of a command line; "" when all of it does, as far as it is ours."""
     for part in re.split(r"\s+(?:\||&&|;)\s+", typed.replace("\\\n", " ")):
-        if told := _objection(shlex.split(part, comments=True)):
-            return told
+        if found := _objection(shlex.split(part, comments=True)):
+            return found
     return ""
 
 
@@ -90,12 +90,12 @@ def _of_command(command: click.Command, path: str, words: list[str]) -> str:
             unknown = [one for one, inner in found.items() if inner is None]
             if unknown:
                 return f"{path} has no {unknown[0]}"
-            told = (
+            objections = (
                 _of_command(inner, f"{path} {one}", words[place + 1 :])
                 for one, inner in found.items()
                 if inner is not None
             )
-            return next(filter(None, told), "")
+            return next(filter(None, objections), "")
     return ""
 
 

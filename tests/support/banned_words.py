@@ -121,7 +121,6 @@ ALLOWED_NAMES: Final = {
 _SOURCES: Final = ("services/", "shared/", "tutti/", "bench/", "tests/")
 #: Of these, folders that still hold such words, and those about the words themselves.
 _NOT_CLEAN: Final = (
-    "tests/documents/",
     "tests/model/",
     "tests/services/",
     "tests/shared/",
