@@ -1,4 +1,8 @@
-"""Applies arrivals to the core, each record once, and knows how far each log has been applied."""
+"""Applies arrivals to the core, and knows how far each log has been applied.
+
+A reader delivers each record once and in order, and the core ignores records that a snapshot or
+checkpoint contains. So the only records skipped here are the ones that this planner wrote.
+"""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -29,45 +33,41 @@ class Applier:
     """The only place where records enter the planner's state."""
 
     def __init__(self, planner: Planner, on_foreign: OnForeign, clock: SteadyClock) -> None:
-        """Apply to `planner`; `on_foreign` hears of messages that no writer of a stream wrote, and
-        `clock` continues the time of DECISIONS.
+        """Apply to `planner`; `on_foreign` is called with foreign messages, and `clock` continues
+        the time of DECISIONS.
         """
         self._planner = planner
         self._on_foreign = on_foreign
         self._clock = clock
         #: When the newest `cluster.synced` arrived, in seconds of `steady_s`; None: none has.
         self._synced_s: float | None = None
-        self._has_picture = False
-        self._has_memory = False
-        #: The newest verdict of each gang that is not gone, as published; read at a takeover.
+        self._has_cluster_state = False
+        self._has_checkpoint = False
+        #: The newest verdict of each gang that is not gone, encoded; decoded at a takeover.
         self._verdicts: dict[str, bytes] = {}
         #: Sequence of the last record applied, per log.
         self.cluster_seq = 0
         self.decisions_seq = 0
         self.outcomes_seq = 0
         self.verdicts_seq = 0
-        #: Where the logs must have been applied to before this planner may answer or decide.
+        #: The records that must be applied before this planner may answer or decide.
         self._decisions_goal = 0
         self._outcomes_goal = 0
         self._verdicts_goal = 0
 
     @property
     def caught_up(self) -> bool:
-        """Whether there is a cluster state, and the logs were applied as far as they reached at the
-        start.
-        """
+        """Whether there is a cluster state, and every log is applied up to its goal."""
         return (
-            self._has_picture
-            and self._has_memory
+            self._has_cluster_state
+            and self._has_checkpoint
             and self.decisions_seq >= self._decisions_goal
             and self.outcomes_seq >= self._outcomes_goal
             and self.verdicts_seq >= self._verdicts_goal
         )
 
     def apply(self, arrivals: list[Arrival]) -> None:
-        """Apply in order; what was applied already (own decisions, records behind a snapshot) is
-        left out.
-        """
+        """Apply in order; skip records that this planner appended itself."""
         for arrival in arrivals:
             match arrival:
                 case ClusterArrival():
@@ -75,13 +75,13 @@ class Applier:
                 case DecisionArrival():
                     self._apply_decision(arrival)
                 case ForeignArrival():
-                    self._step_over(arrival)
+                    self._skip_foreign(arrival)
                 case OutcomeArrival() | IrrelevantArrival():
                     self._apply_outcome(arrival)
                 case VerdictArrival():
                     self._keep_verdict(arrival)
                 case EndsArrival(_, decisions, outcomes, verdicts):
-                    # Not CLUSTER's: leadership does not depend on a living watcher.
+                    # Not CLUSTER's: a takeover does not depend on a living watcher.
                     self._decisions_goal = decisions
                     self._outcomes_goal = outcomes
                     self._verdicts_goal = verdicts
@@ -89,7 +89,7 @@ class Applier:
                     self._planner.load_snapshot(pages)
                     self._synced_s = arrived_s
                     self.cluster_seq = pages[0].cluster_seq
-                    self._has_picture = True
+                    self._has_cluster_state = True
                 case CheckpointArrival():
                     self._apply_checkpoint(arrival)
                 case _:
@@ -111,40 +111,41 @@ class Applier:
         return age_ms is not None and age_ms <= FRESH_MS
 
     def decided(self, seq: int) -> None:
-        """This process appended record `seq` itself and the core has applied it."""
+        """Record that this process appended record `seq`, and the core has applied it."""
         self.decisions_seq = seq
 
-    def recall_verdicts(self, tell: Callable[[Verdict], None]) -> set[str]:
-        """Give the core the last published verdict of every gang: this process is about to lead.
+    def recall_verdicts(self, on_verdict: Callable[[Verdict], None]) -> set[str]:
+        """Give the core the last published verdict of every gang, because this process takes over:
+        verdicts that arrive later are its own. `on_verdict` is called for each, too.
 
-        Verdicts that arrive later are its own. `tell` is called for each, too. Returns the gangs
-        that want a PodGroup.
+        Returns:
+            The gangs that request a PodGroup.
         """
         requests: set[str] = set()
         for payload in self._verdicts.values():
             verdict = codec.decode_verdict(payload)
             self._planner.apply_verdict(verdict)
-            tell(verdict)
+            on_verdict(verdict)
             if verdict.group_wanted:
                 requests.add(verdict.gang_id)
         self._verdicts.clear()
         return requests
 
-    def _step_over(self, stray: ForeignArrival) -> None:
-        """It is as good as applied. One on a verdict's subject has overwritten that verdict; the
-        next leader publishes it again.
+    def _skip_foreign(self, message: ForeignArrival) -> None:
+        """Count the message as applied. On a verdict's subject it has overwritten the verdict,
+        which the next leader publishes again.
         """
-        self._on_foreign(stray.stream, stray.seq, stray.subject, stray.payload)
-        match stray.stream:
+        self._on_foreign(message.stream, message.seq, message.subject, message.payload)
+        match message.stream:
             case subjects.CLUSTER:
-                self.cluster_seq = max(self.cluster_seq, stray.seq)
+                self.cluster_seq = message.seq
             case subjects.DECISIONS:
-                self.decisions_seq = max(self.decisions_seq, stray.seq)
+                self.decisions_seq = max(self.decisions_seq, message.seq)
             case subjects.OUTCOMES:
-                self.outcomes_seq = max(self.outcomes_seq, stray.seq)
+                self.outcomes_seq = message.seq
             case _:
-                self.verdicts_seq = stray.seq
-                self._verdicts.pop(stray.subject.removeprefix(subjects.verdict("")), None)
+                self.verdicts_seq = message.seq
+                self._verdicts.pop(message.subject.removeprefix(subjects.verdict("")), None)
 
     def _keep_verdict(self, arrival: VerdictArrival) -> None:
         self.verdicts_seq = arrival.seq
@@ -154,26 +155,25 @@ class Applier:
             self._verdicts[arrival.gang_id] = arrival.payload
 
     def _apply_cluster(self, arrival: ClusterArrival) -> None:
-        if arrival.seq > self.cluster_seq:
-            self._planner.apply_cluster(arrival.seq, arrival.record)
-            if isinstance(arrival.record, Synced):
-                self._synced_s = arrival.arrived_s
-            self.cluster_seq = arrival.seq
+        self._planner.apply_cluster(arrival.seq, arrival.record)
+        if isinstance(arrival.record, Synced):
+            self._synced_s = arrival.arrived_s
+        self.cluster_seq = arrival.seq
 
     def _apply_outcome(self, arrival: OutcomeArrival | IrrelevantArrival) -> None:
-        if arrival.seq > self.outcomes_seq:
-            if isinstance(arrival, OutcomeArrival):
-                self._planner.apply_outcome(arrival.seq, arrival.record)
-            self.outcomes_seq = arrival.seq
+        if isinstance(arrival, OutcomeArrival):
+            self._planner.apply_outcome(arrival.seq, arrival.record)
+        self.outcomes_seq = arrival.seq
 
     def _apply_decision(self, arrival: DecisionArrival) -> None:
-        if arrival.seq > self.decisions_seq:
-            record = arrival.decode()
-            self._planner.apply_decision(arrival.seq, record)
-            instant_ms = instant_of(record)
-            if instant_ms:
-                self._clock.adopt(instant_ms, arrival.age_ms)
-            self.decisions_seq = arrival.seq
+        if arrival.seq <= self.decisions_seq:
+            return  # this planner appended it
+        record = arrival.decode()
+        self._planner.apply_decision(arrival.seq, record)
+        instant_ms = instant_of(record)
+        if instant_ms is not None:
+            self._clock.adopt(instant_ms, arrival.age_ms)
+        self.decisions_seq = arrival.seq
 
     def _apply_checkpoint(self, arrival: CheckpointArrival) -> None:
         if arrival.pages:
@@ -183,12 +183,12 @@ class Applier:
         self._decisions_goal = arrival.decisions_goal
         self._outcomes_goal = arrival.outcomes_goal
         self._verdicts_goal = arrival.verdicts_goal
-        self._has_memory = True
+        self._has_checkpoint = True
 
 
-def instant_of(record: DecisionRecord) -> int:
-    """When a record was written, on the log's time; 0: it does not say."""
+def instant_of(record: DecisionRecord) -> int | None:
+    """When a record was written, on the log's time; None: it has no instant."""
     if isinstance(record, EpochOpened | Checkpoint):
         return record.at_ms
     cycle = cycle_of(record)
-    return cycle.now_ms if cycle is not None else 0
+    return cycle.now_ms if cycle is not None else None

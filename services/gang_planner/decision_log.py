@@ -1,10 +1,10 @@
-"""One line of log per record that the planner appends: the gang, what was decided and why, the
+"""One log line per record that the planner appends: the gang, the decision and its reason, the
 records that it follows from, and its trace.
 
-    info     what was done: decided, started, holds, what ended
+    info     decisions, starts, holds, and ends of holds, repairs and releases
     warning  pods are evicted or deleted, or a gang is bound in part
 
-Beyond `shared.runtime.logs`' rate lines are dropped, and counted; all of it is in DECISIONS.
+Lines beyond the rate of `shared.runtime.logs` are dropped and counted; DECISIONS has every record.
 """
 
 import logging
@@ -25,13 +25,13 @@ from shared.contracts.identity import gang_trace_id
 
 log = logging.getLogger("services.gang_planner")
 
-#: Gangs whose name and trace are remembered for their notes, which have neither.
+#: Gangs whose name and trace are kept for their notes, which have neither.
 GANGS_MAX: Final = 16_384
 _WARNINGS: Final = frozenset({"release", "repair", "degraded"})
 
 
 class _Known(NamedTuple):
-    """A gang as its newest decision has it."""
+    """A gang's name, attempt and trace in its newest decision."""
 
     gang: str
     attempt: int
@@ -39,18 +39,18 @@ class _Known(NamedTuple):
 
 
 class DecisionLog:
-    """Writes the lines."""
+    """Writes the lines; keeps the names of recent gangs."""
 
     def __init__(self) -> None:
-        """No gang is known."""
+        """Know no gang."""
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def appended(self, seq: int, record: Act | Note) -> None:
-        """A record is in DECISIONS under this sequence."""
+        """Log a record that is in DECISIONS under this sequence."""
         match record:
             case GangDecision():
                 self._remember(record)
-                self._tell(
+                self._log(
                     seq,
                     record,
                     logging.INFO,
@@ -63,7 +63,7 @@ class DecisionLog:
             case EvictionDecision():
                 self._remember(record)
                 verb = "evicting" if record.via == "eviction" else "removing"
-                self._tell(
+                self._log(
                     seq,
                     record,
                     logging.WARNING,
@@ -74,7 +74,7 @@ class DecisionLog:
                     why=record.why,
                 )
             case GangStarted():
-                self._tell(
+                self._log(
                     seq,
                     record,
                     logging.INFO,
@@ -84,7 +84,7 @@ class DecisionLog:
                 )
             case NoteOpened():
                 level = logging.WARNING if record.kind in _WARNINGS else logging.INFO
-                self._tell(
+                self._log(
                     seq,
                     record,
                     level,
@@ -95,7 +95,7 @@ class DecisionLog:
                     node=record.node,
                 )
             case NoteClosed():
-                self._tell(
+                self._log(
                     seq,
                     record,
                     logging.INFO,
@@ -105,7 +105,7 @@ class DecisionLog:
                     why=record.message,
                 )
 
-    def _tell(
+    def _log(
         self,
         seq: int,
         record: Act | Note,
@@ -132,11 +132,11 @@ class DecisionLog:
             return record.trace_id
         if known is not None and known.attempt == attempt:
             return known.trace_id
-        # Decided before this planner took over: right unless the gang continues a Job's trace.
+        # Decided before this planner took over: wrong only if the gang continues a Job's trace.
         return gang_trace_id(record.gang_id, max(attempt, 1))
 
     def forget(self, gang_id: str) -> None:
-        """The gang is gone; what is noted of it later has its id for a name."""
+        """Forget a gang that is gone; later notes name its id."""
         self._known.pop(gang_id, None)
 
     def _remember(self, decision: Act) -> None:
@@ -152,7 +152,7 @@ class DecisionLog:
 
 
 def _cause(cycle: Cycle | None) -> dict[str, object]:
-    """The records that were known when it was decided: the newest of each log."""
+    """The newest applied record of each log at the decision."""
     if cycle is None:
         return {}
     return {"cluster_seq": cycle.cluster_seq, "outcomes_seq": cycle.outcomes_seq}

@@ -1,8 +1,8 @@
-"""The active planner's half: taking over, deciding, and making durable what was decided.
+"""The active planner's part: takes over, runs cycles, and makes their decisions durable.
 
-Order, per cycle: every decision and note is appended and acknowledged; the core receives its
-sequence; only then are the verdicts of the same cycle published. An append whose fate is unknown is
-repeated until it is known: nothing else is decided meanwhile.
+Order per cycle: every decision and note is appended and acknowledged; the core receives their
+sequences; only then are the verdicts of that cycle published. An append whose result is unknown is
+repeated until it is known, and no other cycle runs until then.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from shared.contracts import codec, subjects
 from shared.contracts.decisions import Act, EpochOpened, EvictionDecision, GangDecision, Note
 from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.verdicts import Verdict
+from shared.model.invariants import required
 from shared.runtime.lifecycle import Context
 
 log = logging.getLogger(__name__)
 
-#: A gang that is gone keeps its last verdict for an hour, so that a controller which was away still
-#: sees it.
+#: The last verdict of a gang that is gone is kept for an hour, for a controller that was down.
 _GONE_TTL_S = 3600
-#: A verdict that ends a wish for a PodGroup takes its place, and is then forgotten.
-_WISH_ENDED_TTL_S = 60
-#: Pause before a record that the server refused (its storage is full) is offered again.
+#: A verdict that ends a request for a PodGroup replaces it, and then expires.
+_REQUEST_ENDED_TTL_S = 60
+#: Pause before a record that the server refused, because its storage is full, is sent again.
 _REFUSED_PAUSE_S = 1.0
 
 
@@ -53,7 +53,7 @@ class DecisionWriter:
         *,
         wake: Callable[[], None],
     ) -> None:
-        """Make one that is not active; `wake` makes the loop call `decide` again."""
+        """Begin inactive; `wake` makes the loop call `decide` again."""
         self._context = context
         self._wake = wake
         self._reporting = reporting
@@ -62,14 +62,15 @@ class DecisionWriter:
         self._applier = applier
         self._fence: FencedLog | None = None
         self._publisher = Publisher(context.bus)
-        self._mender = VerdictRepair(context.bus, context.foreign_messages.met)
-        #: By subject.
+        self._verdict_repair = VerdictRepair(context.bus, context.foreign_messages.met)
+        #: Verdicts that are not acknowledged, by subject.
         self._in_flight: dict[str, Verdict] = {}
-        #: Gangs whose wish for a PodGroup is in the stream.
-        self._requests: set[str] = set()
+        #: Gangs whose request for a PodGroup is in the stream.
+        self._group_requests: set[str] = set()
+        #: Verdicts that were not stored, by gang id.
         self._unsent: dict[str, Verdict] = {}
-        #: Gangs whose last verdict is not in the stream any more.
-        self._lost: set[str] = set()
+        #: Gangs whose last verdict was overwritten in the stream.
+        self._overwritten: set[str] = set()
         self._checkpoint_seq = 0
         self._checkpoint_ms = 0
         settings = context.settings
@@ -77,11 +78,11 @@ class DecisionWriter:
 
     @property
     def active(self) -> bool:
-        """Whether this process opened the newest epoch, as far as it knows."""
+        """Whether this process opened the newest epoch that it knows of."""
         return self._fence is not None
 
     def check_foreign(self, arrivals: list[Arrival]) -> None:
-        """Step down when a record arrived that an active planner did not write.
+        """Check that every record of DECISIONS was written by this planner while it is active.
 
         Raises:
             ForeignRecord: Another planner appended.
@@ -95,8 +96,8 @@ class DecisionWriter:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
 
     async def take_over(self, generation: str) -> bool:
-        """Open an epoch behind everything applied, in the DECISIONS of that generation; False when
-        there are records still to be applied first.
+        """Open an epoch after the last applied record of DECISIONS, which is of that generation;
+        False when there are records to be applied first.
         """
         applied = self._applier.decisions_seq
         fence = FencedLog(
@@ -112,11 +113,11 @@ class DecisionWriter:
             seq = await self._append(fence, [(subjects.DECISIONS_EPOCH, codec.encode(record))])
         except Superseded:
             return False
-        # Not before: the epoch is named by the sequence that its record gets.
+        # Only now: the epoch is the sequence of its record, so it must follow the last one.
         fence.overlook(partial(is_foreign, subjects.DECISIONS))
         self._fence = fence
-        self._mender.begin(self._applier.verdicts_seq)
-        self._requests = self._applier.recall_verdicts(self._reporting.recalled)
+        self._verdict_repair.begin(self._applier.verdicts_seq)
+        self._group_requests = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
         self._applier.decided(seq[0])
@@ -128,63 +129,61 @@ class DecisionWriter:
         return True
 
     async def decide(self) -> int | None:
-        """Run one cycle and make it durable; returns when the core wants to be woken
-        (milliseconds), or None.
+        """Run one cycle and make it durable; returns the instant of the next one in milliseconds;
+        None: not before a record arrives.
 
         Raises:
             Superseded: Another planner has become the writer.
         """
-        assert self._fence is not None
+        fence = required(self._fence, "fence of a planner that decides")
         began_s = time.perf_counter()
         now_ms, planner = self._context.now_ms(), self._planner
-        most = self._in_flight_limit.in_flight_max(now_ms, planner.answered)
+        in_flight_max = self._in_flight_limit.in_flight_max(now_ms, planner.answered)
         age_ms = self._applier.view_age_ms
-        step = planner.step(now_ms, most, now_ms - age_ms if age_ms is not None else None)
+        step = planner.step(now_ms, in_flight_max, now_ms - age_ms if age_ms is not None else None)
         planned_s = time.perf_counter()
         self._reporting.cycled(planned_s - began_s)
         records: list[Act | Note] = [*step.decisions, *step.notes]
         if records:
             appended = [(_subject(record), codec.encode(record)) for record in records]
-            for record, seq in zip(records, await self._append(self._fence, appended), strict=True):
+            for record, seq in zip(records, await self._append(fence, appended), strict=True):
                 planner.decided(seq, record)
                 self._applier.decided(seq)
                 self._reporting.appended(seq, record)
             self._reporting.appending_took(time.perf_counter() - planned_s)
-        for verdict in [*self._take_unsent(), *self._take_lost(), *step.verdicts]:
+        for verdict in [*self._take_unsent(), *self._take_overwritten(), *step.verdicts]:
             await self._publish(verdict)
         self._reporting.observe(
             planner.gangs_by_phase(), planner.open_decisions, planner.open_holds
         )
-        self._reporting.pods_in_flight(planner.pods_in_flight, most)
-        await self._checkpoint_if_due(self._fence)
+        self._reporting.pods_in_flight(planner.pods_in_flight, in_flight_max)
+        await self._checkpoint_if_due(fence)
         return step.next_wakeup_ms
 
-    async def mend(self) -> None:
+    async def repair_verdicts(self) -> None:
         """Republish, until cancelled, verdicts that were overwritten by foreign messages."""
 
-        def tell_again(gang_ids: list[str]) -> None:
-            self._lost.update(gang_ids)
+        def republish(gang_ids: list[str]) -> None:
+            self._overwritten.update(gang_ids)
             self._wake()
 
-        await self._mender.run(tell_again)
+        await self._verdict_repair.run(republish)
 
     async def flush(self) -> None:
-        """Wait until every verdict sent is answered."""
+        """Wait until every verdict sent is acknowledged or refused."""
         await self._publisher.flush()
 
     async def _append(self, fence: FencedLog, records: list[tuple[str, bytes]]) -> list[int]:
-        """Append until the fate of every record is known; a full or silent server means waiting,
-        never dropping.
-        """
+        """Append until every record is acknowledged; wait while the server is full or silent."""
         while True:
             try:
                 seqs = await fence.append_batch(records)
             except BusUnavailable as error:
                 self._context.ready.unready("decisions", str(error))
-                log.warning("append not answered, asking again: %s", error)
+                log.warning("append not answered, repeating it: %s", error)
             except AppendRefused as error:
                 self._context.ready.unready("decisions", str(error))
-                log.error("DECISIONS refuses records, nothing is decided: %s", error)
+                log.error("DECISIONS refuses records, so nothing is decided: %s", error)
                 await asyncio.sleep(_REFUSED_PAUSE_S)
             else:
                 self._context.ready.set("decisions")
@@ -198,9 +197,9 @@ class DecisionWriter:
         await self._send(subjects.verdict(gang_id), verdict, payload, _GONE_TTL_S if gone else None)
         requests = bool(verdict.group_wanted) and not gone
         if requests:
-            self._requests.add(gang_id)
-        if gang_id in self._requests:
-            ttl_s = None if requests else _WISH_ENDED_TTL_S
+            self._group_requests.add(gang_id)
+        if gang_id in self._group_requests:
+            ttl_s = None if requests else _REQUEST_ENDED_TTL_S
             await self._send(subjects.wanted(gang_id), verdict, payload, ttl_s)
         self._reporting.published(verdict)
         if gone:
@@ -221,7 +220,7 @@ class DecisionWriter:
             return
         error = stored.exception()
         if error is None:
-            self._mender.stored(stored.result().seq)
+            self._verdict_repair.stored(stored.result().seq)
         if not newest:
             return
         gang_id = verdict.gang_id
@@ -229,20 +228,20 @@ class DecisionWriter:
             log.warning("verdict on %s not stored, will be sent again: %s", verdict.name, error)
             self._context.ready.unready("verdicts", str(error))
             if not self._unsent:
-                # It may be the last thing that happens for a long time.
+                # No record may arrive for a long time.
                 asyncio.get_running_loop().call_later(_REFUSED_PAUSE_S, self._wake)
             self._unsent[gang_id] = verdict
             return
         if not self._unsent:
             self._context.ready.set("verdicts")
         if subject == subjects.wanted(gang_id) and not verdict.group_wanted:
-            self._requests.discard(gang_id)
+            self._group_requests.discard(gang_id)
 
-    def _take_lost(self) -> list[Verdict]:
-        last = (self._planner.last_verdict(gang_id) for gang_id in sorted(self._lost))
-        lost = [verdict for verdict in last if verdict is not None]
-        self._lost.clear()
-        return lost
+    def _take_overwritten(self) -> list[Verdict]:
+        last = (self._planner.last_verdict(gang_id) for gang_id in sorted(self._overwritten))
+        overwritten = [verdict for verdict in last if verdict is not None]
+        self._overwritten.clear()
+        return overwritten
 
     def _take_unsent(self) -> list[Verdict]:
         unsent = list(self._unsent.values())

@@ -1,11 +1,10 @@
-"""What ends a planner process on purpose."""
+"""Errors that end a generation of the planner."""
 
 from shared.bus.errors import Superseded
 
 
 class ForeignRecord(Superseded):
-    """Another writer's record is in DECISIONS behind ours: this state of what is in flight is no
-    longer the truth.
+    """Another planner appended to DECISIONS: this planner's decisions in flight are not complete.
 
     The lifecycle begins a new generation in the same process, as a standby.
     """

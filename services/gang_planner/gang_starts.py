@@ -1,7 +1,7 @@
-"""How whole gangs get on, in figures: how long they take to start, why they wait, and how long any
-of them is bound in part.
+"""Metrics of whole gangs: how long they take to start, why they wait, and how long they are bound
+in part.
 
-For Prometheus only; what is kept here is one small entry per gang in flight or waiting.
+It keeps one small entry per gang in flight or waiting.
 """
 
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from shared.telemetry.metrics import Metrics
 
 _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0, 3600.0)
 _PHASES: Final = ("queued", "bound", "total")
-#: Queues with series of their own, the first that gangs started from; all others share one.
+#: Queues with series of their own, the first ones that gangs started from; the rest share one.
 _QUEUES_MAX: Final = 50
 _OTHER_QUEUES: Final = "(others)"
-#: One exemplar of each phase in so long.
+#: At most one exemplar per phase in this time.
 _EXEMPLAR_MS: Final = 1_000
-#: Why gangs wait on an ordinary day.
+#: The usual reasons for waiting, whose series exist from the start.
 _REASONS: Final = ("NotEnoughResources", "NotEnoughQuota", "NotEnoughPods", "NotAdmitted")
 
 
-class _Begun(NamedTuple):
+class _Decided(NamedTuple):
     """A decision that gives a gang its quorum."""
 
     decided_ms: int
-    #: 0: it is not the gang's first.
-    first_seen_ms: int
+    #: None: it is not the gang's first decision.
+    first_seen_ms: int | None
     trace_id: str
 
 
 class GangStarts:
-    """The figures of one planner."""
+    """The metrics of one planner."""
 
     def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
         """Register the metrics, once per process."""
@@ -53,22 +53,22 @@ class GangStarts:
             "queue",
         )
         self._queues: set[str] = set()
-        #: Of gangs that have just become whole: how long they waited, by gang id. Their next
-        #: verdict says in which queue.
+        #: How long gangs waited that have just become whole, by gang id. Their next verdict has
+        #: the queue.
         self._waited_ms: dict[str, int] = {}
         #: When the last observation with an exemplar was made, by phase.
         self._exemplars_ms: dict[str, int] = {}
         #: Decisions without an outcome yet, by gang id.
-        self._begun: dict[str, _Begun] = {}
+        self._decided: dict[str, _Decided] = {}
         self._waiting = metrics.gauges(
             "gangs_waiting",
             "Waiting gangs by the reason that is published for them.",
             "reason",
             _REASONS,
         )
-        #: The reason that was said last, by gang id.
+        #: The reason published last, by gang id.
         self._reasons: dict[str, str] = {}
-        #: Gangs bound in part now, since when, and the time that such gangs spent before.
+        #: Gangs bound in part now, since when, and the sum of earlier such times.
         self._partial = 0
         self._partial_since_ms = now_ms()
         self._partial_ms = 0
@@ -80,35 +80,35 @@ class GangStarts:
         )
 
     def decided(self, decision: GangDecision) -> None:
-        """A decision is in the log."""
-        # What a running gang gets beyond its quorum says nothing of how gangs start.
+        """Observe a decision that is in the log."""
+        # Members beyond the quorum of a running gang do not count: it has started.
         if not decision.quorum or decision.again:
             return
-        begun = _Begun(
+        decided = _Decided(
             decided_ms=decision.cycle.now_ms,
-            first_seen_ms=decision.first_seen_ms if decision.attempt == 1 else 0,
+            first_seen_ms=(decision.first_seen_ms or None) if decision.attempt == 1 else None,
             trace_id=decision.trace_id,
         )
-        self._begun[decision.gang_id] = begun
-        if begun.first_seen_ms:
-            self._took("queued", begun.decided_ms - begun.first_seen_ms, begun.trace_id)
+        self._decided[decision.gang_id] = decided
+        if decided.first_seen_ms:
+            self._took("queued", decided.decided_ms - decided.first_seen_ms, decided.trace_id)
 
-    def settled(self, outcome: Outcome, *, whole: bool) -> None:
-        """A binder says what became of a decision; `whole`: it bound every member."""
-        begun = self._begun.pop(outcome.gang_id, None)
-        if begun is None or not whole or not outcome.last_bound_ms:
+    def outcome_applied(self, outcome: Outcome, *, whole: bool) -> None:
+        """Observe the outcome of a decision; `whole`: every member is bound."""
+        decided = self._decided.pop(outcome.gang_id, None)
+        if decided is None or not whole or not outcome.last_bound_ms:
             return
-        self._took("bound", outcome.last_bound_ms - begun.decided_ms, begun.trace_id)
-        if begun.first_seen_ms:
-            waited_ms = outcome.last_bound_ms - begun.first_seen_ms
-            self._took("total", waited_ms, begun.trace_id)
+        self._took("bound", outcome.last_bound_ms - decided.decided_ms, decided.trace_id)
+        if decided.first_seen_ms:
+            waited_ms = outcome.last_bound_ms - decided.first_seen_ms
+            self._took("total", waited_ms, decided.trace_id)
             self._waited_ms[outcome.gang_id] = waited_ms
 
-    def said(self, verdict: Verdict) -> None:
-        """A verdict holds of a gang from now on."""
+    def verdict_published(self, verdict: Verdict) -> None:
+        """Observe a verdict that was published."""
         waited_ms = self._waited_ms.pop(verdict.gang_id, None)
         if waited_ms is not None:
-            self._waited_s(self._told_queue(verdict.queue)).observe(max(0, waited_ms) / 1000)
+            self._waited_s(self._queue_label(verdict.queue)).observe(max(0, waited_ms) / 1000)
         before = self._reasons.pop(verdict.gang_id, "")
         if before:
             self._waiting(before).dec()
@@ -117,7 +117,7 @@ class GangStarts:
             self._waiting(verdict.why.reason).inc()
 
     def observe(self, partial: int) -> None:
-        """So many gangs are bound in part from now on."""
+        """Set how many gangs are bound in part from now on."""
         now_ms = self._now_ms()
         self._partial_ms = self._partial_until(now_ms)
         self._partial_since_ms = now_ms
@@ -126,13 +126,13 @@ class GangStarts:
     def _took(self, phase: str, took_ms: int, trace_id: str) -> None:
         now_ms = self._now_ms()
         exemplar = None
-        # It costs twice as much as the observation, and a thousand a second need no more.
+        # An exemplar costs twice as much as the observation.
         if trace_id and now_ms - self._exemplars_ms.get(phase, 0) >= _EXEMPLAR_MS:
             self._exemplars_ms[phase] = now_ms
             exemplar = {"trace_id": trace_id}
         self._latency_s(phase).observe(max(0, took_ms) / 1000, exemplar)
 
-    def _told_queue(self, queue: str) -> str:
+    def _queue_label(self, queue: str) -> str:
         if len(self._queues) < _QUEUES_MAX:
             self._queues.add(queue)
         return queue if queue in self._queues else _OTHER_QUEUES

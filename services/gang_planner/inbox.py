@@ -1,6 +1,4 @@
-"""What has arrived and waits to be applied: one bounded queue, so that the state changes in one
-place only.
-"""
+"""Arrivals that wait to be applied, in one bounded queue, so that one task changes the state."""
 
 import asyncio
 from collections import deque
@@ -11,8 +9,7 @@ from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import Checkpoint, DecisionRecord
 from shared.contracts.outcomes import Outcome
 
-#: Enough for the backlog of a burst; beyond it the log readers wait, which is back-pressure on
-#: NATS.
+#: Enough for a burst; beyond it the log readers wait, and NATS keeps the records.
 ARRIVALS_MAX: Final = 4096
 
 
@@ -29,14 +26,14 @@ class ClusterArrival(NamedTuple):
 
 
 class DecisionArrival(NamedTuple):
-    """A record of DECISIONS, decoded only by a reader to which it is new: most are a writer's
-    echo.
+    """A record of DECISIONS. It is decoded where it is needed: a writer reads mostly its own
+    records, which it has applied.
     """
 
     seq: int
     payload: bytes
     stored_ms: int = 0
-    #: How long before its arrival it was stored, if it was there when reading began; else 0.
+    #: How long before its arrival it was stored; 0 for one stored after reading began.
     age_ms: int = 0
 
     def decode(self) -> DecisionRecord:
@@ -46,9 +43,7 @@ class DecisionArrival(NamedTuple):
 
 
 class ForeignArrival(NamedTuple):
-    """A message in one of the streams that no writer of it wrote: it says nothing, and is stepped
-    over.
-    """
+    """A message that no writer of the stream wrote; it is skipped."""
 
     stream: str
     seq: int
@@ -67,30 +62,29 @@ class OutcomeArrival(NamedTuple):
 
 
 class IrrelevantArrival(NamedTuple):
-    """A record of OUTCOMES that means nothing here: it answers a decision of a DECISIONS that was
-    lost, or is among binders only.
+    """A record of OUTCOMES without effect on planners: the outcome of a decision in a DECISIONS
+    that was lost, or a claim between binders.
     """
 
     seq: int
 
 
 class VerdictArrival(NamedTuple):
-    """The last word on one gang, as some planner published it.
+    """The last verdict on one gang, as the active planner published it.
 
-    Not decoded: a standby keeps the newest of each gang, and needs to read them only when it takes
-    over.
+    It is not decoded: a standby keeps the newest one per gang, and reads them when it takes over.
     """
 
     seq: int
     gang_id: str
-    #: The gang is no more.
+    #: The gang does not exist any more.
     gone: bool
     payload: bytes
 
 
 class EndsArrival(NamedTuple):
-    """How far the streams reached when this planner asked: it is caught up once it has applied that
-    much.
+    """The last sequences of the streams when this planner read them: it is caught up once it has
+    applied these.
     """
 
     cluster: int
@@ -100,7 +94,7 @@ class EndsArrival(NamedTuple):
 
 
 class SnapshotArrival(NamedTuple):
-    """A whole snapshot: it replaces what was known."""
+    """A whole snapshot: it replaces the cluster state."""
 
     pages: tuple[SnapshotPage, ...]
     #: As in `ClusterArrival`: when the newest `synced` in it would have arrived.
@@ -108,11 +102,11 @@ class SnapshotArrival(NamedTuple):
 
 
 class CheckpointArrival(NamedTuple):
-    """What was open when the last checkpoint was written; no pages: there is none, the log contains
-    all.
+    """The last checkpoint: gangs and decisions that were open when it was written. Without pages
+    there is none, and the log has every record.
 
-    The goals are the last records of DECISIONS, OUTCOMES and VERDICTS when reading began: caught up
-    means applied up to there.
+    The goals are the last records of DECISIONS, OUTCOMES and VERDICTS when reading began: a planner
+    has caught up once it has applied these.
     """
 
     pages: tuple[Checkpoint, ...]
@@ -135,37 +129,35 @@ Arrival: TypeAlias = (
 
 
 class Inbox:
-    """A bounded queue that is emptied in one go."""
+    """A bounded queue that is emptied at once."""
 
     def __init__(self) -> None:
         self._arrivals: deque[Arrival] = deque()
-        self._some = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self._arrived = asyncio.Event()
+        self._space = asyncio.Event()
+        self._space.set()
 
     async def put(self, arrivals: list[Arrival]) -> None:
-        """Add what arrived together; waits while the queue is full."""
-        await self._room.wait()
+        """Add arrivals in their order; waits while the queue is full."""
+        await self._space.wait()
         self._arrivals.extend(arrivals)
-        self._some.set()
+        self._arrived.set()
         if len(self._arrivals) >= ARRIVALS_MAX:
-            self._room.clear()
+            self._space.clear()
 
     def wake(self) -> None:
-        """Make `take` return although nothing arrived."""
-        self._some.set()
+        """Make `take` return without an arrival."""
+        self._arrived.set()
 
     async def take(self, timeout_s: float | None) -> list[Arrival]:
-        """Everything that has arrived, as soon as something has; nothing after `timeout_s` or
-        `wake`.
-        """
+        """Wait for an arrival, and return all that there are; none after `timeout_s` or `wake`."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._some.wait()
+                await self._arrived.wait()
         except TimeoutError:
             return []
-        self._some.clear()
+        self._arrived.clear()
         taken = list(self._arrivals)
         self._arrivals.clear()
-        self._room.set()
+        self._space.set()
         return taken

@@ -1,10 +1,8 @@
-"""Following the three logs from a known place: snapshot, checkpoint, then every record once, in
-order.
+"""Reads the logs into the `Inbox`: a snapshot or checkpoint, then every record once, in order.
 
-Its readers put what they read into one `Inbox`; nothing here touches the planner's state. A
-reader starts from the watcher's snapshot (CLUSTER) or from the last whole checkpoint (DECISIONS,
-OUTCOMES). VERDICTS is read until this planner leads. A new epoch of the watcher, or a gap because
-the log does not reach back far enough, starts CLUSTER again with a new snapshot.
+CLUSTER starts from the watcher's snapshot, and again with a new one after a new epoch of the
+watcher or a gap in the log. DECISIONS and OUTCOMES start from the last whole checkpoint. VERDICTS
+is read until this planner leads. The planner's state is not touched here.
 """
 
 import asyncio
@@ -44,20 +42,19 @@ from shared.runtime.steady_clock import steady_s
 
 log = logging.getLogger(__name__)
 
-#: Between two looks of a standby at a log in which much happens: it has to know it soon, not at
-#: once. Its answers are at most this old, and a takeover does not wait for it.
+#: Pause of a standby between two reads of a busy log. Its answers are at most this old; a takeover
+#: ends the pause.
 STANDBY_PAUSE_S: Final = 0.2
-#: The same for the active planner and its own echo in DECISIONS, where it looks for another writer.
-#: Safety does not depend on it: the fence refuses a writer that missed a record.
-ECHO_PAUSE_S: Final = 0.1
+#: The same for the active planner's reading of its own records in DECISIONS, where it detects
+#: another writer. Safety does not depend on it: the fence refuses a writer that missed a record.
+OWN_RECORDS_PAUSE_S: Final = 0.1
 
-
-#: Records in which a checkpoint is looked for behind a foreign message on its subject, at first.
+#: Records that are first searched for a checkpoint before a foreign message on its subject.
 _REACH_BACK: Final = 1_024
 
 
 class _VerdictHead(msgspec.Struct, frozen=True, kw_only=True, tag="gang.verdict", gc=False):
-    """What a planner that does not lead must know of a verdict."""
+    """The fields of a verdict that a standby reads."""
 
     gang_id: str
     phase: GangPhase
@@ -99,15 +96,13 @@ async def read_checkpoint(bus: Bus) -> tuple[tuple[Checkpoint, ...], int]:
 
 
 async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
-    """The newest record on the checkpoints' subject that is no foreign message; None: there is
-    none.
-    """
+    """The newest record on the checkpoints' subject that is no foreign message, if any."""
     last = await bus.get_last(subjects.DECISIONS, subjects.DECISIONS_CHECKPOINT)
     if last is None or not is_foreign(subjects.DECISIONS, last.payload):
         return last
     end, reach = last.seq, _REACH_BACK
     while end > first_seq:
-        # Forward is the only way to look for a subject, so in ever longer stretches from behind.
+        # A subject can only be searched forward, so ever longer parts are searched from the end.
         begin = max(first_seq, end - reach)
         found: StoredMessage | None = None
         seq = begin
@@ -125,11 +120,10 @@ async def _last_page(bus: Bus, first_seq: int) -> StoredMessage | None:
 
 
 async def read_opened(bus: Bus, server_ms: int | None) -> tuple[StreamOpened, int] | None:
-    """The first record of DECISIONS, and how many milliseconds before `server_ms` of the server's
-    clock it was stored; None when it has aged out.
+    """The first record of DECISIONS, and its age in milliseconds at `server_ms` of the server's
+    clock; None when it has aged out.
     """
-    # Not the newest on its subject, which may be a foreign message: this one was there before all
-    # others.
+    # The oldest on its subject: newer ones may be foreign messages.
     found = await bus.get_next(subjects.DECISIONS, subjects.DECISIONS_OPENED, 1)
     if found is None or is_foreign(subjects.DECISIONS, found.payload):
         return None
@@ -142,7 +136,7 @@ async def read_opened(bus: Bus, server_ms: int | None) -> tuple[StreamOpened, in
 
 
 class LogFollower:
-    """Reads the three logs into the inbox for as long as its tasks run."""
+    """Reads the logs into the inbox while its tasks run."""
 
     def __init__(self, bus: Bus, inbox: Inbox, ordinal: int) -> None:
         self._bus = bus
@@ -158,29 +152,29 @@ class LogFollower:
             filtered=True,
         )
         self._epoch = 0
-        #: Which DECISIONS this is, and its first record while that is there; known from the first
-        #: `CheckpointArrival` on.
+        #: Generation of DECISIONS, and its first record unless that has aged out; set before the
+        #: first `CheckpointArrival`.
         self.generation = ""
         self.opened: StreamOpened | None = None
         self._opened_s = 0.0
         self._following_verdicts: asyncio.Task[None] | None = None
-        self.rest(0.0)
+        self.set_pause(0.0)
 
     @property
     def opened_age_ms(self) -> int:
         """How long ago `opened` was stored."""
         return int((steady_s() - self._opened_s) * 1000)
 
-    def rest(self, pause_s: float) -> None:
-        """Look at each log once per `pause_s` seconds while records stream in."""
-        for reader in self._all_readers():
+    def set_pause(self, pause_s: float) -> None:
+        """Read each log once per `pause_s` seconds while it is busy."""
+        for reader in (*self._readers.values(), self._verdicts):
             reader.pace.rest(pause_s)
 
-    async def ends(self) -> EndsArrival:
-        """How far the streams reach now.
+    async def read_ends(self) -> EndsArrival:
+        """The last sequences of the streams.
 
         Raises:
-            NoAnswer: JetStream does not answer; to be called again.
+            NoAnswer: JetStream does not answer; the call may be repeated.
         """
         cluster = await self._bus.stream_info(subjects.CLUSTER)
         decisions = await self._bus.stream_info(subjects.DECISIONS)
@@ -190,27 +184,24 @@ class LogFollower:
         )
 
     async def _verdicts_end(self) -> int:
-        """Sequence of the last verdict; 0: there is none. The stream's own last message may be one
-        that has expired, or a wish.
+        """Sequence of the last verdict; 0: there is none. The stream's own last message may have
+        expired, or be a request for a PodGroup.
         """
         last = await self._bus.get_last(subjects.VERDICTS, subjects.VERDICTS_SUBJECTS)
         return last.seq if last is not None else 0
 
     def lead(self) -> None:
-        """This planner is the writer: records that it decides on come at once, its echo does not
-        matter and its own verdicts not at all.
+        """Read as the writer: CLUSTER and OUTCOMES at full speed, its own DECISIONS in batches, and
+        its own VERDICTS not at all.
         """
         self._readers[subjects.CLUSTER].pace.go_full()
         self._readers[subjects.OUTCOMES].pace.go_full()
-        self._readers[subjects.DECISIONS].pace.rest(ECHO_PAUSE_S)
+        self._readers[subjects.DECISIONS].pace.rest(OWN_RECORDS_PAUSE_S)
         if self._following_verdicts is not None:
             self._following_verdicts.cancel()
 
-    def _all_readers(self) -> tuple[LogReader, ...]:
-        return (*self._readers.values(), self._verdicts)
-
     async def follow_cluster(self) -> None:
-        """Snapshot, then the log behind it; again after each new epoch or gap."""
+        """Read a snapshot and the log after it; again after each new epoch or gap."""
         while True:
             pages = await fetch_snapshot(self._bus, epoch_min=self._epoch)
             self._epoch = pages[0].epoch
@@ -225,8 +216,8 @@ class LogFollower:
             except LogGap as gap:
                 log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
 
-    async def follow_memory(self) -> None:
-        """The last checkpoint, then DECISIONS and OUTCOMES behind it."""
+    async def follow_decisions(self) -> None:
+        """Read the last checkpoint, then DECISIONS and OUTCOMES after it, and VERDICTS."""
         pages, start = await read_checkpoint(self._bus)
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await wait_for_stream(self._bus, subjects.OUTCOMES)
@@ -258,7 +249,7 @@ class LogFollower:
             )
 
     async def _follow_verdicts(self, first_seq: int) -> None:
-        """What was said last of every gang; a verdict that a newer one replaced is no loss."""
+        """Read the last verdict of every gang. A gap is no loss: newer verdicts replaced those."""
         while True:
             try:
                 await self._verdicts.run(max(first_seq, 1), self._on_verdicts)
@@ -308,7 +299,7 @@ class LogFollower:
         if isinstance(outcome, DecisionClaimed):
             return IrrelevantArrival(delivery.seq)
         if outcome.generation not in {"", self.generation}:
-            log.warning("an outcome of a lost DECISIONS is left out: %s", delivery.subject)
+            log.warning("an outcome for a lost DECISIONS is skipped: %s", delivery.subject)
             return IrrelevantArrival(delivery.seq)
         return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)
 

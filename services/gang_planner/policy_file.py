@@ -17,17 +17,16 @@ from services.gang_planner.core.state.gang_settings import Defaults
 
 log = logging.getLogger(__name__)
 
-#: A mounted ConfigMap changes within a minute of its edit, so looking every two seconds adds
-#: nothing one would notice.
-_LOOK_S = 2.0
+#: A mounted ConfigMap changes within a minute of its edit, so two more seconds do not matter.
+_CHECK_PERIOD_S = 2.0
 
 
 class PolicyFile:
     """The configuration in force."""
 
     def __init__(self, path: str, defaults: Defaults, *, strict: bool = False) -> None:
-        """Read the file; `defaults` are the planner's own settings, which go with every reading.
-        With `strict` a file of which anything has no effect is invalid.
+        """Read the file; `defaults` are the planner's own settings, which it may override. With
+        `strict` a file with a part that has no effect is invalid.
 
         Raises:
             ConfigurationError: It is invalid, and there is no previous one to keep.
@@ -37,32 +36,33 @@ class PolicyFile:
         self._defaults = defaults
         self._strict = strict
         self._changed = False
-        #: What is wrong with the file that was read last; the previous one is in force then.
+        #: Why the file that was read last is invalid, and the previous one in force; "": it is
+        #: valid.
         self.refused = ""
-        self._stamp = self._look()
+        self._stamp = self._stat()
         self.configuration: Configuration = self._read()
 
-    def told(self) -> str:
-        """What operators should know of the file; "" when there is nothing."""
+    def report(self) -> str:
+        """The message for operators: why the file is refused, or its warnings; "": neither."""
         if self.refused:
             return f"the previous one is kept: {self.refused}"
-        return "; ".join(f"without effect: {one}" for one in self.configuration.warnings)
+        return "; ".join(f"without effect: {warning}" for warning in self.configuration.warnings)
 
     def take_changed(self) -> bool:
         """True once after each change of `configuration`."""
         changed, self._changed = self._changed, False
         return changed
 
-    async def watch(self, on_change: Callable[[], None], tell: Callable[[str], None]) -> None:
-        """Look at the file now and then; call `on_change` after each valid change. Without a file,
-        return.
+    async def watch(self, on_change: Callable[[], None], on_report: Callable[[str], None]) -> None:
+        """Check the file every two seconds; call `on_change` after each valid change. Without a
+        file, return.
 
-        `tell` receives the messages for operators, now and after each change.
+        `on_report` is called with the message for operators, now and after each change.
         """
-        tell(self.told())
+        on_report(self.report())
         while self._path is not None:
-            await asyncio.sleep(_LOOK_S)
-            stamp = self._look()
+            await asyncio.sleep(_CHECK_PERIOD_S)
+            stamp = self._stat()
             if stamp == self._stamp:
                 continue
             self._stamp = stamp
@@ -71,15 +71,15 @@ class PolicyFile:
             except (ConfigurationError, OSError) as error:
                 log.error("keeping the previous policy: %s: %s", self._path, error)
                 self.refused = str(error)
-                tell(self.told())
+                on_report(self.report())
                 continue
             log.info("policy read: %s", self._path)
             self.refused = ""
             self._changed = True
-            tell(self.told())
+            on_report(self.report())
             on_change()
 
-    def _look(self) -> tuple[int, int, int]:
+    def _stat(self) -> tuple[int, int, int]:
         if self._path is None:
             return (0, 0, 0)
         try:

@@ -1,9 +1,8 @@
-"""A rolling recording of everything that a planner reads: enough to reproduce its decisions byte
-for byte.
+"""A rolling recording of all inputs of a planner, which reproduces its decisions byte for byte.
 
-The standby keeps it, because the deciding process only decides. A recording is a folder of
-segments; each begins with a base (configuration, snapshot pages, checkpoint) and continues with the
-records of the three logs as they were applied, so each segment can be replayed alone. Frames are a
+The standby keeps it, because the active planner only decides. A recording is a folder of segments;
+each begins with a base (configuration, snapshot pages, checkpoint) and continues with the records
+of the three logs as they were applied, so that each segment can be replayed alone. A frame is a
 4-byte big-endian length and the msgpack of a `Frame`.
 
 Bounds: segments older than `keep_s` or beyond `keep_bytes` are deleted, oldest first; at least one
@@ -24,8 +23,8 @@ _SUFFIX: Final = ".tutti-recording"
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One record as it was read: `payload` is the message's own bytes, `seq` its place in its
-    stream.
+    """One record: `payload` is the message's own bytes, `seq` its sequence in its stream; 0 for the
+    parts of the base.
     """
 
     kind: FrameKind
@@ -59,7 +58,7 @@ class Recorder:
         self._written = 0
 
     def due(self, now_s: int) -> bool:
-        """True when a new segment should begin: there is none, or it is old or large enough."""
+        """Whether a new segment should begin: there is none, or it is old or large enough."""
         return (
             self._file is None
             or now_s - self._begun_s >= self._segment_s
@@ -78,7 +77,7 @@ class Recorder:
         self._prune(now_s)
 
     def append(self, frame: Frame) -> None:
-        """Add one frame; it reaches the file when 64 KiB have gathered or at `flush`."""
+        """Add one frame; it reaches the file when 64 KiB are buffered, or at `flush`."""
         data = self._encode(frame)
         self._buffer += _LENGTH.pack(len(data)) + data
         self._written += len(data)
@@ -86,7 +85,7 @@ class Recorder:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has gathered. Without a segment it is dropped: it could not be replayed."""
+        """Write the buffered frames; without a segment, which replays need, drop them."""
         if self._file is not None and self._buffer:
             with self._file.open("ab") as file:
                 file.write(self._buffer)
@@ -109,7 +108,7 @@ def list_segments(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def read_segment(path: pathlib.Path) -> Iterator[Frame]:
-    """The frames of one segment; a last frame that was cut off by a kill is left out."""
+    """The frames of one segment, without a last frame that a kill cut off."""
     decode = msgspec.msgpack.Decoder(Frame).decode
     data = path.read_bytes()
     at = 0

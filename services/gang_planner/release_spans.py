@@ -1,8 +1,8 @@
-"""One span per release of a gang, in the trace of the attempt that it gives back.
+"""One span per release of a gang, in the trace of the attempt that it undoes.
 
-From the note that begins it to the one that ends it, with its reason, the words, and how many pods
-were asked for; exported like attempts are (`tracing`): by the leader, and again after a
-takeover, under the same id.
+It lasts from the note that begins the release to the one that ends it, with the reason, the message
+and the number of victims. It is exported as attempts are (`tracing`): by the leader, and again
+after a takeover, under the same id.
 """
 
 from collections import OrderedDict, deque
@@ -12,7 +12,7 @@ from shared.contracts.decisions import DecisionRecord, EvictionDecision, NoteClo
 from shared.contracts.identity import gang_trace_id
 from shared.telemetry.tracing import Tracer, gang_span
 
-#: Releases whose end is awaited, and ended ones kept for a takeover.
+#: Open releases, and ended ones kept for a takeover.
 RELEASES_MAX: Final = 4_096
 RELEASE: Final = "release"
 
@@ -25,14 +25,14 @@ class _Release:
     def __init__(self, note: NoteOpened) -> None:
         self.note = note
         self.gang = ""
-        #: As its decision says; a gang may have nothing left to be released.
+        #: Replaced by its decision's; a gang may have no pod left to release.
         self.trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
         self.victims: set[str] = set()
         self.end_ms = 0
 
 
 class ReleaseSpans:
-    """Follows releases through DECISIONS; exports those that end while it leads."""
+    """Follows releases through DECISIONS; exports them while this planner leads."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -41,11 +41,11 @@ class ReleaseSpans:
         self._recent: deque[_Release] = deque(maxlen=RELEASES_MAX)
 
     def lead(self, since_ms: int) -> None:
-        """This planner is the writer; what ended since then may not have been exported."""
+        """Export releases from now on, and those that ended since `since_ms`."""
         self._leading = True
         for release in self._recent:
             if release.end_ms >= since_ms:
-                self._tell(release)
+                self._export(release)
         self._recent.clear()
 
     def take(self, record: DecisionRecord) -> None:
@@ -64,19 +64,19 @@ class ReleaseSpans:
                 if release is not None:
                     release.end_ms = record.at_ms
                     if self._leading:
-                        self._tell(release)
+                        self._export(release)
                     else:
                         self._recent.append(release)
             case _:
                 pass
 
     def open(self, note: NoteOpened) -> None:
-        """A release began, as the log or a checkpoint says."""
+        """Open a release that the log or a checkpoint contains."""
         self._open[note.gang_id] = _Release(note)
         if len(self._open) > RELEASES_MAX:
             self._open.popitem(last=False)
 
-    def _tell(self, release: _Release) -> None:
+    def _export(self, release: _Release) -> None:
         note = release.note
         self._tracer.span(
             RELEASE,

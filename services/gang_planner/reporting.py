@@ -1,4 +1,4 @@
-"""What a planner shows of itself: metrics, and by `decision_log` a line per record."""
+"""A planner's metrics, and by `decision_log` a log line per record."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -31,27 +31,38 @@ from shared.telemetry.metrics import Metrics
 _CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 #: For how long a stream's lag is reported after its last record.
 _RECENT_MS: Final = 60_000
-#: What gangs are counted as while something of them is bound, and not all that they need.
+#: How gangs are counted that are bound in part.
 _PARTIAL: Final = ("Repairing", "Releasing")
-#: Those that a planner applies.
+#: The streams that a planner applies.
 _STREAMS: Final[tuple[str, ...]] = (CLUSTER, DECISIONS, OUTCOMES)
 
 
-class _Ahead:
-    """What is decided ahead of the binders."""
+class _LogLag:
+    """The age of each stream's newest record when it was applied."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._in_flight = metrics.gauge(
-            "pods_under_way", "Pods decided that no binder has answered for."
+    def __init__(self, metrics: Metrics, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        lag_s = metrics.gauges(
+            "log_lag_seconds",
+            "Age of the newest record when it was applied, by stream; 0 when none came for a "
+            "minute.",
+            "stream",
         )
-        self._most = metrics.gauge(
-            "pods_under_way_max", "How many of them there may be; 0: any number."
-        )
+        #: By stream: when its newest record was applied, and its age then.
+        self._lags: dict[str, tuple[int, int]] = dict.fromkeys(_STREAMS, (0, 0))
+        for stream in self._lags:
+            lag_s(stream).set_function(functools.partial(self._lag_s, stream))
 
-    def take(self, pods: int, most: int) -> None:
-        """So many there are, and so many there may be."""
-        self._in_flight.set(pods)
-        self._most.set(most)
+    def applied(self, newest: Mapping[str, int]) -> None:
+        """Take the instants at which the newest applied records were stored, by stream."""
+        now_ms = self._now_ms()
+        for stream, stored_ms in newest.items():
+            self._lags[stream] = now_ms, max(0, now_ms - stored_ms)
+
+    def _lag_s(self, stream: str) -> float:
+        applied_ms, lag_ms = self._lags[stream]
+        # Records that were read at the start are old without any lag.
+        return lag_ms / 1000 if self._now_ms() - applied_ms < _RECENT_MS else 0.0
 
 
 class Reporting:
@@ -69,7 +80,6 @@ class Reporting:
             "Since the newest report of the watcher that its cluster state is current.",
             view_age_s,
         )
-        self._now_ms = now_ms
         self._decisions = metrics.counter("decisions_total", "Gang decisions appended.")
         self._bindings = metrics.counter("bindings_total", "Bindings in those decisions.")
         self._started = metrics.counter("gangs_started_total", "Gangs whose quorum was placed.")
@@ -106,7 +116,12 @@ class Reporting:
         self._open = metrics.gauge(
             "decisions_open", "Decisions that the cluster does not show yet."
         )
-        self._ahead = _Ahead(metrics)
+        self._pods_in_flight = metrics.gauge(
+            "pods_under_way", "Pods decided that no binder has answered for."
+        )
+        self._in_flight_max = metrics.gauge(
+            "pods_under_way_max", "How many of them there may be; 0: any number."
+        )
         self._outcomes = metrics.counters(
             "outcomes_total",
             "Outcomes read, by what became of the decision.",
@@ -119,23 +134,14 @@ class Reporting:
         self._holds_closed = metrics.counters(
             "holds_closed_total", "Holds that ended, by how.", "reason", ("Filled", "Expired")
         )
-        lag_s = metrics.gauges(
-            "log_lag_seconds",
-            "Age of the newest record when it was applied, by stream; 0 when none came for a "
-            "minute.",
-            "stream",
-        )
-        #: When the newest record of a stream was applied, and how old it was.
-        self._lags: dict[str, tuple[int, int]] = dict.fromkeys(_STREAMS, (0, 0))
-        for stream in self._lags:
-            lag_s(stream).set_function(functools.partial(self._lag_s, stream))
+        self._lag = _LogLag(metrics, now_ms)
         self._starts = GangStarts(metrics, now_ms)
         self._log = DecisionLog()
-        #: The same under Volcano's names.
+        #: The same metrics under Volcano's names.
         self.volcano = SchedulerMetrics(metrics)
 
     def arrived(self, arrivals: list[Arrival]) -> None:
-        """Take what was just applied: how old it is, and what outcomes say."""
+        """Count arrivals that were just applied: their age, and the results in outcomes."""
         newest: dict[str, int] = {}
         for arrival in arrivals:
             match arrival:
@@ -146,23 +152,20 @@ class Reporting:
                 case OutcomeArrival(_, outcome, _, stored_ms):
                     newest[OUTCOMES] = stored_ms
                     self._outcomes(_result_of(outcome)).inc()
-                    self._starts.settled(outcome, whole=_result_of(outcome) == "whole")
-                    self.volcano.bound(outcome, stored_ms)
+                    self._starts.outcome_applied(outcome, whole=_result_of(outcome) == "whole")
+                    self.volcano.outcome_applied(outcome, stored_ms)
                 case _:
                     pass
-        if newest:
-            now_ms = self._now_ms()
-            for stream, stored_ms in newest.items():
-                self._lags[stream] = now_ms, max(0, now_ms - stored_ms)
+        self._lag.applied(newest)
 
     def cycled(self, cycle_s: float) -> None:
-        """One cycle was run."""
+        """Count one cycle."""
         self._cycles.inc()
         self._cycle_s.observe(cycle_s)
         self.volcano.cycled(cycle_s)
 
     def appended(self, seq: int, record: Act | Note) -> None:
-        """A record is in DECISIONS, under this sequence."""
+        """Count and log a record that is in DECISIONS under this sequence."""
         self._log.appended(seq, record)
         if isinstance(record, GangDecision):
             self._decided(record)
@@ -178,38 +181,34 @@ class Reporting:
             self._started.inc()
 
     def appending_took(self, append_s: float) -> None:
-        """All records of a cycle are in the log."""
+        """Observe how long the append of a cycle's records took."""
         self._append_s.observe(append_s)
 
     def published(self, verdict: Verdict) -> None:
-        """A verdict was sent."""
+        """Count a verdict that was sent."""
         self._verdicts.inc()
         if verdict.phase == "Gone":
             self._log.forget(verdict.gang_id)
-        self._starts.said(verdict)
-        self.volcano.said(verdict)
+        self._starts.verdict_published(verdict)
+        self.volcano.verdict_published(verdict)
 
     def recalled(self, verdict: Verdict) -> None:
-        """Take what an earlier planner said last."""
-        self._starts.said(verdict)
-        self.volcano.recalled(verdict)
+        """Take the last verdict that an earlier planner published of a gang."""
+        self._starts.verdict_published(verdict)
+        self.volcano.verdict_recalled(verdict)
 
-    def pods_in_flight(self, pods: int, most: int) -> None:
-        """Take how much is before the binders, and how much may be."""
-        self._ahead.take(pods, most)
+    def pods_in_flight(self, pods: int, limit: int) -> None:
+        """Set the pods in flight and their limit; 0, as in the metric: no limit."""
+        self._pods_in_flight.set(pods)
+        self._in_flight_max.set(limit)
 
     def observe(self, phases: Mapping[str, int], open_decisions: int, open_holds: int) -> None:
-        """Take the gauges' values, once per cycle."""
+        """Set the gauges, once per cycle."""
         self._starts.observe(sum(phases.get(phase, 0) for phase in _PARTIAL))
         for phase, count in phases.items():
             self._gangs(phase).set(count)
         self._open.set(open_decisions)
         self._holds.set(open_holds)
-
-    def _lag_s(self, stream: str) -> float:
-        applied_ms, lag_ms = self._lags[stream]
-        # What was read at the start is as old as it is; that says nothing of now.
-        return lag_ms / 1000 if self._now_ms() - applied_ms < _RECENT_MS else 0.0
 
     def _decided(self, decision: GangDecision) -> None:
         self._decisions.inc()
@@ -219,7 +218,7 @@ class Reporting:
 
 
 def _result_of(outcome: Outcome) -> str:
-    """One of few words: "whole", "partial", "none"."""
+    """The label of an outcome: "whole", "partial" or "none"."""
     if any(member.result != "bound" for member in outcome.members) or outcome.reason:
         return "partial" if outcome.bound else "none"
     return "whole"

@@ -1,13 +1,13 @@
 """The asyncio shell of the planner: one loop that applies what arrived and, while active, decides.
 
 The loop takes everything that has arrived, applies it, and if this process is the writer runs one
-cycle: append each decision (awaited, fenced), give the core its sequence, append notes, publish
-verdicts. While an append waits, more arrives; the next turn takes it all. There is no period: the
-loop sleeps until something arrives or the core asked to be woken.
+cycle: it appends the decisions and notes (awaited, fenced), gives the core their sequences, and
+publishes verdicts. More records arrive during an append; the next turn takes them all. There is no
+period: the loop sleeps until a record arrives or the instant that the core asked for.
 
-Active or standby is decided by the fence alone; the lease only decides which planner tries. A
+The fence alone decides which planner is active; the lease only decides which planner tries. A
 standby applies the same records a fraction of a second later, keeps the recording, and answers
-questions. Given the lease it reads on to the ends of the logs at full speed, and then takes over.
+queries. When it gets the lease it reads to the ends of the logs at full speed, and takes over.
 """
 
 import asyncio
@@ -16,7 +16,6 @@ import logging
 from functools import partial
 
 from services.gang_planner.applier import Applier
-from services.gang_planner.cold_start import ColdStart
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.queries.queue_figures import QueueFigures
@@ -25,10 +24,10 @@ from services.gang_planner.decision_writer import DecisionWriter
 from services.gang_planner.inbox import Arrival, Inbox
 from services.gang_planner.log_follower import STANDBY_PAUSE_S, LogFollower
 from services.gang_planner.policy_file import PolicyFile
+from services.gang_planner.readiness import ColdStart, ViewReadiness
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
-from services.gang_planner.view_readiness import ViewReadiness
 from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
 from shared.contracts import subjects
@@ -37,9 +36,9 @@ from shared.runtime.lifecycle import Context, Step
 
 log = logging.getLogger(__name__)
 
-#: Before JetStream is asked again how far the logs reach.
-_ASK_AGAIN_MS = 100
-#: A stop does not wait for longer than this for the end of a recording.
+#: Pause before JetStream is asked again for the ends of the logs.
+_ENDS_RETRY_MS = 100
+#: A stop waits at most this long for the end of a recording.
 _COMPLETE_S = 1.0
 
 
@@ -47,7 +46,7 @@ class GangPlanner:
     """One planner process, active or standby."""
 
     def __init__(self, context: Context[PlannerSettings], consumers: int) -> None:
-        """Make one that reads through the set of consumers with this number."""
+        """Read through the set of consumers with this number."""
         settings = context.settings
         self._context = context
         self._policy = PolicyFile(
@@ -77,12 +76,12 @@ class GangPlanner:
             wake=self._inbox.wake,
         )
         self._reporting.volcano.watch(self._queue_figures)
-        self._planner.on_action(self._reporting.volcano.acts)
+        self._planner.on_action(self._reporting.volcano.action_began)
         self._standby = Standby(context, self._planner, self._applier)
         self._lease = context.lease(subjects.PLANNER_LEASE_KEY, self._can_decide)
-        #: The lease is ours, and the logs are read up to where they reached when we got it.
+        #: This process has the lease, and reads to the ends that the logs had when it got it.
         self._catching_up = False
-        #: Between two looks at the logs; None: before the cluster state was complete.
+        #: Pause between two reads of a log; None: the cluster state was not complete yet.
         self._pause_s: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
@@ -95,21 +94,21 @@ class GangPlanner:
         context.ready.require("caught up")
         context.set_active(False)
         context.spawn("follow-cluster", self._follower.follow_cluster())
-        context.spawn("follow-memory", self._follower.follow_memory())
-        tell = partial(context.ready.note, "policy")
-        context.spawn("policy-file", self._policy.watch(self._inbox.wake, tell))
-        context.spawn("mend-verdicts", self._writer.mend())
+        context.spawn("follow-decisions", self._follower.follow_decisions())
+        report_policy = partial(context.ready.note, "policy")
+        context.spawn("policy-file", self._policy.watch(self._inbox.wake, report_policy))
+        context.spawn("repair-verdicts", self._writer.repair_verdicts())
         context.spawn("view-readiness", self._view.watch())
         lease = context.spawn("lease", self._lease.run(self._on_lease))
         context.on_shutdown(Step.FINISH, "last cycle", self._finish)
         context.on_shutdown(Step.PUBLISH, "verdicts", self._writer.flush)
         context.on_shutdown(Step.PUBLISH, "recording", self._standby.close)
 
-        async def give_back_lease() -> None:
+        async def release_lease() -> None:
             lease.cancel()
             await self._lease.release()
 
-        context.on_shutdown(Step.RELEASE_LEASE, "lease", give_back_lease)
+        context.on_shutdown(Step.RELEASE_LEASE, "lease", release_lease)
         await self._standby.serve()
         await self._loop()
 
@@ -121,7 +120,7 @@ class GangPlanner:
         self._inbox.wake()
 
     async def _finish(self) -> None:
-        """Let the turn that is in flight end; no other begins. A recording is completed."""
+        """Let the current turn end; no other begins. A recording is completed."""
         self._inbox.wake()
         await self._idle.wait()
         if self._standby.recording and self._applier.caught_up:
@@ -138,8 +137,8 @@ class GangPlanner:
                 self._idle.set()
 
     async def _turn(self, arrivals: list[Arrival]) -> int | None:
-        """Apply what arrived; decide if this is the writer. Returns when to look again, without new
-        arrivals.
+        """Apply what arrived; decide if this is the writer. Returns the instant of the next turn if
+        nothing arrives before; None: there is none.
         """
         self._writer.check_foreign(arrivals)
         self._applier.apply(arrivals)
@@ -154,16 +153,15 @@ class GangPlanner:
         if not self._writer.active:
             self._standby.record(arrivals, self._context.now_ms())
             if not self._lease.held:
-                # What the other one writes need not be known at once.
                 self._catching_up = False
-                self._pace(0.0 if self._standby.awaits_base else STANDBY_PAUSE_S)
+                self._set_pause(0.0 if self._standby.awaits_base else STANDBY_PAUSE_S)
                 return None
             if not self._catching_up and not await self._catch_up():
-                return self._context.now_ms() + _ASK_AGAIN_MS
+                return self._context.now_ms() + _ENDS_RETRY_MS
             if (cold_until_ms := self._cold_until_ms()) is not None:
                 return cold_until_ms
-            # There may be more to apply first, known or not: what arrives brings us here again.
-            if not self._applier.caught_up or not await self._take_over():
+            # More records may have to be applied first; their arrival begins another turn.
+            if not (self._applier.caught_up and await self._take_over()):
                 return None
             self._follower.lead()
             self._standby.become_active()
@@ -174,43 +172,43 @@ class GangPlanner:
         return await self._writer.take_over(self._follower.generation)
 
     def _queue_figures(self) -> list[QueueFigures]:
-        """For metrics: those of a standby would double every sum over the replicas."""
+        """For metrics; empty on a standby, whose figures would double every sum over replicas."""
         return self._planner.queue_figures() if self._writer.active else []
 
     def _cold_until_ms(self) -> int | None:
-        """Until when nothing may be decided because NATS lost what was; None: it may."""
+        """When this planner may decide after NATS lost DECISIONS; None: now."""
         now_ms, ready = self._context.now_ms(), self._context.ready
-        self._cold_start.look(self._follower.opened, now_ms, self._follower.opened_age_ms)
+        self._cold_start.observe(self._follower.opened, now_ms, self._follower.opened_age_ms)
         until_ms = self._cold_start.until_ms(now_ms)
         if until_ms is None:
             ready.set("cold start")
         else:
-            ready.unready("cold start", "DECISIONS was lost: what it ordered may still arrive")
+            ready.unready("cold start", "DECISIONS was lost: its bindings may still arrive")
         return until_ms
 
-    def _pace(self, pause_s: float) -> None:
+    def _set_pause(self, pause_s: float) -> None:
         if pause_s != self._pause_s:
             self._pause_s = pause_s
-            self._follower.rest(pause_s)
+            self._follower.set_pause(pause_s)
 
     async def _catch_up(self) -> bool:
-        """Have the logs read to their ends; False: where these are could not be learned."""
-        self._pace(0.0)
+        """Read the logs to their ends from now on; False when JetStream did not return these."""
+        self._set_pause(0.0)
         try:
-            ends = await self._follower.ends()
+            ends = await self._follower.read_ends()
         except NoAnswer as error:
-            log.warning("cannot learn how far the logs reach: %s", error)
+            log.warning("cannot read the ends of the logs: %s", error)
             return False
         self._applier.apply([ends])
         self._catching_up = True
         return True
 
     async def _complete_recording(self) -> None:
-        """Read what a recording's last decisions were made of: it may lie behind a pause."""
-        self._pace(0.0)
+        """Read the records that the recording's last decisions follow from, without a pause."""
+        self._set_pause(0.0)
         with contextlib.suppress(NoAnswer, TimeoutError):
             async with asyncio.timeout(_COMPLETE_S):
-                ends = await self._follower.ends()
+                ends = await self._follower.read_ends()
                 self._applier.apply([ends])
                 while not self._applier.caught_up or self._applier.cluster_seq < ends.cluster:
                     arrivals = await self._inbox.take(None)
@@ -233,7 +231,7 @@ async def main(context: Context[PlannerSettings]) -> None:
 
 
 async def _hold_consumers(context: Context[PlannerSettings]) -> int:
-    """Return the number of a set of consumers, which this process holds until its end."""
+    """Return the number of the set of consumers that this process holds until its end."""
     count = context.settings.consumer_sets
     held = ConsumerSet(context.bus, "gang-planner", context.instance, count)
     why = f"all {count} sets of consumers are in use"

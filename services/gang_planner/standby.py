@@ -1,9 +1,8 @@
-"""The standby's half: answers questions from the same cluster state, and keeps the rolling
-recording.
+"""The standby's part: answers queries from its cluster state, and keeps the rolling recording.
 
-The active planner stays silent on `ask.planner.fit`: it only decides. The recording begins a new
-segment when one is due: a snapshot is asked for, and the records applied between the question and
-the answer are kept, so that the segment reproduces every later decision from its base.
+The active planner does not answer `ask.planner.fit`: it only decides. When a new segment of the
+recording is due, the standby requests a snapshot, and keeps the records applied between request and
+answer, so that the segment reproduces every later decision from its base.
 """
 
 import asyncio
@@ -27,12 +26,12 @@ from shared.contracts.cluster import SnapshotPage
 from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
 from shared.runtime.lifecycle import Context
 
-#: What is recorded reaches the disk after this at the latest: a bundle has what just happened.
+#: Records reach the disk after this at the latest, so that a bundle has the newest ones.
 _FLUSH_MS: Final = 2_000
 
 
 class Standby:
-    """What a planner does while another one decides."""
+    """The work of a planner while another one is active."""
 
     def __init__(
         self, context: Context[PlannerSettings], planner: Planner, applier: Applier
@@ -53,11 +52,11 @@ class Standby:
             else None
         )
         self._base: asyncio.Task[tuple[SnapshotPage, ...]] | None = None
-        #: Cluster records applied since the base was asked for.
+        #: Cluster records applied since the base was requested.
         self._since_base: list[Frame] = []
 
     async def serve(self) -> None:
-        """Begin to answer `ask.planner.…`."""
+        """Answer `ask.planner.fit` and `ask.planner.ledger` from now on."""
         bus = self._context.bus
         await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit)
         await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, self._answer_ledger)
@@ -74,7 +73,7 @@ class Standby:
         return self._planner.ledger()
 
     def become_active(self) -> None:
-        """Stop answering and recording: this process decides from now on."""
+        """Stop answering and recording, because this process decides from now on."""
         self._active = True
         if self._recorder is not None:
             self._recorder.flush()
@@ -89,16 +88,16 @@ class Standby:
 
     @property
     def awaits_base(self) -> bool:
-        """Whether a segment waits for its base, which must not be newer than what is applied."""
+        """Whether a segment waits for its base; records must be read without a pause until then."""
         return self._base is not None
 
     async def close(self) -> None:
-        """Let what was recorded so far reach the disk."""
+        """Write the recorded frames to the disk."""
         if self._recorder is not None:
             self._recorder.flush()
 
     def record(self, arrivals: list[Arrival], now_ms: int) -> None:
-        """Keep what was just applied; begin a new segment when due, once its base has arrived."""
+        """Record what was just applied; begin a new segment when due, once its base has arrived."""
         if self._recorder is None:
             return
         frames = [frame for frame in map(_frame, arrivals) if frame is not None]

@@ -1,7 +1,7 @@
-"""What happens to a gang between its decisions, as events of its attempts' root spans: repairs,
-holds, pauses and deadlines that begin and end, and evictions for it.
+"""Events of attempts' root spans: repairs, holds, pauses and deadlines that begin and end, and
+evictions for the gang.
 
-What happens while no attempt is open waits for the next one. Everything here is bounded.
+Events of a gang without an open attempt wait for the next one. All tables are bounded.
 """
 
 from collections import OrderedDict
@@ -10,18 +10,18 @@ from typing import Final, TypeAlias
 from shared.contracts.decisions import EvictionDecision, NoteClosed, NoteOpened
 from shared.telemetry.tracing import Attributes, Event
 
-#: Of one attempt; what comes then is left out.
+#: Events per attempt; further ones are dropped.
 EVENTS_MAX: Final = 32
-#: Gangs with events that wait for an attempt; the one that waits longest is forgotten.
+#: Gangs with events that wait for an attempt; beyond that, the oldest is forgotten.
 GANGS_MAX: Final = 4_096
 _MESSAGE_CHARACTERS_MAX: Final = 256
 
-Happening: TypeAlias = NoteOpened | NoteClosed | EvictionDecision
+EventRecord: TypeAlias = NoteOpened | NoteClosed | EvictionDecision
 
 HOLD: Final = "hold"
 
 
-def event_of(record: Happening) -> Event | None:
+def event_of(record: EventRecord) -> Event | None:
     """A span event for a record of a gang; None: no event, or the record has spans of its own."""
     match record:
         case NoteOpened(kind="release") | NoteClosed(kind="release"):
@@ -33,20 +33,20 @@ def event_of(record: Happening) -> Event | None:
                 "until_ms": record.until_ms,
                 "node": record.node,
             }
-            return Event(f"{record.kind} begun", record.at_ms, _said(values))
+            return Event(f"{record.kind} begun", record.at_ms, _present(values))
         case NoteClosed():
             values = {
                 "reason": record.reason,
                 "message": record.message[:_MESSAGE_CHARACTERS_MAX],
             }
-            return Event(f"{record.kind} ended", record.at_ms, _said(values))
+            return Event(f"{record.kind} ended", record.at_ms, _present(values))
         case EvictionDecision(via="eviction"):
             values = {
                 "reason": record.reason,
                 "message": record.why[:_MESSAGE_CHARACTERS_MAX],
                 "victims": len(record.victims),
             }
-            return Event("eviction decided", record.cycle.now_ms, _said(values))
+            return Event("eviction decided", record.cycle.now_ms, _present(values))
         case EvictionDecision():
             return None
 
@@ -55,11 +55,11 @@ class PendingEvents:
     """Events of gangs that have no open attempt, until the next one takes them."""
 
     def __init__(self) -> None:
-        """None."""
+        """Have no events."""
         self._events: OrderedDict[str, list[Event]] = OrderedDict()
 
     def add(self, gang_id: str, event: Event) -> None:
-        """Keep an event; the gang's oldest goes when there are too many."""
+        """Keep an event; the gang's oldest is dropped when there are too many."""
         events = self._events.setdefault(gang_id, [])
         events.append(event)
         del events[:-EVENTS_MAX]
@@ -68,21 +68,21 @@ class PendingEvents:
             self._events.popitem(last=False)
 
     def take(self, gang_id: str, *, with_holds: bool) -> list[Event]:
-        """The gang's events, which are forgotten here.
+        """Remove and return the gang's events.
 
         Args:
             gang_id: The gang.
-            with_holds: Whether the attempt that takes them makes a loss good. If not, what was
-                said of holds is about pods that never came back.
+            with_holds: Whether the attempt replaces lost members. If not, holds are about pods that
+                never returned, and their events are dropped.
         """
         events = self._events.pop(gang_id, [])
         return [event for event in events if with_holds or not event.name.startswith(HOLD)]
 
     def forget(self, gang_id: str) -> None:
-        """The gang is no more."""
+        """Drop the events of a gang that is gone."""
         self._events.pop(gang_id, None)
 
 
-def _said(values: Attributes) -> Attributes:
-    """Only what is there."""
+def _present(values: Attributes) -> Attributes:
+    """The attributes that have a value."""
     return {key: value for key, value in values.items() if value}

@@ -1,22 +1,21 @@
 """The planner's spans: one root per attempt of a gang, with its wait and its decision below it.
 
-Built when the attempt ends, from the records of DECISIONS, OUTCOMES and VERDICTS alone, which the
-active planner and its standby read alike. So a takeover loses nothing: the standby knows what is
-open, and exports what ended within the last seconds again, because the planner before it may have
-died before its spans left. Exported twice, a span has the same id and the same content.
+They are built when the attempt ends, from the records of DECISIONS, OUTCOMES and VERDICTS alone,
+which the active planner and its standby both read. So a takeover loses no span: the standby knows
+the open attempts, and exports those that ended within the last seconds again, because the planner
+before it may have died before its spans left. Exported twice, a span has the same id and content.
 
-An attempt begins when the gang was first seen, or when the failed attempt before it ended; what is
-added to a started gang begins with its decision, or the loss that it makes good. It ends
-* well, when every member of the decision is bound and the gang's quorum was seen placed (a gang
+An attempt begins when the gang was first seen, or when the failed attempt before it ended; that of
+members added to a started gang begins with its decision, or the loss that it replaces. It ends
+* with success, when every member of the decision is bound and the gang's quorum was placed (a gang
   that had started before only needs its members bound),
-* with an error, when an outcome did not bind all, a later decision had to place the whole quorum
-  again, or the gang went away meanwhile.
+* with an error, when an outcome did not bind all members, a later decision had to place the whole
+  quorum again, or the gang is gone.
 
-What happened to the gang meanwhile (repairs, evictions for it, holds) are events of the root. An
-attempt has a link to the one before it; a gang whose pods were seen before its group has one to
-what was exported of them until then.
+Repairs, evictions for the gang and holds are events of the root. An attempt has a link to the one
+before it; a gang whose pods were seen before its group has a link to their trace.
 
-Everything here is bounded; without an endpoint nothing is kept and nothing is done.
+All tables are bounded; without an endpoint no record is kept.
 """
 
 from collections import OrderedDict, deque
@@ -30,7 +29,7 @@ from services.gang_planner.inbox import (
     VerdictArrival,
 )
 from services.gang_planner.release_spans import ReleaseSpans
-from services.gang_planner.trace_events import EVENTS_MAX, Happening, PendingEvents, event_of
+from services.gang_planner.trace_events import EVENTS_MAX, EventRecord, PendingEvents, event_of
 from shared.contracts import codec
 from shared.contracts.decisions import (
     DecisionRecord,
@@ -45,23 +44,23 @@ from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.tracing import GANG, Event, Tracer, gang_span
 
-#: Attempts whose end is awaited; the oldest is exported as it is when there are more.
+#: Open attempts; when there are more, the oldest is exported unfinished.
 OPEN_MAX: Final = 16_384
-#: Gangs of which the end of the last attempt is remembered.
+#: Gangs whose last attempt's end is kept.
 GANGS_MAX: Final = 16_384
-#: Outcomes read before their decision: the logs are read side by side.
+#: Outcomes read before their decision: the logs are read concurrently.
 EARLY_MAX: Final = 1_024
 #: Attempts that ended while another planner was active, kept for a takeover.
 RECENT_MAX: Final = 2_048
-#: How long before a takeover an attempt may have ended without its spans having left: the lease's
-#: time and the exporter's delay, a second each, more than doubled.
+#: Attempts that ended within this time before a takeover are exported again: the lease's time and
+#: the exporter's delay, a second each, more than doubled.
 RECENT_MS: Final = 5_000
 
 Values = dict[str, str | int]
 
 
 class _Attempt:
-    """One decision, until its attempt has ended."""
+    """One attempt that has not ended, from its decision on."""
 
     __slots__ = (
         "attempt",
@@ -112,14 +111,14 @@ class _Attempt:
 
 
 class _Ended:
-    """What is remembered of a gang between its attempts."""
+    """A gang between its attempts."""
 
     __slots__ = ("end_ms", "started", "trace_id")
 
     def __init__(self, end_ms: int, *, started: bool) -> None:
         self.end_ms = end_ms
         self.started = started
-        #: Of the attempt that ended last; "" when that is not known.
+        #: Trace of the attempt that ended last; "": not known.
         self.trace_id = ""
 
 
@@ -137,20 +136,20 @@ class GangTraces:
         self._recent: deque[tuple[_Attempt, int]] = deque(maxlen=RECENT_MAX)
         self._releases = ReleaseSpans(tracer)
         self._pending = PendingEvents()
-        #: Gang ids that pods had before their group was seen -> the trace of that.
+        #: Gang id of pods before their group was seen -> the trace under it.
         self._nameless: OrderedDict[str, str] = OrderedDict()
 
     def lead(self, now_ms: int) -> None:
-        """This planner is the writer from now on: it exports what ends, and what ended just now."""
+        """Export attempts from now on, and those that ended a moment ago."""
         self._leading = True
         self._releases.lead(now_ms - RECENT_MS)
         for attempt, end_ms in self._recent:
             if end_ms >= now_ms - RECENT_MS:
-                self._tell(attempt, end_ms)
+                self._export(attempt, end_ms)
         self._recent.clear()
 
     def take(self, arrivals: list[Arrival]) -> None:
-        """Follow what arrived, each record once."""
+        """Follow arrivals, each record once."""
         if not self._tracer.enabled:
             return
         for arrival in arrivals:
@@ -179,12 +178,12 @@ class GangTraces:
             case GangStarted():
                 self._take_start(record)
             case NoteOpened() | NoteClosed() | EvictionDecision():
-                self._happened(record)
+                self._add_event(record)
                 self._releases.take(record)
             case _:
                 pass
 
-    def _happened(self, record: Happening) -> None:
+    def _add_event(self, record: EventRecord) -> None:
         event = event_of(record)
         if event is None:
             return
@@ -256,7 +255,7 @@ class GangTraces:
         self._end_if_done(attempt, outcome.last_bound_ms)
 
     def take_gone(self, verdict: Verdict) -> None:
-        """A gang is no more: read from the log, or just published by this planner."""
+        """End the attempts of a gang whose verdict Gone was read or published."""
         if not self._tracer.enabled:
             return
         for attempt in list(self._by_gang.get(verdict.gang_id, ())):
@@ -268,7 +267,7 @@ class GangTraces:
             if len(self._nameless) > GANGS_MAX:
                 self._nameless.popitem(last=False)
         if verdict.attempt == 0 and verdict.trace_id and self._leading:
-            # It was never decided: its wait is all there is to export.
+            # It was never decided: only its wait is exported.
             self._tracer.span(
                 GANG,
                 trace_id=verdict.trace_id,
@@ -312,7 +311,7 @@ class GangTraces:
         ended = self._remember(attempt.gang_id, end_ms, started=bool(attempt.started_ms))
         ended.trace_id = attempt.trace_id
         if self._leading:
-            self._tell(attempt, end_ms)
+            self._export(attempt, end_ms)
         else:
             self._recent.append((attempt, end_ms))
 
@@ -325,7 +324,7 @@ class GangTraces:
             self._ended.popitem(last=False)
         return ended
 
-    def _tell(self, attempt: _Attempt, end_ms: int) -> None:
+    def _export(self, attempt: _Attempt, end_ms: int) -> None:
         if not self._tracer.keeps(attempt.trace_id):
             return
         values: Values = attempt.values | {
@@ -364,7 +363,7 @@ class GangTraces:
 
 
 def _error_of(outcome: Outcome) -> str:
-    """Why the decision was not carried out whole; "" when it was."""
+    """Why members were not bound; "": all were."""
     if outcome.reason:
         return outcome.reason
     unbound = [member.result for member in outcome.members if member.result != "bound"]

@@ -1,9 +1,9 @@
-"""Finds verdicts that were overwritten by foreign messages (ADR 0047), so that they are published
+"""Finds verdicts that foreign messages have overwritten (ADR 0047), so that they are published
 again.
 
-VERDICTS keeps one message of a subject: what the planner published last is gone then, and no client
-that reads it would miss anything. The active planner is its only writer: whatever is stored there
-and was not acknowledged to this process is read, now and then.
+VERDICTS keeps one message per subject, so a foreign message replaces the planner's verdict, and no
+reader could notice. The active planner is the only writer: every few seconds it reads the messages
+that were stored and not acknowledged to this process.
 """
 
 import asyncio
@@ -18,48 +18,49 @@ from shared.contracts.foreign_messages import OnForeign, is_foreign
 
 log = logging.getLogger(__name__)
 
-#: Between two looks. Each asks for the stream's state, and reads nothing without a foreign message.
-LOOK_S: Final = 5.0
-#: Messages that are read in one look; the next one continues.
+#: Between two checks. Each requests the stream's state, and reads messages only if some are
+#: foreign.
+CHECK_PERIOD_S: Final = 5.0
+#: Messages read in one check; the next check continues.
 _READ_MAX: Final = 1024
 _AT_ONCE: Final = 64
 _KINDS: Final = (subjects.verdict(""), subjects.wanted(""))
 
 
 class VerdictRepair:
-    """Knows which messages of VERDICTS are this process's."""
+    """Remembers which messages of VERDICTS this process wrote."""
 
     def __init__(self, bus: Bus, on_foreign: OnForeign) -> None:
-        """Look over `bus`; `on_foreign` is called for each foreign message."""
+        """Read over `bus`; `on_foreign` is called for each foreign message."""
         self._bus = bus
         self._on_foreign = on_foreign
-        #: Up to where everything was looked at; None: this process does not write yet.
-        self._looked_to: int | None = None
-        #: Beyond it.
+        #: Last sequence checked; None: this process does not write yet.
+        self._checked_to: int | None = None
+        #: Sequences after it that this process wrote.
         self._own: set[int] = set()
 
     def begin(self, seq: int) -> None:
-        """This process writes from here on, and has read all up to `seq`."""
-        self._looked_to = seq
+        """This process writes from now on, and has read every message up to `seq`."""
+        self._checked_to = seq
 
     def stored(self, seq: int) -> None:
-        """A message of ours was acknowledged."""
+        """Record that a message of this process was acknowledged."""
         self._own.add(seq)
 
-    async def run(self, tell_again: Callable[[list[str]], None]) -> None:
-        """Look until cancelled; `tell_again` is called with the gangs whose verdict is gone."""
+    async def run(self, republish: Callable[[list[str]], None]) -> None:
+        """Check until cancelled; `republish` is called with gangs whose verdict was overwritten."""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_PERIOD_S)
             try:
-                lost = await self._look()
+                lost = await self._check()
             except BusError as error:
                 log.info("cannot read VERDICTS, it is read again: %s", error)
                 continue
             if lost:
-                tell_again(lost)
+                republish(lost)
 
-    async def _look(self) -> list[str]:
-        begin = self._looked_to
+    async def _check(self) -> list[str]:
+        begin = self._checked_to
         if begin is None:
             return []
         last = (await self._bus.stream_info(subjects.VERDICTS)).last_seq
@@ -73,7 +74,7 @@ class VerdictRepair:
             for found in await asyncio.gather(
                 *(self._bus.get_message(subjects.VERDICTS, seq) for seq in chunk)
             ):
-                # Ours, unacknowledged still, or replaced by a newer one.
+                # Written by this process and not acknowledged yet, or replaced by a newer one.
                 if found is None or not is_foreign(subjects.VERDICTS, found.payload):
                     continue
                 self._on_foreign(subjects.VERDICTS, found.seq, found.subject, found.payload)
@@ -82,6 +83,6 @@ class VerdictRepair:
                     for kind in _KINDS
                     if found.subject.startswith(kind)
                 }
-        self._looked_to = last
+        self._checked_to = last
         self._own = {seq for seq in self._own if seq > last}
         return list(lost)

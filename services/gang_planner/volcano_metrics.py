@@ -1,9 +1,8 @@
 """The metrics that Volcano's scheduler has, from decisions, verdicts and queues.
 
-Per verdict one small row is kept, nothing else: series are made when the metrics are read, by the
-active planner only, or the sums over two replicas would count everything twice. What Volcano
-measures of its sessions and plugins has no counterpart here and is not offered
-(docs/compatibility.md).
+One small row is kept per gang: series are built when the metrics are read, by the active planner
+only, or sums over replicas would count everything twice. Volcano's metrics of sessions and plugins
+have no counterpart here (docs/compatibility.md).
 """
 
 import time
@@ -17,8 +16,8 @@ from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.volcano import Column, Latencies, Row, VolcanoMetrics
 
-#: Gangs that have series, those that changed last: what happens now is what dashboards are looked
-#: at for. A series costs 15 us to write, and the planner decides nothing meanwhile.
+#: Gangs that have series, those that changed last. A series costs 15 us to write, during which the
+#: planner decides nothing.
 JOBS_SHOWN_MAX: Final = 200
 #: Milliseconds.
 _CYCLE_MS: Final = (0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500)
@@ -28,7 +27,7 @@ _ACTIONS: Final = {"Preempted": "preempt", "Reclaimed": "reclaim"}
 _WAITS: Final = frozenset({"Pending", "Inqueue"})
 _AMOUNTS: Final = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
 _ALWAYS: Final = ("queue_allocated_", "queue_request_", "queue_inqueue_")
-#: What Volcano shows apart from the other resources, and under which ending.
+#: Resources with metrics of their own in Volcano, and the ending of these.
 _OWN_METRIC: Final = {"cpu": "milli_cpu", "memory": "memory_bytes"}
 #: A resource that Volcano counts in whole units; it counts all others in thousandths.
 _WHOLE: Final = "pods"
@@ -65,7 +64,7 @@ _QUEUE_COLUMNS: Final = (
 
 
 class _Job(NamedTuple):
-    """What is kept of a gang."""
+    """The row of a gang."""
 
     namespace: str
     name: str
@@ -78,7 +77,7 @@ class _Job(NamedTuple):
 
 
 class SchedulerMetrics:
-    """Counts; nothing depends on it."""
+    """The metrics; no decision depends on them."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Register the metrics, once per process."""
@@ -135,15 +134,15 @@ class SchedulerMetrics:
         made.table(_QUEUE_COLUMNS, self._of_queues)
 
     def watch(self, queues: Callable[[], Sequence[QueueFigures]]) -> None:
-        """Show these queues from now on; asked when metrics are read."""
+        """Report these queues from now on; `queues` is called when metrics are read."""
         self._queues = queues
 
     def cycled(self, cycle_s: float) -> None:
-        """One cycle was run."""
+        """Observe one cycle."""
         self._cycle_ms.observe(cycle_s * 1000)
 
     def decided(self, decision: GangDecision) -> None:
-        """A gang was placed."""
+        """Count a decision to bind a gang."""
         pods = len(decision.bindings)
         waited_ms = max(0, decision.cycle.now_ms - decision.first_seen_ms)
         self._attempts["scheduled"].inc(pods)
@@ -152,37 +151,37 @@ class SchedulerMetrics:
         if decision.attempt == 1:
             self._wait_ms.observe(waited_ms)
 
-    def bound(self, outcome: Outcome, at_ms: int) -> None:
-        """A binder says what became of a decision."""
+    def outcome_applied(self, outcome: Outcome, at_ms: int) -> None:
+        """Observe the outcome of a decision."""
         first_seen_ms = self._decided.pop(outcome.gang_id, None)
         if first_seen_ms is not None and outcome.bound:
             self._task_ms.observe("Bound", max(0, at_ms - first_seen_ms), outcome.bound)
 
-    def acts(self, action: str) -> None:
-        """An action begins; "": the last one has ended."""
+    def action_began(self, action: str) -> None:
+        """Record that an action begins; "": the last one has ended."""
         now_s = time.perf_counter()
         if self._action:
             self._action_ms.observe(self._action, (now_s - self._action_began_s) * 1000)
         self._action, self._action_began_s = action, now_s
 
     def evicted(self, decision: EvictionDecision) -> None:
-        """Pods have to go, for a gang or with their own."""
+        """Count a decision to evict pods."""
         action = _ACTIONS.get(decision.reason)
         if action is not None:
             self._evictions[action].inc()
             self._victims.set(len(decision.victims))
             self._preemptions += 1
 
-    def said(self, verdict: Verdict) -> None:
-        """Take what was said of a gang."""
+    def verdict_published(self, verdict: Verdict) -> None:
+        """Observe a verdict that was published."""
         if _waits(verdict):
             self._attempts["unschedulable"].inc(verdict.pending)
-        self.recalled(verdict)
+        self.verdict_recalled(verdict)
 
-    def recalled(self, verdict: Verdict) -> None:
-        """Take what an earlier planner said last."""
+    def verdict_recalled(self, verdict: Verdict) -> None:
+        """Take a verdict that an earlier planner published."""
         if not verdict.dialect:
-            # Gangs without an object are single pods: too many, and of no job.
+            # Gangs without an object are single pods: too many, and without a job.
             return
         known = self._jobs.pop(verdict.gang_id, None)
         if verdict.phase == "Gone":
@@ -258,7 +257,7 @@ def _queue_rows(name: str, queue: QueueFigures) -> Iterator[Row]:
         for resource, ending in _OWN_METRIC.items():
             if name.endswith(f"_{ending}"):
                 amounts = _amounts(queue, name.removesuffix(f"_{ending}"))
-                # What has no limit and no share is not 0.
+                # A queue without limit or share has no series, rather than 0.
                 if resource in amounts or name.startswith(_ALWAYS):
                     yield labels, amounts.get(resource, 0)
 

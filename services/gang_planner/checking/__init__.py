@@ -1,1 +1,1 @@
-"""Judges a scheduler's configuration before a planner is started with it: for `tutti migrate`."""
+"""A program that checks a scheduler's configuration, for `tutti migrate`."""

@@ -1,5 +1,7 @@
-"""`python -m services.gang_planner.checking`: a volcano-scheduler.conf in, JSON out: why it is
-refused ("": it is not), and what of it has no effect.
+"""Checks a scheduler's configuration before a planner is started with it, for `tutti migrate`.
+
+`python -m services.gang_planner.checking`: a volcano-scheduler.conf on stdin; JSON on stdout with
+`error`, why it is refused ("": it is valid), and `warnings`, its parts without effect.
 """
 
 import sys
@@ -13,7 +15,7 @@ from services.gang_planner.core.configuration.configuration import (
 
 
 def start() -> int:
-    """Judge the text on standard input."""
+    """Check the text on stdin."""
     error = ""
     warnings: tuple[str, ...] = ()
     try:

@@ -1,12 +1,17 @@
-"""`python -m services.gang_planner.replay SEGMENT [--scheduler-conf FILE]`: 1 where it differs."""
+"""`python -m services.gang_planner.replay SEGMENT [--scheduler-conf FILE]`: replays a segment.
+
+Exit status: 0 when every decision is equal, 1 when one differs, 2 when a file cannot be used.
+"""
 
 import argparse
 import pathlib
 import sys
+from collections.abc import Iterable
 
 from services.gang_planner.core.configuration.configuration import ConfigurationError
-from services.gang_planner.recorder import read_segment
-from services.gang_planner.replay.report import compared, reproduced
+from services.gang_planner.recorder import Frame, read_segment
+from services.gang_planner.replay.comparison import compare
+from services.gang_planner.replay.reproduction import reproduce
 
 
 def start(argv: list[str]) -> int:
@@ -20,11 +25,35 @@ def start(argv: list[str]) -> int:
     try:
         frames = list(read_segment(options.segment))
         if options.scheduler_conf is None:
-            return reproduced(frames)
-        return compared(frames, options.scheduler_conf.read_text(encoding="utf-8"))
+            return _reproduce(frames)
+        return _compare(frames, options.scheduler_conf.read_text(encoding="utf-8"))
     except (OSError, ConfigurationError) as error:
         sys.stderr.write(f"tutti: {error}\n")
         return 2
+
+
+def _reproduce(frames: Iterable[Frame]) -> int:
+    """Replay under the recorded configuration: every record must be equal byte for byte."""
+    report = reproduce(frames)
+    for difference in report.differences:
+        sys.stdout.write(f"{difference}\n")
+    sys.stdout.write(f"{report.equal} records equal, {len(report.differences)} differ\n")
+    if report.cut_off:
+        sys.stdout.write(f"{report.cut_off} at the end were made of records that are not in it\n")
+    return 1 if report.differences else 0
+
+
+def _compare(frames: Iterable[Frame], policy: str) -> int:
+    """Replay under another configuration, and write what it decides otherwise, gang by gang."""
+    found = compare(frames, policy)
+    for difference in found.differences:
+        sys.stdout.write(f"{difference}\n")
+    sys.stdout.write(
+        f"{found.equal} gangs alike, {len(found.differences)} differences; "
+        f"pods bound {found.bound[1]} instead of {found.bound[0]}, "
+        f"evicted {found.evicted[1]} instead of {found.evicted[0]}\n"
+    )
+    return 1 if found.differences else 0
 
 
 if __name__ == "__main__":

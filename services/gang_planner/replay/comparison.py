@@ -1,8 +1,8 @@
-"""What another configuration would have decided on the same recording.
+"""Compares the decisions of another configuration with those of a recording.
 
-Both see the same records at the same instants; CLUSTER keeps showing what the recorded decisions
-came to, so a gang that the other configuration places earlier or elsewhere is from then on where
-the recording has it. Every difference is thus one of decisions, not of what followed from them.
+Both are given the same records at the same instants. CLUSTER shows the effects of the recorded
+decisions only: a gang that the other configuration places earlier or elsewhere is from then on
+where the recording has it. So every difference is one of decisions, not of their consequences.
 """
 
 from collections import Counter
@@ -24,12 +24,12 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.verdicts import Verdict
 
-#: Decisions made here are numbered from here: the recording's outcomes and pods name its own.
+#: First sequence of the other configuration's decisions: the recording's records name its own ones.
 _OWN_SEQ: Final = 1 << 48
 
 
 class Comparison(NamedTuple):
-    """Decisions about gangs that are the same, and in a line each those that are not."""
+    """The number of gangs with equal decisions, and one line per difference."""
 
     equal: int
     differences: list[str]
@@ -38,8 +38,8 @@ class Comparison(NamedTuple):
     evicted: tuple[int, int]
 
 
-class _Deeds:
-    """What was decided of each gang: when first, where its members went, which pods were evicted
+class _Decisions:
+    """The decisions about each gang: its first instant, its members' nodes, and the pods evicted
     for it.
     """
 
@@ -64,12 +64,12 @@ def compare(frames: Iterable[Frame], policy: str) -> Comparison:
         ConfigurationError: The text is not valid.
     """
     inputs = Inputs(frames)
-    # They report the results of decisions that this planner did not make.
+    # They are about decisions that this planner did not make.
     inputs.outcomes.clear()
     planner = Planner(parse_configuration(policy))
     planner.restore(inputs.checkpoint)
     planner.load_snapshot(inputs.pages)
-    theirs, ours = _Deeds(), _Deeds()
+    recorded, replayed = _Decisions(), _Decisions()
     verdicts: dict[str, Verdict] = {}
     last: Cycle | None = None
     own_seq = _OWN_SEQ
@@ -80,12 +80,12 @@ def compare(frames: Iterable[Frame], policy: str) -> Comparison:
             continue
         if not inputs.reach(cycle):
             break
-        theirs.add(record, cycle.now_ms)
+        recorded.add(record, cycle.now_ms)
         if cycle != last:
             last = cycle
             apply_up_to(planner, inputs, cycle)
-            own_seq = _step(planner, own_seq, cycle, ours, verdicts)
-    return _compared(theirs, ours, verdicts)
+            own_seq = _step(planner, own_seq, cycle, replayed, verdicts)
+    return _compared(recorded, replayed, verdicts)
 
 
 def _take(planner: Planner, seq: int, record: DecisionRecord) -> None:
@@ -95,42 +95,49 @@ def _take(planner: Planner, seq: int, record: DecisionRecord) -> None:
 
 
 def _step(
-    planner: Planner, seq: int, cycle: Cycle, ours: _Deeds, verdicts: dict[str, Verdict]
+    planner: Planner, seq: int, cycle: Cycle, replayed: _Decisions, verdicts: dict[str, Verdict]
 ) -> int:
-    """Cycles at one instant until nothing is left to do, as a busy planner makes them."""
+    """Run cycles at one instant until no more is due, as a busy planner does."""
     now_ms = cycle.now_ms
     while True:
         step = planner.step(now_ms, synced_ms=cycle.synced_ms)
         for verdict in step.verdicts:
             verdicts[f"{verdict.namespace}/{verdict.name}"] = verdict
         for record in (*step.decisions, *step.notes):
-            ours.add(record, now_ms)
+            replayed.add(record, now_ms)
             seq += 1
             planner.decided(seq, record)
         if step.next_wakeup_ms is None or step.next_wakeup_ms > now_ms:
             return seq
 
 
-def _compared(theirs: _Deeds, ours: _Deeds, verdicts: dict[str, Verdict]) -> Comparison:
+def _compared(
+    recorded: _Decisions, replayed: _Decisions, verdicts: dict[str, Verdict]
+) -> Comparison:
     equal = 0
     lines: list[str] = []
-    for gang in sorted({*theirs.nodes, *ours.nodes, *theirs.victims, *ours.victims}):
-        said = _difference(gang, theirs, ours, verdicts)
-        victims = theirs.victims.get(gang, 0), ours.victims.get(gang, 0)
+    for gang in sorted({*recorded.nodes, *replayed.nodes, *recorded.victims, *replayed.victims}):
+        lines_of_gang = _difference(gang, recorded, replayed, verdicts)
+        victims = recorded.victims.get(gang, 0), replayed.victims.get(gang, 0)
         if victims[0] != victims[1]:
-            said = [*said, f"{victims[1]} pods are evicted for or of it instead of {victims[0]}"]
-        equal += not said
-        lines += [f"{gang}: {text}" for text in said]
+            lines_of_gang = [
+                *lines_of_gang,
+                f"{victims[1]} pods are evicted for or of it instead of {victims[0]}",
+            ]
+        equal += not lines_of_gang
+        lines += [f"{gang}: {text}" for text in lines_of_gang]
     return Comparison(
         equal,
         lines,
-        (_total(theirs.nodes), _total(ours.nodes)),
-        (sum(theirs.victims.values()), sum(ours.victims.values())),
+        (_total(recorded.nodes), _total(replayed.nodes)),
+        (sum(recorded.victims.values()), sum(replayed.victims.values())),
     )
 
 
-def _difference(gang: str, theirs: _Deeds, ours: _Deeds, verdicts: dict[str, Verdict]) -> list[str]:
-    before, after = theirs.nodes.get(gang), ours.nodes.get(gang)
+def _difference(
+    gang: str, recorded: _Decisions, replayed: _Decisions, verdicts: dict[str, Verdict]
+) -> list[str]:
+    before, after = recorded.nodes.get(gang), replayed.nodes.get(gang)
     if before is None and after is None:
         return []
     if after is None:
@@ -138,21 +145,21 @@ def _difference(gang: str, theirs: _Deeds, ours: _Deeds, verdicts: dict[str, Ver
         why = verdict.why.sentence if verdict is not None and verdict.why is not None else ""
         return [f"is not placed{': ' if why else ''}{why}"]
     if before is None:
-        return [f"is placed at {_clock(ours.at_ms[gang])}, and was not"]
-    said: list[str] = []
-    if theirs.at_ms[gang] != ours.at_ms[gang]:
-        at = _clock(ours.at_ms[gang])
-        said.append(f"is placed at {at} instead of {_clock(theirs.at_ms[gang])}")
+        return [f"is placed at {_clock(replayed.at_ms[gang])}, and was not"]
+    lines_of_gang: list[str] = []
+    if recorded.at_ms[gang] != replayed.at_ms[gang]:
+        at = _clock(replayed.at_ms[gang])
+        lines_of_gang.append(f"is placed at {at} instead of {_clock(recorded.at_ms[gang])}")
     moved = (after - before).total()
     if moved:
-        said.append(f"{moved} of {after.total()} members go to other nodes")
+        lines_of_gang.append(f"{moved} of {after.total()} members go to other nodes")
     elif after != before:
-        said.append(f"{after.total()} members are placed instead of {before.total()}")
-    return said
+        lines_of_gang.append(f"{after.total()} members are placed instead of {before.total()}")
+    return lines_of_gang
 
 
 def _total(nodes: dict[str, Counter[str]]) -> int:
-    return sum(one.total() for one in nodes.values())
+    return sum(counts.total() for counts in nodes.values())
 
 
 def _clock(at_ms: int) -> str:

@@ -1,9 +1,9 @@
-"""Runs the cycles of a recording again: same inputs, same instants, so the same bytes.
+"""Runs the cycles of a recording again: the same inputs and instants must give the same bytes.
 
-Every decision and note names its cycle: how far CLUSTER and OUTCOMES had been applied, and the
-instant. The replay applies exactly that much, steps, and compares what comes out with what the log
-holds. Cycles that wrote nothing into the log are not run again; they change nothing that a decision
-depends on, except when the deadline of a late room is counted from (one cycle earlier or later).
+Every decision and note names its cycle: the applied sequences of CLUSTER and OUTCOMES, and the
+instant. The replay applies exactly these records, steps, and compares the records with those in the
+log. Cycles that wrote no record are not run again; they change nothing that a decision depends on,
+but from when the deadline of a late reservation counts (one cycle earlier or later).
 """
 
 from collections import deque
@@ -25,19 +25,20 @@ from shared.contracts.decisions import (
     cycle_of,
 )
 from shared.contracts.outcomes import Outcome
+from shared.model.invariants import InvariantViolation
 
 
 class Report(NamedTuple):
-    """How many records came out byte for byte, and which did not."""
+    """How many records are equal byte for byte, and one line per record that is not."""
 
     equal: int
     differences: list[str]
-    #: Records at the end whose inputs the recorder had not read yet when it was killed.
+    #: Records at the end whose inputs are not in the segment, because the recorder was killed.
     cut_off: int = 0
 
 
 class Inputs:
-    """The records of CLUSTER and OUTCOMES of a segment, given out up to a sequence."""
+    """The records of a segment, by stream."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
         self.cluster: deque[Frame] = deque()
@@ -70,7 +71,7 @@ class Inputs:
         self._outcomes_end = self.outcomes[-1].seq if self.outcomes else self._base_outcomes()
 
     def reach(self, cycle: Cycle) -> bool:
-        """Whether everything that the cycle consumed was recorded."""
+        """Whether the segment has every record that the cycle had applied."""
         return cycle.cluster_seq <= self._cluster_end and cycle.outcomes_seq <= self._outcomes_end
 
     def _base_end(self) -> int:
@@ -86,7 +87,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     planner = Planner(parse_configuration(inputs.policy))
     planner.restore(inputs.checkpoint)
     planner.load_snapshot(inputs.pages)
-    waiting: deque[Act | Note] = deque()
+    expected: deque[Act | Note] = deque()
     equal = 0
     differences: list[str] = []
     for number, (seq, record, payload) in enumerate(inputs.decisions):
@@ -98,17 +99,17 @@ def reproduce(frames: Iterable[Frame]) -> Report:
             continue
         if not inputs.reach(cycle):
             return Report(equal, differences, len(inputs.decisions) - number)
-        if not waiting:
+        if not expected:
             apply_up_to(planner, inputs, cycle)
             step = planner.step(cycle.now_ms, cycle.in_flight_max, cycle.synced_ms)
-            waiting.extend([*step.decisions, *step.notes])
-        if not waiting:
+            expected.extend([*step.decisions, *step.notes])
+        if not expected:
             differences.append(
                 f"record {seq}: nothing was decided where the log has {_name(record)}"
             )
             planner.apply_decision(seq, record)
             continue
-        again = waiting.popleft()
+        again = expected.popleft()
         planner.decided(seq, again)
         if codec.encode(again) == payload:
             equal += 1
@@ -118,14 +119,15 @@ def reproduce(frames: Iterable[Frame]) -> Report:
 
 
 def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
-    """Apply what the cycle had read, and no more."""
+    """Apply the records that the cycle had applied, and no more."""
     while inputs.cluster and inputs.cluster[0].seq <= cycle.cluster_seq:
         frame = inputs.cluster.popleft()
         planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
     while inputs.outcomes and inputs.outcomes[0].seq <= cycle.outcomes_seq:
         frame = inputs.outcomes.popleft()
         outcome = codec.decode_outcome(frame.payload)
-        assert isinstance(outcome, Outcome), "only outcomes are recorded"
+        if not isinstance(outcome, Outcome):
+            raise InvariantViolation(f"outcome {frame.seq}", "is a claim, and was recorded")
         planner.apply_outcome(frame.seq, outcome)
 
 

@@ -17,7 +17,7 @@ def test_a_plugin_that_is_not_offered_is_told_of_and_the_file_loads(tmp_path: pa
     path.write_text(TDM)
     found = PolicyFile(str(path), Defaults())
     assert [one.name for one in found.configuration.policies().policies] == ["gang"]
-    assert found.told().startswith("without effect: plugin tdm: no zones are lent")
+    assert found.report().startswith("without effect: plugin tdm: no zones are lent")
 
 
 def test_a_strict_planner_refuses_it(tmp_path: pathlib.Path) -> None:
@@ -26,13 +26,13 @@ def test_a_strict_planner_refuses_it(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ConfigurationError, match="strict: plugin tdm"):
         PolicyFile(str(path), Defaults(), strict=True)
     path.write_text("")
-    assert PolicyFile(str(path), Defaults(), strict=True).told() == ""
+    assert PolicyFile(str(path), Defaults(), strict=True).report() == ""
 
 
 async def test_an_invalid_change_is_told_until_it_is_mended(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.gang_planner.policy_file._LOOK_S", 0.0)
+    monkeypatch.setattr("services.gang_planner.policy_file._CHECK_PERIOD_S", 0.0)
     path = tmp_path / "scheduler.conf"
     path.write_text("actions: allocate")
     found = PolicyFile(str(path), Defaults())

@@ -123,7 +123,7 @@ def test_what_an_earlier_planner_said_is_shown_but_not_counted_again() -> None:
     scene.put(*make_pods("train", 2, make_shape({GPU: 1})))
     shown = Shown()
     for said in scene.step().verdicts:
-        shown.reporting.volcano.recalled(said)
+        shown.reporting.volcano.verdict_recalled(said)
     assert list(shown["unschedule_task_count"].values()) == [2]
     assert shown["schedule_attempts_total"]["unschedulable"] == 0
 
@@ -141,7 +141,7 @@ def test_decided_pods_and_the_wait_for_a_first_decision_are_counted() -> None:
         outcome = Outcome(
             gang_id=decision.gang_id, decision_seq=1, epoch=1, binder="b", delivered=1, bound=bound
         )
-        shown.reporting.volcano.bound(outcome, at_ms)
+        shown.reporting.volcano.outcome_applied(outcome, at_ms)
     assert shown["task_scheduling_latency_milliseconds_count"] == {"Assumed": 2, "Bound": 2}
     assert shown["task_scheduling_latency_milliseconds_sum"]["Bound"] == 140
     assert shown["schedule_attempts_total"]["scheduled"] == 2
@@ -151,7 +151,7 @@ def test_decided_pods_and_the_wait_for_a_first_decision_are_counted() -> None:
 def test_each_run_of_an_action_is_measured() -> None:
     scene = Scene([make_node("n0")])
     shown = Shown()
-    scene.planner.on_action(shown.reporting.volcano.acts)
+    scene.planner.on_action(shown.reporting.volcano.action_began)
     scene.put(make_group("train", 1))
     scene.put(*make_pods("train", 1, make_shape({GPU: 1})))
     scene.step()

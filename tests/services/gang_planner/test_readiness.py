@@ -1,6 +1,6 @@
 import pytest
 
-from services.gang_planner.cold_start import ColdStart
+from services.gang_planner.readiness import ColdStart
 from shared.contracts.cluster import StreamOpened
 
 
@@ -10,20 +10,20 @@ def opened(*, at_ms: int, replaces: str) -> StreamOpened:
 
 def test_a_first_start_waits_for_nothing() -> None:
     cold = ColdStart(120)
-    cold.look(opened(at_ms=1_000, replaces=""), 1_500, 500)
+    cold.observe(opened(at_ms=1_000, replaces=""), 1_500, 500)
     assert cold.until_ms(1_500) is None
 
 
 def test_a_memory_made_in_place_of_a_lost_one_decides_when_old_requests_are_over() -> None:
     cold = ColdStart(120)
-    cold.look(opened(at_ms=1_000, replaces="a"), 1_500, 500)
+    cold.observe(opened(at_ms=1_000, replaces="a"), 1_500, 500)
     assert cold.until_ms(120_999) == 121_000
     assert cold.until_ms(121_000) is None
 
 
 def test_a_memory_whose_first_record_has_aged_out_is_old_enough() -> None:
     cold = ColdStart(120)
-    cold.look(None, 1_500, 0)
+    cold.observe(None, 1_500, 0)
     assert cold.until_ms(1_500) is None
 
 
@@ -33,7 +33,7 @@ def test_the_clock_of_the_machine_that_set_up_neither_shortens_nor_prolongs_the_
 ) -> None:
     cold = ColdStart(120)
     record = opened(at_ms=1_000_000 + ahead_ms, replaces="a")
-    cold.look(record, 1_000_000, 0)
-    cold.look(record, 1_059_000, 59_000)
+    cold.observe(record, 1_000_000, 0)
+    cold.observe(record, 1_059_000, 59_000)
     assert cold.until_ms(1_059_000) == 1_120_000
     assert cold.until_ms(1_120_000) is None
