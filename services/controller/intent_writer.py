@@ -214,15 +214,9 @@ class IntentWriter:
 
     async def _write_group_event(self, event: EventIntent, memory: WrittenGang) -> None:
         known = event.topic in memory.events
-        if not (known and event.repeats and await self._repeat(event)):
-            await self._turn()
-            try:
-                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
-                self._reporting.wrote("event")
-            except Conflict:
-                # Written by an earlier process.
-                if event.repeats:
-                    await self._repeat(event)
+        repeated = known and event.repeats and await self._repeat(event)
+        if not repeated and not await self._create_event(event, "event") and event.repeats:
+            await self._repeat(event)
         memory.events[event.topic] = Report(event.why, event.message, self._clock.now_ms())
 
     async def write_event(self, event: EventIntent) -> None:
@@ -230,20 +224,25 @@ class IntentWriter:
 
         Raises:
             RetryLater: The write failed for the moment, or its result is unknown. A definite
-            refusal
-                counts as written.
+                refusal counts as written.
         """
         try:
-            await self._turn()
-            try:
-                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
-                self._reporting.wrote("pod event")
-            except Conflict:
+            if not await self._create_event(event, "pod event"):
                 await self._repeat(event)
         except KubeError as error:
             if is_temporary(error):
                 raise self._retry(error) from error
             self._reporting.refused("EventIntent")
+
+    async def _create_event(self, event: EventIntent, kind: str) -> bool:
+        """Create an Event; False: an earlier process has written it."""
+        await self._turn()
+        try:
+            await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
+        except Conflict:
+            return False
+        self._reporting.wrote(kind)
+        return True
 
     async def _repeat(self, event: EventIntent) -> bool:
         """Update count and message of an existing Event; False: it has expired."""
@@ -270,12 +269,7 @@ class IntentWriter:
                 self._reporting.dropped(len(pods) - number)
                 break
             event = event_of(verdict, pod, self._clock.now_ms())
-            await self._turn()
-            try:
-                await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
-                self._reporting.wrote("pod event")
-            except Conflict:
-                continue  # written by an earlier process
+            await self._create_event(event, "pod event")
 
     # Pods.
 

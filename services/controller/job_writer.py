@@ -1,10 +1,9 @@
 """Performs the writes of one step of a Job, in the plan's order. Each may be repeated safely."""
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -12,6 +11,7 @@ from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
 from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
 from services.controller.core.jobs.step import Step
 from services.controller.owned_objects import NotOurs, OwnedObjects
+from services.controller.parallel import for_all
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome, Written
@@ -23,10 +23,8 @@ from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name, template_spec
 from shared.kinds.podgroup import PodGroup
 from shared.kube.errors import (
-    ApiError,
     Forbidden,
     Invalid,
-    KubeError,
     MalformedAnswer,
     NotFound,
 )
@@ -43,8 +41,6 @@ _WRITERS: Final = 16
 _ERRORS_SHOWN: Final = 3
 
 _decode_job: Final = msgspec.json.Decoder(Job).decode
-
-_T = TypeVar("_T")
 
 
 class Overtaken(Exception):
@@ -283,7 +279,7 @@ class JobWriter:
                 self._pods.learn(made.body)
 
         for _, pods in groupby(step.make_pods, key=_priority_class):
-            await _for_all(make, list(pods))
+            await for_all(make, list(pods), at_once=_WRITERS, name="job-writer")
         if refused:
             errors = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
             raise Obstacle("FailedCreate", f"Error creating pods: [{errors}]")
@@ -324,7 +320,7 @@ class JobWriter:
             except (Forbidden, Invalid) as error:
                 refused.append(f"failed to delete pod {metadata.name}, err: {error.message}")
 
-        await _for_all(delete, list(doomed.values()))
+        await for_all(delete, list(doomed.values()), at_once=_WRITERS, name="job-writer")
         if refused:
             errors = ", ".join(sorted(refused)[:_ERRORS_SHOWN])
             raise Obstacle("FailedDelete", f"Error deleting pods: [{errors}]")
@@ -335,24 +331,3 @@ def _priority_class(at: tuple[TaskSpec, int]) -> str:
     of the next class, so that a gang starts with its pods of the highest priority.
     """
     return str(template_spec(at[0]).get("priorityClassName") or "")
-
-
-async def _for_all(do: Callable[[_T], Awaitable[None]], things: Sequence[_T]) -> None:
-    """Call `do` for all things, a few at a time, until the first KubeError."""
-    left = iter(things)
-    errors: list[KubeError] = []
-
-    async def work() -> None:
-        for thing in left:
-            if errors:
-                return
-            try:
-                await do(thing)
-            except KubeError as error:
-                errors.append(error)
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(min(_WRITERS, len(things))):
-            group.create_task(work(), name=f"job-writer-{number}")
-    if errors:
-        raise next((one for one in errors if not isinstance(one, ApiError)), errors[0])

@@ -7,6 +7,7 @@ objects stay as they are. Pods that were created later cause another verdict.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -22,6 +23,7 @@ from services.controller.core.workloads.bare_pods import (
 from services.controller.core.workloads.sizes import Workload
 from services.controller.errors import RETRY_S, RetryLater, is_temporary, retry_after_s
 from services.controller.other_controllers import OtherControllers
+from services.controller.parallel import for_all
 from services.controller.verdict_deliveries import inform_consumer, read_verdict
 from shared.bus.connection import Bus
 from shared.bus.pull import Delivery, PullLoop
@@ -118,7 +120,7 @@ class PodGroupController:
 
         Raises:
             RetryLater: A request failed for the moment, or another project's controllers are
-            active.
+                active.
         """
         if not self._others.none_active:
             raise RetryLater("another project's controllers are active", _OTHERS_ACTIVE_S)
@@ -187,30 +189,18 @@ class PodGroupController:
         """Patch the group's name onto each pod that lacks it, a few at a time, until the first
         error.
         """
-        unnamed = iter(verdict.unnamed)
-        errors: list[KubeError] = []
 
-        async def patch_on() -> None:
-            for pod in unnamed:
-                if errors:
-                    return
-                try:
-                    await self._client.patch(
-                        PODS,
-                        pod.name,
-                        join_patch(pod.uid, verdict.group_wanted),
-                        namespace=verdict.namespace,
-                    )
-                except (NotFound, Conflict, Invalid):
-                    continue  # the pod is gone, or another pod has its name
-                except KubeError as error:
-                    errors.append(error)
+        async def patch(pod: PodRef) -> None:
+            # The pod may be gone, or another pod may have its name.
+            with contextlib.suppress(NotFound, Conflict, Invalid):
+                await self._client.patch(
+                    PODS,
+                    pod.name,
+                    join_patch(pod.uid, verdict.group_wanted),
+                    namespace=verdict.namespace,
+                )
 
-        async with asyncio.TaskGroup() as group:
-            for number in range(min(_PATCHES, len(verdict.unnamed))):
-                group.create_task(patch_on(), name=f"join-{number}")
-        if errors:
-            raise errors[0]
+        await for_all(patch, verdict.unnamed, at_once=_PATCHES, name="join")
 
 
 def _queue_sets_size(pod: Pod) -> bool:

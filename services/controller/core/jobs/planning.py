@@ -15,7 +15,7 @@ from services.controller.core.jobs.answers import choose_answer
 from services.controller.core.jobs.groups import change_of, group_for
 from services.controller.core.jobs.observed_pods import LostPod, SeenPod
 from services.controller.core.jobs.pod_counts import counted, counts_of, entered
-from services.controller.core.jobs.pods import Manifest, controlled_resources
+from services.controller.core.jobs.pods import controlled_resources
 from services.controller.core.jobs.requests import Answer, is_target, targets_a_part
 from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
 from services.controller.core.jobs.step import Observed, Step
@@ -63,16 +63,16 @@ class _Planning:
         self.lost, self.waiting_since_ms = choice.lost, choice.waiting_since_ms
         self.events.extend(choice.events)
         self._again(choice.again_ms)
-        answer = choice.answer
-        if answer is not None:
-            self.events.append(
-                ControllerEvent(
-                    "Normal", "ExecuteAction", f"Start to execute action {answer.action} "
-                )
-            )
-            kill = KILLS[self.phase].get(answer.action)
-            if kill is not None:
-                return self._kill(kill, answer)
+        if choice.answer is not None:
+            message = f"Start to execute action {choice.answer.action} "
+            self.events.append(ControllerEvent("Normal", "ExecuteAction", message))
+        return self._completed(self._next(choice.answer))
+
+    def _next(self, answer: Answer | None) -> Step:
+        """The writes of the step, and its status."""
+        kill = None if answer is None else KILLS[self.phase].get(answer.action)
+        if answer is not None and kill is not None:
+            return self._kill(kill, answer)
         if self.phase in LEADS_TO:
             return self._wind_down(LEADS_TO[self.phase])
         if self.phase == "Restarting":
@@ -101,7 +101,9 @@ class _Planning:
         # the next write, and a client that watches the phase expects to see them.
         going = {pod.metadata.name for pod in self._condemned(status, targets)}
         status = counted(status, counts_of(self.pods, going))
-        return self._step(status=status, status_first=True, mark=targets)
+        return Step(
+            memory=self.memory, job=self.job, status=status, status_first=True, mark=targets
+        )
 
     def _condemned(self, status: JobStatus, targets: tuple[SeenPod, ...]) -> Iterator[SeenPod]:
         """The pods that the phase which the kill enters will delete."""
@@ -133,8 +135,11 @@ class _Planning:
         part = targets_a_part(status.state.reason)
         if status.retry_count >= spec.max_retry and status.state.reason != "ResumeJob":
             failed = msgspec.structs.replace(status, version=status.version + 1)
-            return self._step(
-                status=entered(self.job, failed, "Failed", self.now_ms), status_first=True
+            return Step(
+                memory=self.memory,
+                job=self.job,
+                status=entered(self.job, failed, "Failed", self.now_ms),
+                status_first=True,
             )
         targets = self._targets(answer) if part and answer is not None else ()
         doomed = [pod for pod in self.pods if self._doomed(pod, status, part=part)]
@@ -147,7 +152,9 @@ class _Planning:
             status = msgspec.structs.replace(status, controlled_resources={})
         elif enough and not self._waits_for_queue():
             status = entered(self.job, status, "Pending", self.now_ms)
-        return self._step(
+        return Step(
+            memory=self.memory,
+            job=self.job,
             status=status,
             mark=targets,
             delete=tuple(pod for pod in doomed if not pod.terminating),
@@ -192,7 +199,9 @@ class _Planning:
             status = msgspec.structs.replace(status, controlled_resources={})
             if to != self.phase:
                 status = entered(self.job, status, to, self.now_ms)
-        return self._step(
+        return Step(
+            memory=self.memory,
+            job=self.job,
             status=status,
             delete=doomed,
             delete_group=ended and self.group is not None,
@@ -245,7 +254,9 @@ class _Planning:
         if self.group is not None:
             self._report_waiting(self.group)
         self.memory = msgspec.structs.replace(self.memory, ensured=ensured)
-        return self._step(
+        return Step(
+            memory=self.memory,
+            job=self.job,
             status=status,
             ensure_objects=stale or group is not None,
             make_group=group,
@@ -290,42 +301,22 @@ class _Planning:
                 )
         self.memory = memory
 
-    def _step(
-        self,
-        *,
-        status: JobStatus,
-        status_first: bool = False,
-        ensure_objects: bool = False,
-        make_group: Manifest | None = None,
-        change_group: Manifest | None = None,
-        delete_group: bool = False,
-        delete_objects: bool = False,
-        make_pods: tuple[tuple[TaskSpec, int], ...] = (),
-        mark: tuple[SeenPod, ...] = (),
-        delete: tuple[SeenPod, ...] = (),
-    ) -> Step:
-        old = self.job.status
+    def _completed(self, draft: Step) -> Step:
+        """The step with its memory and events; a status that equals the stored one is left out."""
+        old, group = self.job.status, self.group
+        status = old if draft.status is None else draft.status
         memory = msgspec.structs.replace(
             self.memory,
             lost=self.lost,
             waiting_since_ms=self.waiting_since_ms,
-            group_phase=self.group.status.phase if self.group is not None else "",
+            group_phase=group.status.phase if group is not None else "",
             planned_before=True,
         )
-        return Step(
+        return msgspec.structs.replace(
+            draft,
             memory=memory,
-            job=self.job,
             status=None if status == old else status,
-            status_first=status_first,
             counts_only=status.state == old.state and status.version == old.version,
-            ensure_objects=ensure_objects,
-            make_group=make_group,
-            change_group=change_group,
-            delete_group=delete_group,
-            delete_objects=delete_objects,
-            make_pods=make_pods,
-            mark=mark,
-            delete=delete,
             events=tuple(self.events),
             again_ms=self.again_ms,
         )
