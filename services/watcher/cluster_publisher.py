@@ -1,10 +1,10 @@
-"""The one task that appends to CLUSTER: changes as they come, and a renewal each second.
+"""Appends to CLUSTER: changes as they come, and a renewal each second.
 
 Group commit: while one append waits for its acknowledgement, changes collect in the cluster state;
-the next flush takes them all. Nothing waits when it is idle; a lasting stream is packed into at
-most a hundred flushes a second while it brings new objects, and into ten while only known pods and
-groups change (ADR 0013). A snapshot is frozen between taking the changes of a flush and taking
-those of the next, and stands for the sequence at which that flush ended.
+the next flush takes them all. A change after a quiet time is appended at once; a lasting stream is
+packed into at most a hundred flushes a second while it brings new objects, and into ten while only
+known pods and groups change (ADR 0013, docs/pacing.md). A snapshot is frozen between two flushes,
+and corresponds to the last sequence of the first one.
 """
 
 import asyncio
@@ -27,23 +27,23 @@ from shared.bus.stream_reads import last_of_foreign
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import Synced
 from shared.contracts.foreign_messages import is_foreign
-from shared.model.invariants import InvariantViolation
+from shared.model.invariants import InvariantViolation, required
 from shared.pacing import Backoff, TokenBucket
 
 #: How often `cluster.synced` is renewed; readers stop deciding when it is older than five seconds.
 RENEWAL_S: Final = 1.0
-#: Flushes after a quiet while that do not wait: a gang of eight is its group, its pods and their
-#: bindings. Then one each 10 ms at most: every append costs us, the server and every reader a fixed
-#: piece of CPU, whatever is in it.
+#: Flushes after a quiet time that do not wait: a gang of eight is its group, its pods and their
+#: bindings. Then one each 10 ms at most: every append costs the watcher, the server and each reader
+#: a fixed amount of CPU, whatever its size.
 _FLUSHES_BURST: Final = 24
 _FLUSHES_PER_S: Final = 100
-#: The same without news (`ClusterState.has_news`), until some comes: measured in a drain, a message
+#: The same while there is no urgent change (`ClusterState.has_urgent`): in a drain, each message
 #: less saves the server and two planners 1.7 ms of CPU.
 _CALM_FLUSHES_BURST: Final = 12
 _CALM_FLUSHES_PER_S: Final = 10
-#: Messages are cut well below the server's limit: one of a quarter of it is as cheap per change.
+#: Messages stay well below the server's limit: at a quarter of it they are as cheap per change.
 MESSAGE_BYTES: Final = subjects.MESSAGE_BYTES_MAX // 4
-#: Between attempts while CLUSTER refuses: it has no leader, no room, or is being set up.
+#: Longest pause between attempts while CLUSTER refuses: no leader, full, or being set up.
 _PAUSE_S_MAX: Final = 2.0
 
 _is_foreign: Final = partial(is_foreign, subjects.CLUSTER)
@@ -60,7 +60,9 @@ class Boundary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterPublisher:
-    """Appends the state's changes under one epoch. `open` it, then `run` it; `poke` it on news."""
+    """Appends the state's changes under one epoch: `take_over`, `open`, then `run`; `poke` reports
+    changes.
+    """
 
     def __init__(
         self,
@@ -73,8 +75,8 @@ class ClusterPublisher:
         """Prepare.
 
         Args:
-            state: Whose changes to publish.
-            watcher: Our instance's name, for `Synced`.
+            state: Its changes are published.
+            watcher: Name of this instance, for `Synced`.
             now_ms: Wall clock.
             reporting: Called for appends.
         """
@@ -94,22 +96,21 @@ class ClusterPublisher:
 
     @property
     def stuck(self) -> str:
-        """Why CLUSTER takes nothing now; "" while it does. Nothing is dropped meanwhile."""
+        """Why CLUSTER refuses appends now; "" while it takes them. No change is dropped."""
         return self._stuck
 
     def poke(self) -> None:
-        """Report that the cluster state has changes pending."""
-        if self._state.cluster_state.has_news():
+        """Have the pending changes flushed."""
+        if self._state.cluster_state.has_urgent():
             self._urgent.set()
         self._due.set()
 
     async def take_over(self, bus: Bus) -> None:
-        """Fence every other watcher, behind whatever is in CLUSTER now. Comes before the lists.
+        """Fence every other watcher behind the last record of CLUSTER. Call it before the lists.
 
-        A consistent list made after it shows at least what any predecessor has published: listed
-        first, the new epoch could show pods unbound that readers have seen bound (ADR 0020). The
-        record is an epoch like any other; readers ask for its snapshot until the one of `open` is
-        there.
+        A consistent list made after it contains at least what any predecessor has published; made
+        before, the new epoch could show pods unbound that readers have seen bound (ADR 0020). The
+        record opens an epoch; readers request its snapshot until that of `open` exists.
 
         Raises:
             Superseded: Another watcher appended at this very moment.
@@ -117,34 +118,33 @@ class ClusterPublisher:
         self._bus = bus
         self._generation = (await bus.stream_info(subjects.CLUSTER)).generation
         last = await bus.get_last(subjects.CLUSTER, subjects.CLUSTER_SUBJECTS)
-        # Empty after more than an hour without watcher: its records have aged out. Nothing in them
-        # would matter to us, so the stream's own count serves as well.
+        # After an hour without a watcher all records have aged out; then the stream's own last
+        # sequence serves as well.
         last_seq = last.seq if last else (await bus.stream_info(subjects.CLUSTER)).last_seq
         await self._open_epoch(last_seq)
 
     async def open(self) -> int:
-        """Open a new epoch right behind the take-over; returns it.
+        """Open a new epoch right behind the takeover; returns it.
 
-        None of the cluster state is sent: readers take it from the snapshot.
+        No change is sent for it: readers fetch the snapshot.
 
         Raises:
             Superseded: Another watcher has taken over since.
         """
-        assert self._log is not None
+        log = required(self._log, "CLUSTER's log", "must be taken over before it is opened")
         self._state.cluster_state.open_epoch()
-        epoch = await self._open_epoch(self._log.last_applied)
-        self._log.overlook(_is_foreign)
+        epoch = await self._open_epoch(log.last_applied)
+        required(self._log, "CLUSTER's log").overlook(_is_foreign)
         return epoch
 
     async def _open_epoch(self, last_applied: int) -> int:
-        """Append an epoch's first record behind the last that we know, or behind foreign messages
-        after it. Its number is in the record: what is refused because of foreign messages is
-        another record then.
+        """Append an epoch's first record behind `last_applied`, or behind foreign messages after
+        it. The record contains its own sequence, so it is built again for each attempt.
         """
-        assert self._bus is not None
+        bus = required(self._bus, "bus", "must be set by take_over")
         while True:
             self._log = FencedLog(
-                self._bus,
+                bus,
                 subjects.CLUSTER,
                 last_applied=last_applied,
                 generation=self._generation,
@@ -154,9 +154,7 @@ class ClusterPublisher:
             try:
                 (seq,) = await self._append([(subjects.CLUSTER_SYNCED, codec.encode(self._synced))])
             except Superseded:
-                behind = await last_of_foreign(
-                    self._bus, subjects.CLUSTER, last_applied, _is_foreign
-                )
+                behind = await last_of_foreign(bus, subjects.CLUSTER, last_applied, _is_foreign)
                 if behind == last_applied:
                     raise
                 last_applied = behind
@@ -166,7 +164,7 @@ class ClusterPublisher:
             return epoch
 
     async def run(self, ill: Callable[[], str]) -> NoReturn:
-        """Flush on every poke and renew each second, until cancelled.
+        """Flush after every `poke` and renew each second, until cancelled.
 
         Args:
             ill: Why the cluster state is not current; "" when it is. Called before each renewal.
@@ -190,7 +188,7 @@ class ClusterPublisher:
                 await self._flush(ill)
 
     async def boundary(self) -> Boundary:
-        """The cluster state at the next flush boundary; at once when nothing is in flight."""
+        """The cluster state at the next flush boundary; at once when no append is in flight."""
         future: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._urgent.set()
@@ -198,7 +196,7 @@ class ClusterPublisher:
         return await future
 
     async def _until_urgent(self, calm: TokenBucket) -> None:
-        """Wait for a token of `calm`, or until something is urgent."""
+        """Wait for a token of `calm`, or until a change is urgent."""
         wait_s = calm.draw(time.monotonic())
         if not wait_s:
             return
@@ -216,16 +214,16 @@ class ClusterPublisher:
             self._due.set()
 
     async def _flush(self, ill: Callable[[], str]) -> None:
-        """Append what is pending, then the renewal if one is due; serve readers that wait for a
-        boundary.
+        """Append pending changes, then the renewal if one is due; return the boundary to readers
+        that wait for it.
 
-        Everything is taken in one go: the frozen copy equals the records up to the last one.
+        All changes are taken at once, so the frozen copy equals the records up to the last one.
         """
-        assert self._log is not None, "flush before open"
-        assert self._synced is not None, "flush before open"
+        log = required(self._log, "CLUSTER's log", "must be open before a flush")
+        synced = required(self._synced, "epoch", "must be open before a flush")
         at_ms = self._now_ms()
         messages: list[tuple[str, bytes]] = []
-        for record in self._state.cluster_state.take(epoch=self._synced.epoch, at_ms=at_ms):
+        for record in self._state.cluster_state.take(epoch=synced.epoch, at_ms=at_ms):
             subject = subjects.cluster(kind_of(record))
             for part, encoded in fitting(record, MESSAGE_BYTES):
                 messages.append((subject, encoded))
@@ -233,8 +231,8 @@ class ClusterPublisher:
         if self._renewal_due:
             self._renewal_due = False
             if not ill():
-                self._synced = self._renewed(self._synced.epoch)
-                messages.append((subjects.CLUSTER_SYNCED, codec.encode(self._synced)))
+                synced = self._synced = self._renewed(synced.epoch)
+                messages.append((subjects.CLUSTER_SYNCED, codec.encode(synced)))
         waiting, self._waiting = self._waiting, []
         frozen = self._state.cluster_state.freeze() if waiting else None
         if messages:
@@ -242,22 +240,21 @@ class ClusterPublisher:
             await self._append(messages)
             self._reporting.flushed(messages, time.perf_counter() - began_s)
         if frozen is not None:
-            boundary = Boundary(
-                frozen=frozen, cluster_seq=self._log.last_applied, synced=self._synced
-            )
+            boundary = Boundary(frozen=frozen, cluster_seq=log.last_applied, synced=synced)
             for future in waiting:
                 if not future.done():
                     future.set_result(boundary)
 
     async def _append(self, messages: list[tuple[str, bytes]]) -> list[int]:
-        """Append all of them, however long that takes."""
-        assert self._log is not None, "append before open"
+        """Append all messages; retry until CLUSTER takes them."""
+        log = required(self._log, "CLUSTER's log", "must be open before an append")
         backoff = Backoff(max_s=_PAUSE_S_MAX)
         while True:
             try:
-                stored = await self._log.append_batch(messages)
+                stored = await log.append_batch(messages)
             except BusUnavailable as error:
-                # Its fate is unknown: the same call again finds out, at its own pace.
+                # Whether it was stored is unknown: the same call again finds out, with its own
+                # pauses.
                 self._refused(f"CLUSTER cannot be written: {error}")
             except AppendRefused as error:
                 self._refused(f"CLUSTER takes nothing: {error}")

@@ -1,4 +1,4 @@
-"""What a watcher shows of itself: metrics, and a span per gang object that appears."""
+"""A watcher's metrics, and a span per gang object that appears."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,17 +16,17 @@ _FLUSH_BUCKETS_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0
 
 
 class Reporting:
-    """Counts what comes in from the API server and what goes out to CLUSTER."""
+    """Counts objects read from the API server and records appended to CLUSTER."""
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         """Register all metrics; once per process."""
         self._tracer = tracer
-        #: UIDs of groups that were exported; kept only for traces.
-        self._told: set[str] = set()
+        #: UIDs of groups with a span; kept only for traces.
+        self._exported: set[str] = set()
         #: Groups in the flush that is in flight.
         self._new: list[PodGroup] = []
         self._packed_ms = 0
-        #: The epoch we write under; 0 while we are none of the writers.
+        #: The epoch that this watcher writes under; 0, as in the metric: it is a standby.
         self.epoch = 0
         self._listed = metrics.counters(
             "listed_objects_total", "Objects in lists, by resource", "resource"
@@ -55,58 +55,58 @@ class Reporting:
         self._snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
 
     def listed(self, resource: Resource, objects: int) -> None:
-        """A list came."""
+        """Count the objects of a list."""
         self._listed(resource.title).inc(objects)
 
     def received(self, resource: Resource, events: int) -> None:
-        """A batch of a watch came."""
+        """Count the events of a batch."""
         if events:
             self._events(resource.title).inc(events)
 
     def packed(self, record: ChangeRecord) -> None:
-        """A record is about to be sent."""
+        """Count the changes of a record that is about to be sent."""
         self._sent(kind_of(record)).inc(len(record.changed) + len(record.removed))
         if self._tracer.enabled and isinstance(record, PodGroupChanges):
             self._packed_ms = record.at_ms
-            self._new += [group for group in record.changed if group.uid not in self._told]
-            self._told.difference_update(gone.uid for gone in record.removed)
+            self._new += [group for group in record.changed if group.uid not in self._exported]
+            self._exported.difference_update(gone.uid for gone in record.removed)
 
     def flushed(self, messages: list[tuple[str, bytes]], took_s: float) -> None:
-        """All messages of a flush are stored."""
+        """Count the messages of a flush, all of which are stored."""
         self._appends.inc(len(messages))
         self._bytes.inc(sum(len(payload) for _, payload in messages))
         self._flush.observe(took_s)
         if self._new:
-            self._tell(self._new, self._packed_ms + round(took_s * 1000))
+            self._export(self._new, self._packed_ms + round(took_s * 1000))
             self._new = []
 
     def opened(self, epoch: int, groups: Iterable[PodGroup], now_ms: int) -> None:
-        """We have become the writer, and readers take these groups from our snapshot.
+        """Record that this watcher is the writer, and its snapshot has these groups.
 
-        Those without a status yet were created while there was no watcher.
+        Groups without a status were created while there was no watcher.
         """
         if self._tracer.enabled:
             listed = list(groups)
-            self._told = {group.uid for group in listed if group.phase}
-            self._tell([group for group in listed if not group.phase], now_ms)
+            self._exported = {group.uid for group in listed if group.phase}
+            self._export([group for group in listed if not group.phase], now_ms)
         self.epoch = epoch
         self._epoch.set(epoch)
 
     def snapshot(self) -> None:
-        """A reader began a snapshot."""
+        """Count a snapshot that a reader began."""
         self._snapshots.inc()
 
     def observe(self, state: WatcherState, relists: int) -> None:
-        """Take the gauges' values, now and then."""
+        """Set the gauges; called each second."""
         for kind in RECORDS:
             self._objects(kind).set(state.cluster_state.count(kind))
         self._relists = relists
         self._unreadable.set(state.unreadable)
 
-    def _tell(self, groups: list[PodGroup], end_ms: int) -> None:
-        """Trace what was done for each: from its creation until the planners could know it."""
+    def _export(self, groups: list[PodGroup], end_ms: int) -> None:
+        """Export a span per group, from its creation until planners could read it."""
         for group in groups:
-            self._told.add(group.uid)
+            self._exported.add(group.uid)
             trace_id = gang_trace_id(group.trace_root or group.uid, 1)
             if not self._tracer.keeps(trace_id):
                 continue

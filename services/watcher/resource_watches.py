@@ -1,8 +1,8 @@
-"""The lists and watches: one `ListWatch` per resource, all of them feeding the state.
+"""The lists and watches: one `ListWatch` per resource, whose batches change the state.
 
-Pods are read last at the start, because how a bare pod is read depends on whether the API server
-serves the kind of group that would be made for it. When that changes later, or a dialect that reads
-pods' marks comes or goes, pods are listed again.
+At the start pods are read last, because how a bare pod is read depends on whether the API server
+serves the kind of group that would be created for it. When that changes later, or a dialect that
+reads marks of pods appears or disappears, pods are listed again.
 """
 
 import asyncio
@@ -21,16 +21,18 @@ from shared.runtime.endings import StateVoid
 
 logger = logging.getLogger(__name__)
 
-#: Measured with 10,000 pods: pages of this size take as long as one answer of 35 MB (0.7 s of our
-#: CPU) and 20 MB less at the peak; smaller ones save little more and ask more often.
+#: Measured with 10,000 pods: pages of this size take as long as one answer of 35 MB (0.7 s of CPU)
+#: and 20 MB less memory at the peak; smaller pages save little more and need more requests.
 PAGE_LIMIT: Final = 2500
-#: Kinds that are only looked up come with a driver or an add-on that an administrator installs:
-#: until then a probe of each is one request in half a minute.
+#: Reference kinds come with a driver or an add-on that an administrator installs: until then each
+#: is probed twice a minute.
 _LOOKUP_PACE: Final = Pace(probe_s=30.0)
 
 
 class ResourceWatches:
-    """Keeps the state current. `run` it; `listed` is set once everything has been seen once."""
+    """Keeps the state current while `run` runs; `listed` is set once every kind was listed or is
+    absent.
+    """
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class ResourceWatches:
         on_change: Callable[[], None],
         reporting: Reporting,
     ) -> None:
-        """Prepare; `on_change` is called after every batch that left changes pending."""
+        """`on_change` is called after every batch that left changes pending."""
         self._client = client
         self._state = state
         self._on_change = on_change
@@ -49,7 +51,7 @@ class ResourceWatches:
         self._watches = {resource: self._list_watch(resource) for resource in self._readers}
         self._unseen = set(self._readers)
         self.listed = asyncio.Event()
-        #: Set once it is known whether bare pods have groups.
+        #: Set once it is known whether groups are created for bare pods.
         self._pods_readable = asyncio.Event()
         self._reread_pods = asyncio.Event()
 
@@ -57,7 +59,7 @@ class ResourceWatches:
         """List and watch every kind until cancelled.
 
         Raises:
-            StateVoid: etcd went back: only a new epoch can publish what the cluster is now.
+            StateVoid: etcd was restored: only a new epoch can publish its state.
         """
         async with asyncio.TaskGroup() as tasks:
             for resource in self._readers:
@@ -78,7 +80,7 @@ class ResourceWatches:
     async def _follow(self, resource: Resource) -> None:
         async def sink(batch: Listed[Any] | Changes[Any] | Absent) -> None:
             try:
-                await self._take(resource, batch)
+                await self._apply(resource, batch)
             except ClusterWentBack as error:
                 raise StateVoid(str(error)) from error
 
@@ -89,15 +91,15 @@ class ResourceWatches:
             self._watches[resource] = self._list_watch(resource)
 
     async def _until_reread(self, watch: ListWatch[Any], sink: Any) -> None:
-        """Watch until pods must be read in another way."""
+        """Watch pods until they must be read in another way."""
         self._reread_pods.clear()
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(watch.run(sink), name="watch-pods-reading")
             await self._reread_pods.wait()
             running.cancel()
 
-    async def _take(self, resource: Resource, batch: Listed[Any] | Changes[Any] | Absent) -> None:
-        """Bring one batch into the state."""
+    async def _apply(self, resource: Resource, batch: Listed[Any] | Changes[Any] | Absent) -> None:
+        """Apply one batch to the state."""
         if resource == PODS:
             await self._pods_readable.wait()
         reading = self._state.reading
@@ -111,7 +113,7 @@ class ResourceWatches:
                 self._reporting.received(resource, len(batch.changes))
             case Absent():
                 count = self._state.absent(kinds)
-                logger.info("%s is not served: its dialect sleeps", resource.title)
+                logger.info("%s is not served: its dialect is inactive", resource.title)
             case _:
                 assert_never(batch)
         if self._pods_readable.is_set() and reading != self._state.reading:

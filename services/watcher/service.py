@@ -1,9 +1,9 @@
-"""The watcher's life: wait for the lease, list, open an epoch, and publish until superseded.
+"""The watcher's shell: waits for the lease, lists, opens an epoch, and publishes until superseded.
 
-A standby watches nothing: on takeover it lists with a consistent read, which takes about a second
-for ten thousand pods, less than readers wait before they call their view stale. The lease only says
-which watcher tries; losing it changes nothing, being superseded in the log ends the process (exit
-status 3, to be started again as standby).
+A standby has no watches: on takeover it lists with a consistent read, which takes about a second
+for ten thousand pods, less than the age at which readers count their cluster state as stale. The
+lease only decides which watcher tries; losing it changes nothing. A watcher that is superseded in
+the log begins again as a standby.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from shared.runtime.lifecycle import Context, Step
 from shared.telemetry.api_calls import ApiCalls
 
 LEASE: Final = "watcher"
-#: A watcher without the lease after so long is a standby, and ready as one.
+#: A watcher without the lease after this time is a standby, and ready as one.
 _STANDBY_AFTER_S: Final = 2.0
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
     """Run a watcher until it is stopped.
 
     Raises:
-        CredentialsError: The API server does not accept our credentials.
+        CredentialsError: The API server does not accept the credentials.
         Superseded: Another watcher has taken over.
     """
     ctx.ready.require("synced")
@@ -51,7 +51,7 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
         active = tasks.create_task(_be_active(ctx, client, reporting), name="watcher-active")
 
         async def stop() -> None:
-            # What is pending is dropped: the next watcher lists, and begins its own epoch.
+            # Pending changes are dropped: the next watcher lists, and opens its own epoch.
             active.cancel()
             await asyncio.wait([active])
 
@@ -59,11 +59,13 @@ async def serve(ctx: Context[WatcherSettings]) -> None:
 
 
 async def _wait_for_turn(ctx: Context[WatcherSettings], tasks: asyncio.TaskGroup) -> None:
-    """Return once we hold the lease, and continue renewing it; meanwhile we are a standby."""
+    """Return once this process has the lease, which is renewed from then on."""
     lease = ctx.lease(LEASE, lambda: True)
 
     def on_change(held: bool) -> None:
-        logger.info("the lease is %s", "ours" if held else "lost: writing until another takes over")
+        logger.info(
+            "the lease is %s", "held" if held else "lost: writing until another watcher takes over"
+        )
 
     renewing = tasks.create_task(lease.run(on_change), name="watcher-lease")
 
@@ -95,7 +97,7 @@ async def _be_active(
     watching = ResourceWatches(client, state, on_change=publishing.poke, reporting=reporting)
     answering = SnapshotServer(publishing, ctx.now_ms, reporting)
 
-    def show() -> None:
+    def report() -> None:
         why = (
             watching.ill()
             or publishing.stuck
@@ -107,28 +109,28 @@ async def _be_active(
             ctx.ready.set("synced")
         reporting.observe(state, watching.relists())
 
-    # Before the log shows a new epoch: its readers ask at once, and a request while
-    # only a frozen watcher listens waits for its timeout.
+    # Before the new epoch is in the log: its readers request the snapshot at once, and without a
+    # living watcher a request lasts until its timeout.
     subscription = await answering.serve(ctx.bus)
     try:
-        # Before the lists: then they show all that a predecessor has published.
+        # Before the lists: then these contain everything that a predecessor has published.
         await publishing.take_over(ctx.bus)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(watching.run(), name="watcher-watching")
-            tasks.create_task(_keep_showing(show), name="watcher-showing")
+            tasks.create_task(_keep_reporting(report), name="watcher-reporting")
             await watching.listed.wait()
             epoch = await publishing.open()
             pods, nodes = state.cluster_state.count("pod"), state.cluster_state.count("node")
             logger.info("epoch %d is open with %d pods and %d nodes", epoch, pods, nodes)
             reporting.opened(epoch, state.cluster_state.groups(), ctx.now_ms())
-            show()
+            report()
             await publishing.run(watching.ill)
     finally:
         await subscription.close()
 
 
-async def _keep_showing(show: Callable[[], None]) -> None:
-    """Keep readiness and gauges true: what they show changes without an event of its own."""
+async def _keep_reporting(report: Callable[[], None]) -> None:
+    """Report readiness and gauges each second: they change without an event."""
     while True:
-        show()
+        report()
         await asyncio.sleep(RENEWAL_S)

@@ -12,8 +12,7 @@ from shared.bus.connection import Bus, Subscription
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest, SnapshotUnavailable
 
-#: A flush takes milliseconds; one that takes longer than this has lost the bus, and the asker with
-#: it.
+#: A flush takes milliseconds; one that takes longer than this has lost its connection to NATS.
 _BOUNDARY_TIMEOUT_S: Final = 2.0
 
 
@@ -23,11 +22,11 @@ class SnapshotServer:
     def __init__(
         self, publishing: ClusterPublisher, now_ms: Callable[[], int], reporting: Reporting
     ) -> None:
-        """Prepare; nothing is served before `serve`."""
+        """Serve nothing before `serve`."""
         self._publishing = publishing
         self._now_ms = now_ms
         self._reporting = reporting
-        self._shelf = SnapshotCache()
+        self._snapshots = SnapshotCache()
 
     async def serve(self, bus: Bus) -> Subscription:
         """Answer from now on, until the subscription is closed."""
@@ -37,7 +36,7 @@ class SnapshotServer:
 
     async def _answer(self, request: SnapshotRequest) -> SnapshotPage | SnapshotUnavailable:
         if request.snapshot:
-            return self._shelf.page(request.snapshot, request.page, self._now_ms())
+            return self._snapshots.page(request.snapshot, request.page, self._now_ms())
         try:
             async with asyncio.timeout(_BOUNDARY_TIMEOUT_S):
                 boundary = await self._publishing.boundary()
@@ -46,13 +45,13 @@ class SnapshotServer:
         self._reporting.snapshot()
         now_ms = self._now_ms()
         kinds = tuple(sorted(request.kinds))
-        snapshot = self._shelf.current(boundary.frozen.version, kinds, now_ms)
+        snapshot = self._snapshots.current(boundary.frozen.version, kinds, now_ms)
         if snapshot is None:
-            snapshot = self._shelf.put(
+            snapshot = self._snapshots.put(
                 boundary.frozen,
                 kinds=kinds,
                 synced=boundary.synced,
                 cluster_seq=boundary.cluster_seq,
                 now_ms=now_ms,
             )
-        return self._shelf.page(snapshot.name, request.page, now_ms)
+        return self._snapshots.page(snapshot.name, request.page, now_ms)

@@ -1,8 +1,8 @@
 """What the watcher knows: the cluster state, which kinds the API server serves, and how pods are
 read.
 
-Turns decoded objects of one resource into changes of the cluster state, for every kind that it is
-read into. Pure; its caller sees to the order: a resource is listed (or found absent) before it
+It turns decoded objects of one resource into changes of the cluster state, for every neutral kind
+that is read from it. Pure; the caller keeps the order: a resource is listed (or absent) before it
 changes.
 """
 
@@ -18,9 +18,9 @@ from shared.kube.decoding import Change, Undecodable
 from shared.kube.resources import PODGROUPS_VOLCANO, Resource
 from shared.model.objects import ClusterObject
 
-#: The kind whose presence means that bare pods can be given a group.
+#: The kind of group that is created for bare pods, if the API server serves it.
 IMPLIED_GROUPS_KIND: Final = PODGROUPS_VOLCANO
-#: Problems kept until they are logged; a flood of malformed objects is counted, not listed.
+#: Problems kept until they are logged; further malformed objects are only counted.
 _PROBLEMS_MAX: Final = 20
 
 Service = Literal["unknown", "served", "absent"]
@@ -30,7 +30,7 @@ class WatcherState:
     """See the module's docstring.
 
     Attributes:
-        picture: The cluster state: all objects that scheduling needs.
+        cluster_state: All objects that scheduling needs.
         unreadable: How many objects did not fit their type, since the start.
     """
 
@@ -45,16 +45,16 @@ class WatcherState:
 
     @property
     def implied_groups(self) -> bool:
-        """Whether bare pods are being read as members of the group that will be made for them."""
+        """Whether bare pods are read as members of the group that will be created for them."""
         return self._context.implied_groups
 
     @property
     def reading(self) -> ReadingContext:
-        """How pods are read now; pods that were read in another way must be read again."""
+        """How pods are read now; after a change of it, pods must be listed again."""
         return self._context
 
     def service_of(self, kind: Kind) -> Service:
-        """Whether the API server serves the kind, as far as it is known yet."""
+        """Whether the API server serves the kind; "unknown" before its first list."""
         served = self._served.get(kind.resource.title)
         if served is None:
             return "unknown"
@@ -63,7 +63,7 @@ class WatcherState:
     def listed(
         self, kinds: Sequence[Kind], objects: Iterable[object], resource_version: int
     ) -> int:
-        """Take a whole list of the resource that all `kinds` are read from.
+        """Apply a whole list of the resource that all `kinds` are read from.
 
         Returns:
             The number of changes.
@@ -87,7 +87,7 @@ class WatcherState:
     def changed(
         self, kinds: Sequence[Kind], changes: Iterable[Change[Any]], resource_version: int
     ) -> int:
-        """Take what a watch reported, up to that resourceVersion; returns the number of changes."""
+        """Apply events of a watch up to that resourceVersion; returns the number of changes."""
         resource = kinds[0].resource
         source = resource.title
         count = 0
@@ -99,7 +99,7 @@ class WatcherState:
                 if model is not None:
                     count += self.cluster_state.observe(source, model)
                 else:
-                    # Deleted, or no longer anything that scheduling needs (a budget without owner).
+                    # Deleted, or not needed for scheduling any more (a budget without owner).
                     metadata = found.metadata
                     count += self.cluster_state.forget(
                         source, kind.neutral, metadata.uid, metadata.version
@@ -108,7 +108,7 @@ class WatcherState:
         return count
 
     def absent(self, kinds: Sequence[Kind]) -> int:
-        """Take that the kinds are not served (any more): there are no such objects."""
+        """Remove all objects of kinds that are not served; returns the number of changes."""
         resource = kinds[0].resource
         self._note_service(resource, served=False)
         return sum(self.cluster_state.withdraw(resource.title, kind.neutral) for kind in kinds)
@@ -122,12 +122,12 @@ class WatcherState:
         )
 
     def take_problems(self) -> list[str]:
-        """What could not be read since the last call, for the log; at most a few."""
+        """Remove and return the problems of objects since the last call, for the log."""
         problems, self._problems = self._problems, []
         return problems
 
     def _readable(self, resource: Resource, found: Any) -> Any:
-        """The object itself; what does not fit its type is noted, once for all readers."""
+        """Return the object; count and keep the problem of one that does not fit its type."""
         if isinstance(found, Undecodable):
             self.unreadable += 1
             if len(self._problems) < _PROBLEMS_MAX:

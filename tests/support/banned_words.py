@@ -98,8 +98,6 @@ BANNED_IN_NAMES: Final = {
 ALLOWED: Final = {
     ("CHANGELOG.md", "the others"): "a verdict's wording",
     ("services/gang_planner/core/verdicts/pending_reason.py", "the others"): "a verdict's wording",
-    ("services/gang_planner/policy_file.py", "tell"): "a parameter's name",
-    ("services/watcher/state.py", "picture"): "an attribute's name",
     ("tutti/migrate/findings.py", "tells"): "a value of `level`",
     ("tutti/observe/view.py", "rival"): "a column of the table",
     **{

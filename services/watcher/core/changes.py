@@ -1,7 +1,7 @@
-"""Change records: how a heap of changed objects becomes messages of bounded size.
+"""Change records: packs changed objects into messages of bounded size.
 
-One record holds changes of one neutral kind; its encoding must fit a message. A record that does
-not fit is halved, which keeps the order of its changes.
+One record has the changes of one neutral kind; its encoding must fit into a message. A record that
+does not fit is halved, which keeps the order of its changes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from shared.model.objects import ClusterObject
 
 ChangeRecord: TypeAlias = ObjectChanges
 
-#: Neutral kinds in the order in which one flush sends them: what others refer to goes first.
+#: Neutral kinds in the order of one flush: objects come before those that refer to them.
 RECORDS: Final[dict[str, type[ChangeRecord]]] = {
     "namespace": cluster.NamespaceChanges,
     "resourcequota": cluster.ResourceQuotaChanges,
@@ -69,7 +69,7 @@ def fitting(change: ChangeRecord, bytes_max: int) -> Iterator[tuple[ChangeRecord
     """The record, halved until every part's encoding is at most `bytes_max`, with the encodings.
 
     Raises:
-        InvariantViolation: A single object is larger than that: its reader must have bounded it.
+        InvariantViolation: A single object is larger than that: its dialect must bound it.
     """
     encoded = codec.encode(change)
     if len(encoded) <= bytes_max:

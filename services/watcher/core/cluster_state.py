@@ -13,8 +13,8 @@ Invariants:
   the same).
 - Within one cluster state no object's resourceVersion goes back.
 
-No clock, no I/O. What a message may weigh is `core.changes`; when to flush is the service's
-business.
+No clock, no I/O. `core.changes` bounds the size of messages; `cluster_publisher` decides when to
+flush.
 """
 
 from collections.abc import Iterable
@@ -30,17 +30,17 @@ from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
 
 _NEUTRAL_KIND: Final = {struct: kind for kind, struct in KINDS.items()}
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-#: Kinds whose objects change in crowds, mostly by what we have decided ourselves: bindings, phases,
-#: and what controllers count of them.
-_CROWDED: Final = frozenset({"pod", "podgroup", "resourcequota", "budget", "workload"})
+#: Kinds whose objects change in large numbers, mostly after Tutti's own decisions: bindings,
+#: phases, and the counts of controllers. Changes of known ones are not urgent.
+_NOT_URGENT: Final = frozenset({"pod", "podgroup", "resourcequota", "budget", "workload"})
 
 
 def concerns(observed: ClusterObject) -> bool:
     """Whether scheduling needs this object.
 
-    A foreign pod matters only while it takes room: not before it has a node, or its scheduler says
-    which it will have, not after it has ended. Our own pods matter to the end, because succeeded
-    members count for their gang.
+    A pod of another scheduler is needed while it uses capacity: from its node or nominated node on
+    until it ends. Tutti's own pods are needed until they are deleted, because succeeded members
+    count for their gang.
     """
     if not isinstance(observed, Pod) or observed.ours:
         return True
@@ -66,10 +66,10 @@ class ClusterState:
         self._versions: dict[str, int] = {}
         self._pending: dict[str, dict[str, ClusterObject | Gone]] = {kind: {} for kind in RECORDS}
         self._version = 0
-        self._news = False
+        self._urgent = False
 
     def observe(self, source: str, observed: ClusterObject) -> bool:
-        """Take the newest version of an object; True when this is news to the readers.
+        """Apply the newest version of an object; True when readers must be sent it.
 
         An older resourceVersion of a UID than the one known is ignored.
         """
@@ -86,11 +86,11 @@ class ClusterState:
         ):
             return False
         self._mark(kind, observed.uid, observed)
-        self._news = self._news or known is None or kind not in _CROWDED
+        self._urgent = self._urgent or known is None or kind not in _NOT_URGENT
         return True
 
     def forget(self, source: str, kind: str, uid: str, resource_version: int) -> bool:
-        """Take out what was deleted, or is none of our business any more; True when it was in the
+        """Remove an object that was deleted or is not needed any more; True when it was in the
         cluster state.
         """
         known = self._objects[kind].get(uid)
@@ -99,7 +99,7 @@ class ClusterState:
         del self._objects[kind][uid]
         self._sources[source, kind].pop(uid, None)
         self._mark(kind, uid, Gone(uid=uid, resource_version=resource_version))
-        self._news = self._news or kind not in _CROWDED
+        self._urgent = self._urgent or kind not in _NOT_URGENT
         return True
 
     def relist(
@@ -128,9 +128,9 @@ class ClusterState:
         return changes
 
     def withdraw(self, source: str, kind: str) -> int:
-        """Take out everything of a source whose kind is not served any more; how much it was.
+        """Remove all objects of a source whose kind is not served any more; returns their number.
 
-        What is known of its resourceVersions is forgotten: a kind that comes back begins again.
+        Its resourceVersion is forgotten, so a kind that is served again starts from nothing.
         """
         version = self._versions.pop(source, 0)
         uids = list(self._sources.get((source, kind), {}))
@@ -140,27 +140,25 @@ class ClusterState:
         return len(uids)
 
     def reached(self, source: str, resource_version: int) -> None:
-        """The source is known up to this resourceVersion (a list, an event, a bookmark)."""
+        """Record that the source was read up to this resourceVersion (list, event or bookmark)."""
         self._versions[source] = max(resource_version, self._versions.get(source, 0))
 
     def resource_versions(self) -> tuple[tuple[str, int], ...]:
-        """(source, resourceVersion up to which it is known), sorted."""
+        """(source, resourceVersion up to which it was read), sorted."""
         return tuple(sorted(self._versions.items()))
 
     def has_pending(self) -> bool:
-        """Whether a flush would have anything to send."""
+        """Whether a flush has changes to send."""
         return any(self._pending.values())
 
-    def has_news(self) -> bool:
-        """Whether anything pending may lead to a decision at once: a new object, or what happens to
-        anything but pods and groups. What happens to known ones of these has time.
+    def has_urgent(self) -> bool:
+        """Whether a pending change may lead to a decision at once: a new object, or a change of any
+        kind but those of `_NOT_URGENT`.
         """
-        return self._news
+        return self._urgent
 
     def take(self, *, epoch: int, at_ms: int) -> list[ChangeRecord]:
-        """Everything that changed since the last call, one record per kind, in the order of
-        `RECORDS`.
-        """
+        """Remove and return all pending changes, one record per kind, in the order of `RECORDS`."""
         records: list[ChangeRecord] = []
         for kind, pending in self._pending.items():
             if not pending:
@@ -177,22 +175,22 @@ class ClusterState:
             )
             self._pending[kind] = {}
         self._version += bool(records)
-        self._news = False
+        self._urgent = False
         return records
 
     def open_epoch(self) -> None:
-        """Drop what is pending: a new epoch begins with a snapshot, which holds everything."""
+        """Drop pending changes: a new epoch begins with a snapshot, which has every object."""
         for pending in self._pending.values():
             pending.clear()
-        self._news = False
+        self._urgent = False
         self._version += 1
 
     def freeze(self) -> Frozen:
-        """A copy of the cluster state. Only at a flush boundary: nothing may be pending.
+        """A copy of the cluster state, at a flush boundary: no change may be pending.
 
         Raises:
-            InvariantViolation: Something is pending, so that the copy would stand for no sequence
-            of CLUSTER.
+            InvariantViolation: A change is pending, so that the copy would correspond to no
+            sequence of CLUSTER.
         """
         if self.has_pending():
             raise InvariantViolation("snapshot", "was taken with changes pending")
@@ -211,7 +209,6 @@ class ClusterState:
 
     def _mark(self, kind: str, uid: str, change: ClusterObject | Gone) -> None:
         pending = self._pending[kind]
-        # Out and in again: the newest change takes its place in the order in which the API server
-        # sent them.
+        # Removed and inserted again: changes stay in the order in which the API server sent them.
         pending.pop(uid, None)
         pending[uid] = change

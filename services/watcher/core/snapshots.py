@@ -1,11 +1,11 @@
 """Snapshots: frozen copies of the cluster state, cut into pages that readers fetch one by one.
 
-A reader that starts, was away too long or sees a new epoch asks for page 0 and gets a name; under
-that name the other pages stay available for `LIFETIME_MS`. Readers that ask while nothing has
-changed share one frozen copy. Pages hold references to the cluster state's own (immutable) objects:
+A reader that starts, has a gap or reads a new epoch requests page 0 and gets a name; under that
+name the further pages stay available for `LIFETIME_MS`. Readers that request the same version share
+one frozen copy. Pages hold references to the cluster state's own (immutable) objects:
 a snapshot costs little more than its encoding.
 
-Pure: the caller says what time it is, and freezes the cluster state at a flush boundary.
+Pure: instants are arguments, and the caller freezes the cluster state at a flush boundary.
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,14 @@ from services.watcher.core.cluster_state import Frozen
 from shared.contracts.cluster import SnapshotPage, SnapshotUnavailable, Synced
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
-#: A reader fetches all pages of a 50,000-pod snapshot in about a second; one that is slower than
-#: this asks again.
+#: A reader fetches all pages of a 50,000-pod snapshot in about a second; one that takes longer than
+#: this begins again.
 LIFETIME_MS: Final = 30_000
-#: Planners, a webhook and a recorder may start at once; more distinct snapshots than this would
-#: only be memory.
+#: Planners, a webhook and a recorder may start at once; further snapshots would only use memory.
 SNAPSHOTS_MAX: Final = 4
-#: Room in a page for its own fields and those of its records.
+#: Bytes in a page for its own fields and those of its records.
 _PAGE_OVERHEAD_BYTES: Final = 4096
-#: Objects encoded at once to see what they weigh: near a page's worth of pods, so that halving is
-#: rare.
+#: Objects encoded at once to get their size: about a page of pods, so that halving is rare.
 _CHUNK: Final = 1000
 
 
@@ -50,7 +48,7 @@ def paginate(
     """The cluster state as pages of records whose encodings add up to at most `bytes_max`; at least
     one page.
 
-    `kinds` empty means all; unknown kinds are nothing to send.
+    Empty `kinds`, as on the wire, means all; unknown kinds are ignored.
     """
     pages: list[tuple[ChangeRecord, ...]] = []
     page: list[ChangeRecord] = []
@@ -124,7 +122,9 @@ class SnapshotCache:
         return snapshot
 
     def current(self, version: int, kinds: tuple[str, ...], now_ms: int) -> Snapshot | None:
-        """A snapshot of this very version of the cluster state with half its time left, or None."""
+        """A snapshot of this version of the cluster state with half of its lifetime left, or
+        None.
+        """
         self._expire(now_ms)
         for snapshot in self._snapshots.values():
             fresh = now_ms - snapshot.frozen_ms < LIFETIME_MS // 2
@@ -133,7 +133,7 @@ class SnapshotCache:
         return None
 
     def page(self, name: str, number: int, now_ms: int) -> SnapshotPage | SnapshotUnavailable:
-        """One page of a snapshot that was shelved before."""
+        """One page of a snapshot that was put before."""
         self._expire(now_ms)
         snapshot = self._snapshots.get(name)
         if snapshot is None:

@@ -64,26 +64,26 @@ def test_new_objects_are_news_and_so_is_all_that_happens_to_nodes() -> None:
         ("nodes", node("n"), node("n", 2, labels=(("zone", "a"),))),
     ):
         cluster_state.observe(source, new)
-        assert cluster_state.has_news()
+        assert cluster_state.has_urgent()
         taken(cluster_state)
-        assert not cluster_state.has_news()
+        assert not cluster_state.has_urgent()
         cluster_state.observe(source, changed)
         assert cluster_state.has_pending()
-        assert cluster_state.has_news() == (source == "nodes")
+        assert cluster_state.has_urgent() == (source == "nodes")
         taken(cluster_state)
     cluster_state.forget("pods", "pod", "a", 3)
-    assert not cluster_state.has_news()
+    assert not cluster_state.has_urgent()
     cluster_state.forget("nodes", "node", "n", 3)
-    assert cluster_state.has_news()
+    assert cluster_state.has_urgent()
     cluster_state.open_epoch()
-    assert not cluster_state.has_news()
+    assert not cluster_state.has_urgent()
 
 
 def test_a_change_behind_news_in_the_same_flush_does_not_hide_it() -> None:
     cluster_state = ClusterState()
     cluster_state.observe("pods", pod("a"))
     cluster_state.observe("pods", pod("a", 2, node="n"))
-    assert cluster_state.has_news()
+    assert cluster_state.has_urgent()
 
 
 def test_a_deletion_of_something_unknown_is_no_change() -> None:
