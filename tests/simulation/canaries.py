@@ -244,7 +244,9 @@ CANARIES: Final[dict[str, Canary]] = {
     "eviction_without_placement": Canary(
         _eviction_without_placement, 24, ("has no proven placement",)
     ),
-    "preemption_without_end": Canary(_preemption_without_end, 24, ("is still open", "not ended")),
+    "preemption_without_end": Canary(
+        _preemption_without_end, 24, ("is still open", "not ended"), first=101
+    ),
     "bound_ignored": Canary(_bound_ignored, 12, ("in flight beside",)),
     "answers_not_taken_off": Canary(_answers_not_taken_off, 12, ("not ended",)),
     "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "without a repair", "not ended")),

@@ -131,7 +131,7 @@ CANARIES: Final[dict[str, Canary]] = {
         24,
         ("was made for another pod",),
         claims=ClaimShape(share=1.0, kinds=("scratch",)),
-        first=106,
+        first=105,
     ),
     "selected_node_taken_off": Canary(
         _selected_node_taken_off,

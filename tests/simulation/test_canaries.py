@@ -14,6 +14,9 @@ from tests.simulation.regressions import SEEDS as MENDED
 
 pytestmark = pytest.mark.slow
 
+#: Bugs that only a world finds which takes minutes of CPU; `make certify` plants them.
+MINUTES_LONG = {"former_pods_claim_used"}
+
 
 @pytest.mark.parametrize("name", MENDED)
 def test_a_bug_that_was_found_once_stays_mended(name: str) -> None:
@@ -22,7 +25,7 @@ def test_a_bug_that_was_found_once_stays_mended(name: str) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", CANARIES)
+@pytest.mark.parametrize("name", [name for name in CANARIES if name not in MINUTES_LONG])
 def test_a_planted_bug_is_caught(name: str) -> None:
     done = simulate("--canary", name, "--first", str(CANARIES[name].first), limit_s=350.0)
     assert done.returncode == 0, done.stdout
