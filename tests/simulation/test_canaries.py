@@ -1,8 +1,8 @@
 """Checkers bite: every planted bug is caught, and what was found once stays mended.
 
-`make test` begins each search at the seed that found the bug last, so every checker is shown once
-in seconds. `make certify` begins it at the start of the range: the number of seeds that it may take
-shows how likely the checker is to find such a bug.
+`make test` begins each search at the seed that found the bug last, so each checker is shown once in
+seconds, but for `MINUTES_LONG`. `make certify` begins it at the start of the range: the number of
+seeds that it may take shows how likely the checker is to find such a bug.
 """
 
 import pytest
