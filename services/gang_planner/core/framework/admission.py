@@ -1,8 +1,8 @@
 """Admission: policies vote on groups whose pods exist only after they are admitted.
 
-Quota gates, missing room only orders. A vote permits, rejects or abstains. Tier by tier one
-rejection refuses; otherwise one permission accepts and lower tiers are not asked; where no
-policy votes the group is admitted.
+Quotas exclude a group; a lack of free capacity only delays it. A vote permits, rejects or abstains.
+In each tier one rejection refuses the group, otherwise one permission admits it and lower tiers do
+not vote; without any vote the group is admitted.
 """
 
 import enum
@@ -20,7 +20,7 @@ QUOTA_KEYS = ("count/", "limits.", "requests.")
 
 
 class Vote(enum.Enum):
-    """What a policy says of a group that wants to be admitted."""
+    """A policy's vote on a group that waits to be admitted."""
 
     PERMIT = "permit"
     ABSTAIN = "abstain"
@@ -28,7 +28,7 @@ class Vote(enum.Enum):
 
 
 class AdmissionView:
-    """What voters look at, within one cycle: what is promised changes with every admission."""
+    """The state that voters read, within one cycle; promises change with every admission."""
 
     def __init__(
         self, state: "State", totals: Sequence[int], now_ms: int, without_room: int
@@ -39,18 +39,18 @@ class AdmissionView:
         self.now_ms = now_ms
         self.without_room = without_room
         self._free: list[int] | None = None
-        #: Minima of admitted gangs that have not been refused room yet: they will take it.
+        #: Minima of admitted gangs that nodes have not refused: they will take this capacity.
         self._coming: dict[int, int] | None = None
         self._elastic: dict[QueueEntry, dict[int, int]] = {}
 
     def minimum(self, gang: Gang) -> dict[int, int]:
-        """What a group declares to need, by resource row."""
+        """The `minResources` of a group, by resource row."""
         if gang.group is None:
             return {}
         return gang.queue.amounts(gang.group.min_resources or ())
 
     def node_minimum(self, gang: Gang) -> dict[int, int]:
-        """As `minimum`, without what only quotas know."""
+        """As `minimum`, without resources that only quotas have."""
         names = self.state.resources.names
         return {
             row: amount
@@ -59,11 +59,11 @@ class AdmissionView:
         }
 
     def used(self, row: int) -> int:
-        """How much of a resource pods and kept room take, on all nodes."""
+        """How much of a resource pods and reservations take, on all nodes."""
         return self._total(row) - self._free_sum(row)
 
     def coming(self, row: int) -> int:
-        """How much admitted gangs will take of what is free, as far as is known."""
+        """How much of a resource admitted gangs are going to take, as far as is known."""
         if self._coming is None:
             self._coming = {}
             by_id = self.state.gangs.by_id
@@ -75,7 +75,7 @@ class AdmissionView:
         return self._coming.get(row, 0)
 
     def count(self, amounts: dict[int, int]) -> None:
-        """A group was admitted: it will take this much."""
+        """Account for a group that was admitted."""
         if self._coming is None:
             return
         for row, amount in amounts.items():
@@ -86,7 +86,9 @@ class AdmissionView:
         return self._total(row)
 
     def waiting_before(self, gang: Gang) -> int:
-        """Admitted gangs of its queue and of its priority or above that wait for room or pods."""
+        """Admitted gangs of its queue and of at least its priority that wait for capacity or
+        pods.
+        """
         found = 0
         for gang_id in gang.queue.promises:
             one = self.state.gangs.by_id.get(gang_id)
@@ -94,7 +96,9 @@ class AdmissionView:
         return found
 
     def elastic(self, queue: QueueEntry) -> dict[int, int]:
-        """What gangs of the queue's subtree hold beyond their minima: it can be had back."""
+        """Amounts that gangs of the queue's subtree hold beyond their minima: these can be
+        evicted.
+        """
         found = self._elastic.get(queue)
         if found is None:
             found = self._elastic[queue] = {}
@@ -128,7 +132,7 @@ class AdmissionView:
 
 
 Voter: TypeAlias = Callable[[Gang, AdmissionView], Vote]
-"""What a policy says of a group; it changes nothing."""
+"""A policy's vote on a group; it changes nothing."""
 
 
 def count_votes(tiers: Iterable[Sequence[Voter]], gang: Gang, view: AdmissionView) -> bool:
@@ -143,8 +147,8 @@ def count_votes(tiers: Iterable[Sequence[Voter]], gang: Gang, view: AdmissionVie
 
 
 def within_capability(gang: Gang, view: AdmissionView) -> Vote:
-    """Permit what the capabilities of its queue and its ancestors leave room for, beside what is
-    held and promised; what gangs hold beyond their minima does not count.
+    """Permit a group that fits into the capabilities of its queue and the queues above, besides
+    held and promised amounts; amounts that gangs hold beyond their minima do not count.
     """
     wanted = view.minimum(gang)
     for shortage in gang.queue.shortages(wanted, promised=True):

@@ -150,7 +150,7 @@ def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
     freed = state.node_capacity.freed
     state.backlog.put(gang, need, work.session.policies.order(gang))
     places = _places(one)
-    state.preemptions.lend(state, one)
+    state.preemptions.release(state, one)
     statement = _exactly(work, gang, need, places) if need.structure is None else None
     placed = find_placement(work, gang) if statement is None else FoundPlacement(statement, [])
     if placed is None:

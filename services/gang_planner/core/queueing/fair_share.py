@@ -1,18 +1,18 @@
-"""What each queue deserves of contested resources, and which queues are limited by claims.
+"""How much of contested resources each queue deserves, and which queues these amounts limit.
 
-A policy says by which weight and up to what a queue shares (`Policy.deserve`); here that becomes
-amounts, resource by resource and level by level: guarantees first, then every level rises by
-weight until all of it has been given out or no queue wants more. Deserved amounts add up to no
-more than there is.
+A policy decides by which weight and up to which amount a queue shares (`Policy.deserve`). This
+module computes amounts from that, resource by resource and level by level: guarantees first, then
+all shares rise by weight until everything is given out or no queue wants more. Deserved amounts add
+up to at most the total.
 
-What is shared is what gangs can use (`usable_capacity`), not all that nodes have.
+The total is the capacity that gangs can use (`usable_capacity`), not that of all nodes.
 
-They limit no queue while no other claims: a queue may take whatever is free. A queue *claims* a
-resource while gangs of it wait that the cluster could hold, and it holds less than it deserves.
-Then queues that hold what they deserve leave alone the nodes that the claimants' pods could use,
-and only those: a claim on GPU nodes keeps no gang from other nodes. A queue below what it deserves
-may place one whole gang that goes beyond it, or two gangs larger than their queues' shares would
-block each other for ever.
+Deserved amounts limit a queue only while another one claims: until then it may take whatever is
+free. A queue *claims* a resource while it holds less than it deserves and has waiting gangs that
+the cluster could hold. Queues that hold what they deserve then do not use the nodes that pods of
+the claimants could use, and only these: a claim on GPU nodes excludes no gang from other nodes. A
+queue below its deserved amount may exceed it by one whole gang; otherwise two gangs larger than the
+shares of their queues would block each other permanently.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,8 +46,8 @@ class Party(NamedTuple):
 
 
 def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
-    """Share a total: floors first, in order, while they last; then all levels rise by weight until
-    each has its most or nothing is left. All of it is given out if it is wanted.
+    """Share a total: floors first, in order, as far as it suffices; then all shares rise by weight
+    until each party has its most or nothing is left. All of it is given out if it is wanted.
     """
     floors: list[int] = []
     left = max(total, 0)
@@ -104,14 +104,15 @@ def _risen(
 
 
 def refresh(state: State, session: Session) -> None:
-    """Work out what every queue wants and deserves, from what the backlog knows."""
+    """Compute what every queue wants and deserves, from the demand of the backlog."""
     share_out(state, session, state.backlog.demand)
 
 
 def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
-    """Work out what every queue wants and deserves, if more than one holds or wants anything.
+    """Compute what every queue wants and deserves, if more than one holds or wants anything.
 
-    Idle queues and clusters of one queue cost nothing: nothing is deserved where nothing is shared.
+    Otherwise nothing is shared and nothing deserved, so idle queues and clusters with one queue
+    cost nothing.
     """
     queues, wanting = state.queues, demand.by_queue
     deserve = session.policies.deserve
@@ -156,8 +157,8 @@ def _deserve_nothing(queues: QueueTable) -> None:
 def _share(
     state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
 ) -> bool:
-    """Share what a parent has among its children. True: all of them declare what they deserve, so
-    that it stays the same whatever gangs want.
+    """Share the amounts of a parent among its children. True: all of them declare what they
+    deserve, so that the shares do not depend on demand.
     """
     all_declared = True
     wants_of = [wanted(state, entry) for entry in queues]
@@ -194,11 +195,11 @@ _Level: TypeAlias = tuple[QueueEntry | None, int]
 
 
 class Limit(NamedTuple):
-    """What fairness allows a gang now."""
+    """The fair share of a gang's queue, as a limit on the gang."""
 
     #: Members that one decision may place, above its quorum included; None: any number.
     members_max: int | None = None
-    #: Nodes that are left to claimants.
+    #: Slots of nodes that are left to claimants.
     withheld: Ints | None = None
     #: The queues whose claims it respects.
     claimants: tuple[Claimant, ...] = ()
@@ -208,11 +209,11 @@ UNLIMITED: Final = Limit()
 
 
 class Claims:
-    """Claims of queues within one run of an action, worked out on demand."""
+    """Claims of queues within one run of an action, computed on demand."""
 
     def __init__(self, work: CycleContext) -> None:
         self._work = work
-        #: A refusal has shown that a queue demands less than was thought.
+        #: A refusal has shown that a queue demands less than was assumed.
         self._outdated = False
         self._look()
 
@@ -223,7 +224,7 @@ class Claims:
         idle = not any(one.demand for one in state.queues.entries.values())
         #: Queues of one parent that claim a resource.
         self._claiming: dict[_Level, dict[QueueEntry, Claimant]] = {}
-        #: Resources that anybody claimed when this was worked out.
+        #: Resources that any queue claimed when this was computed.
         self._claimed: set[int] = set()
         self._known: dict[_Level, tuple[Claimant, ...]] = {}
         self._slots: dict[tuple[Claimant, ...], Ints] = {}
@@ -232,8 +233,10 @@ class Claims:
         self._outdated = False
 
     def limit(self, queue: QueueEntry, need: Need) -> Limit:
-        """What the queue's fair share leaves to a gang with this need. What a started gang lacks
-        of its minima no claim keeps from it: the rest of it holds room and does not work.
+        """The limit that the queue's fair share sets to a gang with this need.
+
+        No claim delays members that a started gang lacks of its minima: the other members hold
+        capacity and cannot work.
         """
         if not self._claiming:
             return UNLIMITED
@@ -246,8 +249,8 @@ class Claims:
         return found
 
     def judge(self, bucket: Bucket) -> None:
-        """Find out whether a refused bucket demands what it could get: one that not even empty
-        nodes or its queue's own ceiling could hold claims nothing from anybody.
+        """Find out whether a refused bucket counts as demand: its queue claims nothing for a gang
+        that does not fit even on empty nodes or under its own ceiling.
         """
         state, work = self._work.state, self._work
         nodes_at = state.nodes.changes.position
@@ -276,8 +279,8 @@ class Claims:
         return UNLIMITED if most is None else Limit(max(most, need.quorum, 1))
 
     def unlimited(self, queue: QueueEntry, need: Need, most: int) -> int:
-        """How many gangs with this need, at most `most`, may be placed one after the other before
-        `limit` says anything but what it says of the first one: nothing. None of them has extras.
+        """How many gangs with this need, at most `most`, can be placed one after the other before
+        `limit` is no longer UNLIMITED, as it is for the first one. None of them has extras.
         """
         if not self._claiming:
             return most
@@ -292,7 +295,7 @@ class Claims:
         return most
 
     def placed(self, queue: QueueEntry) -> None:
-        """A gang of the queue was placed: it, or a queue above it, may have what it deserves."""
+        """Account for a placed gang: its queue, or one above, may now have its deserved amounts."""
         for entry in queue.chain:
             for row in entry.deserved:
                 key = (entry.parent, row)
@@ -306,7 +309,7 @@ class Claims:
                     self._known.pop(key, None)
 
     def released(self) -> list[Bucket]:
-        """Buckets that left room to claimants, where those are no longer the same."""
+        """Buckets that were refused in favour of claimants, where the claimants have changed."""
         held = self._work.state.backlog.held
         now: dict[tuple[str, tuple[Wanted, ...], int], Limit] = {}
         found: list[Bucket] = []
@@ -321,8 +324,8 @@ class Claims:
         return found
 
     def _find(self) -> None:
-        """Queues that want more of a resource and hold less than they deserve, by level and row; in
-        what follows it may only come to hold more.
+        """Find queues that want more of a resource and hold less than they deserve, by level and
+        row. During the action they can only come to hold more.
         """
         shapes = self._work.state.shapes.entries
         for name, entry in sorted(self._work.state.queues.entries.items()):
@@ -338,7 +341,7 @@ class Claims:
                     self._claimed.add(row)
 
     def _claimants(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
-        """The queues that claim a resource on the queue's level, itself perhaps among them."""
+        """The queues that claim a resource on the queue's level, possibly including itself."""
         key = (entry.parent, row)
         known = self._known.get(key)
         if known is None:
@@ -351,7 +354,7 @@ class Claims:
         return () if own is None else (own,)
 
     def _withheld(self, claimants: tuple[Claimant, ...]) -> Ints:
-        """Nodes that pods of the claimants could use if they were empty."""
+        """Slots of nodes that pods of the claimants could use if they were empty."""
         slots = self._slots.get(claimants)
         if slots is None:
             state, session = self._work.state, self._work.session
@@ -363,7 +366,7 @@ class Claims:
 
 
 def usable(session: Session, shape: ShapeEntry) -> Ints:
-    """How many pods of the shape each node could hold if it were empty; not judged are ports."""
+    """How many pods of the shape each node could hold if it were empty, without regard to ports."""
     nodes = session.node_capacity.nodes
     mask = session.fits.masks.mask(shape)
     if not len(shape.rows):
@@ -377,7 +380,7 @@ def usable(session: Session, shape: ShapeEntry) -> Ints:
 
 
 def leaves_nothing(work: CycleContext, limit: Limit) -> bool:
-    """Whether claimants could use every node there is."""
+    """Whether claimants could use every node."""
     return limit.withheld is not None and len(limit.withheld) >= work.state.nodes.count
 
 

@@ -1,5 +1,5 @@
-"""What a gang's waiting members ask of the cluster, and whether one decision can hold it: a quorum
-must fit into one message.
+"""What a gang's waiting members need, and whether one decision can hold it: a quorum must fit into
+one message.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ def unplaced_quorum(gang: Gang) -> int:
 
 
 def need_of(state: State, gang: Gang) -> Need:
-    """What its waiting members ask of the cluster."""
+    """What the gang's waiting members need of the cluster."""
     started = gang.history.started
     quorum = unplaced_quorum(gang)
     minima = () if started else _minima(gang)
@@ -90,8 +90,8 @@ def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
 
 
 def _lacking(gang: Gang, structure: Structure | None) -> int:
-    """How many members a started gang is short of its minima. One that was evicted for others does
-    not count: it would take their room back.
+    """How many members a started gang lacks of its minima; 0 for a gang whose members were evicted,
+    because it would take the capacity back from the preemptor.
     """
     if gang.evicted is not None:
         return 0

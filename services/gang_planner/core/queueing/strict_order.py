@@ -7,15 +7,15 @@ from services.gang_planner.core.state.planner_state import State
 
 
 def names(state: State) -> list[str]:
-    """Strict queues in which anybody waits."""
+    """Strict queues with waiting gangs."""
     waiting = state.backlog.demand.by_queue
     strict = [name for name, entry in state.queues.entries.items() if entry.strict]
     return sorted(name for name in strict if name in waiting)
 
 
 def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None:
-    """Bring the line of strict queues in order: where the first bucket is worth an attempt, all of
-    the queue is in line; where it was refused, none is.
+    """Bring strict queues into line: all buckets of a queue if its first one is worth an attempt,
+    none if that was refused.
     """
     if not queues:
         return
@@ -34,7 +34,7 @@ def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None
 
 
 def park(state: State, buckets: list[Bucket], first: Gang) -> None:
-    """No gang passes the first one."""
+    """Refuse these buckets until the first gang of their queue is placed."""
     for bucket in buckets:
         before = bucket.reason
         state.backlog.park(bucket, first.title)

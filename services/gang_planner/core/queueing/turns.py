@@ -1,10 +1,10 @@
-"""Whose turn it is: of all queues in line the one with the least key, while each that places
-something comes to hold more and falls behind.
+"""Turns of queues: of all queues in line the one with the least key is next. A queue that places a
+gang holds more, so its key grows.
 
-Where queues are compared level by level (`Policy.queue_share`), siblings have all of a key in
-common but its end. They are kept together, in a heap by that end, and sets of siblings in a heap by
-the whole key: when a queue places something, its own end and what its siblings have in common are
-compared again, however many they are. Other keys have nothing in common: each queue is by itself.
+Where queues are compared level by level (`Policy.queue_share`), the keys of siblings differ only at
+the end. Siblings are kept in a heap by that end, and sets of siblings in a heap by the whole key:
+when a queue places a gang, only its own end and the common part of its siblings are compared again.
+Otherwise each queue is a set of its own.
 """
 
 import heapq

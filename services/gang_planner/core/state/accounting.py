@@ -1,5 +1,5 @@
-"""Keeps a member's room, its gang's counts and its queue's charge in line with the pod and what is
-in flight.
+"""Keeps a member's reservation, its gang's counts and its queue's charge in line with the pod and
+the decisions in flight.
 
 The only module that moves members between states or pods between nodes. It also notes which members
 that counted are lost (`replacements.HoldTable.losses`); `lifecycle.holds` judges them.
@@ -109,8 +109,8 @@ def remove_pod(state: State, uid: str) -> None:
 
 
 def settle(state: State, member: Member) -> None:
-    """Give the member the state that follows from its pod and its room, and charge its queue for
-    what it holds.
+    """Give the member the state that follows from its pod and its reservation, and charge its queue
+    for the capacity that it takes.
     """
     node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
     found = state_of(member, node_exists=node_exists)
@@ -137,7 +137,7 @@ def settle(state: State, member: Member) -> None:
 
 
 def assume(state: State, member: Member, reservation: Reservation, *, adopted: bool) -> None:
-    """Keep room for a decided member. An older decision's room on the same pod becomes late."""
+    """Add the reservation of a decided member. An older one of the same pod becomes late."""
     if member.reservation is not None:
         state.reservations.becomes_late(member.reservation)
     state.reservations.keep(reservation, adopted=adopted)
@@ -278,8 +278,8 @@ def _take_out(state: State, member: Member) -> None:
 
 
 def _slot_of(state: State, pod: Pod) -> int:
-    """The node that the pod takes room on. Another scheduler's pod does so from the instant at
-    which it says where the pod goes: it has evicted others for it, or makes its volumes there.
+    """The node whose capacity the pod takes. A pod of another scheduler does so as soon as that
+    scheduler names the node: it may have evicted pods for it, or provision volumes there.
     """
     place = pod.node
     if not place and not pod.ours and not pod.group_name:
@@ -290,8 +290,8 @@ def _slot_of(state: State, pod: Pod) -> int:
 
 
 def _account(state: State, member: Member, slot: int) -> None:
-    """Put the pod's load onto this node (-1: none). Room kept for it there is handed over, other
-    room ends.
+    """Account for the pod on this node (-1: none). Its reservation there is handed over, others
+    end.
     """
     pod = member.pod
     if pod.node or pod.phase in TERMINAL:

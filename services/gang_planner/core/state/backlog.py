@@ -1,4 +1,4 @@
-"""Gangs that want to be placed, in buckets of gangs that any cluster state treats alike.
+"""Gangs that wait to be placed, in buckets of interchangeable gangs.
 
 Gangs with the same *signature* (queue, what is needed of which shapes) fit or do not fit together.
 A bucket that was refused is not tried again before something was freed: ten thousand equal
@@ -26,7 +26,7 @@ class Backlog:
         self.swept_at: int | None = None
         #: What waits, by queue and shape.
         self.demand = QueuedDemand()
-        #: Buckets that leave room to claimants.
+        #: Buckets that were refused in favour of claimants.
         self.held: dict[tuple[object, ...], Bucket] = {}
         #: Gangs that were not refused wait for binders to answer.
         self.throttled = False
@@ -34,7 +34,7 @@ class Backlog:
         self.lacking: dict[tuple[object, ...], Bucket] = {}
 
     def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
-        """The gang wants to be placed, with this need and in this place."""
+        """Add a gang, or change its need or its place in the order."""
         signature = need.signature
         if gang.bucket is not None:
             known = gang.bucket.need
@@ -58,7 +58,7 @@ class Backlog:
             self.demand.add(need.queue, need.wanted, 1)
 
     def take(self, gang: Gang) -> None:
-        """The gang no longer waits."""
+        """Remove a gang, if it waits."""
         bucket = gang.bucket
         if bucket is None:
             return
@@ -69,7 +69,7 @@ class Backlog:
         self._taken(bucket, 1)
 
     def take_first(self, bucket: Bucket, gangs: int) -> None:
-        """The first gangs of a bucket no longer wait."""
+        """Remove the first gangs of a bucket."""
         for _, _, gang in islice(bucket.entries, gangs):
             gang.bucket = None
         del bucket.entries[:gangs]
@@ -93,9 +93,7 @@ class Backlog:
         short_of_quota: bool,
         claimants: tuple[Claimant, ...] = (),
     ) -> None:
-        """No gang of this signature fits until something is freed, or no queue holds it back any
-        longer.
-        """
+        """Refuse all gangs of a bucket until something is freed, or until its claimants change."""
         signature = bucket.need.signature
         bucket.refused_at = freed
         bucket.short_of_quota = short_of_quota
@@ -109,13 +107,13 @@ class Backlog:
         self.fresh.pop(signature, None)
 
     def park(self, bucket: Bucket, blocked_by: str) -> None:
-        """Nothing of this signature is tried while this gang is ahead of it."""
+        """Refuse all gangs of a bucket while this gang is ahead of them."""
         bucket.blocked_by = blocked_by
         self.fresh.pop(bucket.need.signature, None)
 
     def judge(self, bucket: Bucket, nodes_at: int, *, unsatisfiable: bool) -> None:
-        """Whether the nodes as of `nodes_at` could ever hold it: if not, its queue does not demand
-        it.
+        """Record whether the nodes as of `nodes_at` could ever hold a bucket's gangs: if not, they
+        do not count as demand of their queue.
         """
         bucket.judged_at = nodes_at
         if bucket.unsatisfiable != unsatisfiable:

@@ -37,7 +37,7 @@ NOTHING: Final = Choices()
 
 
 def choices_of(state: State, assignments: Assignments) -> Choices:
-    """What was chosen for the claims of these members, whose room is taken."""
+    """Volumes and devices chosen for the claims of these members, whose capacity is taken."""
     attached = [one for one in assignments.pairs() if one[0].shape.attached]
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
@@ -61,7 +61,7 @@ def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -
 
 
 def recall(state: State, decision: GangDecision) -> None:
-    """What a decision read from the log has chosen is chosen again when its room is kept."""
+    """Restore the choices of a decision read from the log, before its reservations are made."""
     for one in decision.volumes:
         state.node_capacity.storage.pin(
             (one.namespace, one.claim),
@@ -79,9 +79,7 @@ def recall(state: State, decision: GangDecision) -> None:
 
 
 def forget(state: State, decision: GangDecision) -> None:
-    """All room of a decision read from the log is kept: what is not taken up by now never will
-    be.
-    """
+    """Drop choices that no reservation of a decision read from the log has used: all are made."""
     for one in decision.volumes:
         state.node_capacity.storage.unpin((one.namespace, one.claim))
     for grant in decision.devices:
@@ -98,7 +96,7 @@ def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]
 
 
 def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeEntry]]) -> str:
-    """What is wrong with the claims in use, given every pod on a node and all room kept; "":
+    """What is wrong with the claims in use, given all pods on nodes and all reservations; "":
     nothing.
     """
     volumes: dict[Key, dict[int, int]] = {}

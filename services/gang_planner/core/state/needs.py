@@ -1,4 +1,4 @@
-"""What a waiting gang asks of the cluster, and what is known of gangs that ask for the same."""
+"""What a waiting gang needs of the cluster, and what is known of gangs with the same need."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ Claimant: TypeAlias = tuple[str, int, tuple[int, ...]]
 
 
 class SubNeed(NamedTuple):
-    """What one sub-gang asks for: its quorum is placed whole or nothing of it is."""
+    """What one sub-gang needs: its quorum is placed whole or not at all."""
 
     #: Name of the sub-group policy that makes it, and which of that policy's sub-gangs it is.
     policy: str
@@ -29,7 +29,7 @@ class SubNeed(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """What a gang asks beyond numbers: to be close together, whole or in parts."""
+    """What a gang needs beyond numbers: that it, or parts of it, are close together."""
 
     topology: NetworkTopology | None = None
     #: Nodes that hold members of it: where its domains must be.
@@ -51,7 +51,7 @@ ALWAYS_FIT: Final = 1_000
 
 
 class Need:
-    """What a gang asks of the cluster. Equal needs in one queue are interchangeable."""
+    """What a gang needs of the cluster. Gangs of one queue with equal needs are interchangeable."""
 
     __slots__ = (
         "_amounts",

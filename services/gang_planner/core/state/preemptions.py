@@ -1,11 +1,12 @@
-"""Preemptions: evictions that were decided for a gang, and the room that is kept for it meanwhile.
+"""Preemptions: evictions that were decided for a gang, and the reservations for it until it is
+placed.
 
 The decision's record opens one; the `GangDecision` that names it, or a note, ends it. After its end
-it stays in the table for as long as pods that it named are on their nodes: they are its victims
-still, and no gang is owed capacity for them.
+it stays in the table as long as pods that it named are on their nodes: they are still its victims,
+and no gang gets a replacement reservation for them.
 
 Reservations follow from the record and the cluster state (`sync`): a planner that reads the log has
-them from his first cycle on.
+them from its first cycle on.
 """
 
 from itertools import islice
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from services.gang_planner.core.state.gang_history import Evicted
 from services.gang_planner.core.state.reservations import Reservation
 from shared.contracts.verdicts import PodRef
+from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang, Member
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from shared.contracts.outcomes import Outcome
     from shared.model.gang_keys import GangKey
 
-#: Room is kept this long at most: a victim may take its grace period, an hour even, but a gang that
-#: cannot see its room coming looks for another place.
+#: A reservation lasts this long at most: the grace period of a victim may be an hour, but the gang
+#: is placed elsewhere rather than wait for that.
 LEAVING_MS: Final = 600_000
 
 #: Evicted pods of one gang that are named one by one.
@@ -62,16 +64,16 @@ class Preemption:
         self.reservations: dict[str, tuple[Reservation, Gang]] = {}
         self.outcome: Outcome | None = None
         self.outcome_seq = 0
-        #: Nothing is kept for it any more.
+        #: It has no reservations any more.
         self.ended = False
         #: Gangs of its victims, by id, and how many of each; empty until they are known.
         self.hit: dict[str, tuple[Gang, int]] = {}
-        #: `NodeCapacity.freed` when its gang was last tried elsewhere in vain.
-        self.tried = -1
+        #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: it was not tried.
+        self.tried: int | None = None
 
     @property
     def until_ms(self) -> int:
-        """When the room that is kept ends, whatever comes."""
+        """When its reservations end at the latest."""
         return self.at_ms + LEAVING_MS
 
 
@@ -99,7 +101,7 @@ class Preemptions:
         return [one for one in (*self.logged.values(), *self._fresh) if not one.ended]
 
     def add(self, tables: "Tables", act: "EvictionDecision", gang: "Gang") -> None:
-        """Take one decided just now; its room is kept at once."""
+        """Add a preemption that was just decided, and make its reservations."""
         one = Preemption(act)
         self._fresh.append(one)
         self._enter(one)
@@ -108,17 +110,17 @@ class Preemptions:
         one.hit = _hit_by(tables, one)
 
     def number(self, seq: int, act: "EvictionDecision") -> None:
-        """The log gave a decision of ours its sequence."""
+        """Record the sequence that the log gave to a decision of this planner."""
         for one in self._fresh:
             if one.act is act:
                 one.seq = seq
                 self.logged[seq] = one
                 self._fresh.remove(one)
                 return
-        raise AssertionError(f"eviction {seq} for {act.gang} was not decided here")
+        raise InvariantViolation(f"eviction {seq} for {act.gang}", "was not decided here")
 
     def recall(self, seq: int, act: "EvictionDecision", *, ended: bool = False) -> Preemption:
-        """Take one over from the log; its room is kept from the next `sync` on."""
+        """Restore one from the log; the next `sync` makes its reservations."""
         one = self.logged[seq] = Preemption(act, seq)
         one.ended = ended
         self._enter(one)
@@ -129,8 +131,8 @@ class Preemptions:
         return next((one for one in self.logged.values() if _is_of(one, gang_id)), None)
 
     def end(self, tables: "Tables", one: Preemption) -> None:
-        """Nothing is kept for it any more; its room is free. Pods that are not leaving, and that
-        no binder may evict for it any more, are its victims no longer.
+        """End its reservations. Pods that are not leaving, and that no binder may still evict for
+        it, are no longer its victims.
         """
         one.ended = True
         for uid in list(one.reservations):
@@ -140,8 +142,8 @@ class Preemptions:
         self.let_go(tables, one)
 
     def let_go(self, tables: "Tables", one: Preemption) -> None:
-        """Of an ended one, forget the victims that an answer says were not evicted, and those that
-        are gone.
+        """Forget the victims of an ended preemption that are gone, or that were not evicted
+        according to an answer.
         """
         refused = not_evicted(one)
         for victim in one.act.victims:
@@ -173,13 +175,13 @@ class Preemptions:
             if not one.hit:
                 one.hit = _hit_by(tables, one)
 
-    def lend(self, tables: "Tables", one: Preemption) -> None:
-        """Give the room of one back for an attempt; `sync_one` keeps it again, `end` does not."""
+    def release(self, tables: "Tables", one: Preemption) -> None:
+        """Release the reservations of one for an attempt; `sync_one` makes them again."""
         for uid in list(one.reservations):
             _drop(tables, one, uid)
 
     def sync_one(self, tables: "Tables", one: Preemption) -> None:
-        """Keep the room of one again."""
+        """Make the reservations of one again."""
         _sync_rows(tables, one)
 
     def reservations(self) -> list[Reservation]:

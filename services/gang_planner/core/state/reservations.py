@@ -1,4 +1,4 @@
-"""Kept room: one table of everything that takes room on a node without a pod being there.
+"""Reservations: everything that takes capacity of a node without a pod being there.
 
 | reason | ends by | outranked by |
 | --- | --- | --- |
@@ -14,14 +14,13 @@ Every row has an owner, the gang it was decided for.
 
 An *assumed* row belongs to the newest decision on its pod; there is at most one per pod. When its
 outcome leaves open whether a POST is still in flight, the row becomes *late*: its member may be
-planned elsewhere meanwhile, and a late POST finds room. Every row is subtracted from what is free
-exactly once, by `keep`, or before by the Statement whose allocation it adopts.
+placed elsewhere, and a late POST still finds its capacity. Every row is subtracted from the free
+amounts exactly once: by `keep`, or before by the Statement whose allocation it adopts.
 
-Rows of *repair* and *hold* stand for a pod that is lost (`replacements`); there is at most one per
-lost pod, and no decision owns it. A row of *reservation* stands for a part of its gang's
-`minResources` for which no pod exists yet (`allocation.min_resources`). A *preemptor* row stands
-for a pod that waits for others to leave (`preemptions`); until they have, what is free on its node
-may be negative.
+Rows of *repair* and *hold* are for a lost pod (`replacements`); there is at most one per lost pod,
+and no decision owns it. A row of *reservation* is for a part of its gang's `minResources` for which
+no pod exists yet (`allocation.min_resources`). A *preemptor* row is for a pod that waits for others
+to leave (`preemptions`); until they have, the free amount of its node may be negative.
 """
 
 from collections.abc import Sequence
@@ -32,6 +31,7 @@ import msgspec
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.open_decisions import OpenAct
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import Pod
 
 Reason = Literal["assumed", "late", "repair", "hold", "preemptor", "reservation"]
@@ -44,7 +44,7 @@ UNDATED: Final = 0
 
 
 class Reservation(msgspec.Struct, kw_only=True, eq=False, gc=False):
-    """One row. Nothing that it refers to leads back to it, so no collector need look at it."""
+    """One row. It is part of no reference cycle, so the garbage collector need not track it."""
 
     #: Gang id.
     owner: str
@@ -71,7 +71,7 @@ class ReservationTable:
     def __init__(self, node_capacity: NodeCapacity) -> None:
         self._node_capacity = node_capacity
         self._rows: dict[str, list[Reservation]] = {}
-        #: Rows per slot, so that a phantom node is not forgotten while room is kept on it.
+        #: Rows per slot, so that a phantom node is not forgotten while it has reservations.
         self._per_slot: dict[int, int] = {}
         #: Rows with a deadline.
         self.late: dict[str, None] = {}
@@ -79,20 +79,19 @@ class ReservationTable:
         self.replacements: dict[str, Reservation] = {}
         #: Rows for pods of preemptors, by the UID of the pod that waits.
         self.promised: dict[str, Reservation] = {}
-        #: Rows of decisions that wait for nothing but binders, which have not answered: what these
-        #: have before them.
+        #: Rows of decisions that wait for the answers of binders, and for nothing else.
         self.pods_in_flight = 0
         #: Of such rows, how many were ended so far by a pod that is bound, or by an answer.
         self.answered = 0
 
     @property
     def pods_not_seen_bound(self) -> int:
-        """Pods that a decision keeps room for: decided, and not seen bound yet."""
+        """Pods with a decision's reservation: decided, and not seen bound yet."""
         return len(self._rows)
 
     def settle(self, act: OpenAct, *, answered: bool) -> None:
-        """A decision's rows are no longer in flight: it is `answered`, or no planner expects an
-        answer any more. Its room stays.
+        """Count a decision's rows as no longer in flight: it is `answered`, or no planner expects
+        an answer any more. Its reservations stay.
         """
         if act.counted:
             act.counted = False
@@ -100,8 +99,8 @@ class ReservationTable:
             self.answered += act.rows if answered else 0
 
     def keep(self, reservation: Reservation, *, adopted: bool) -> None:
-        """Add a row; `adopted`: its room has been taken from the node capacity already."""
-        assert reservation.owner, f"room for {reservation.uid} has no owner"
+        """Add a row; `adopted`: its amounts are taken from the node capacity already."""
+        _check_owner(reservation)
         if not adopted:
             self._node_capacity.take(reservation.slot, reservation.shape)
         self._rows.setdefault(reservation.uid, []).append(reservation)
@@ -115,7 +114,8 @@ class ReservationTable:
         capacity has been taken from the node capacity already. The member's newest row is this one.
         """
         owner = act.act.gang_id
-        assert owner, "the reservations of a decision have no owner"
+        if not owner:
+            raise InvariantViolation("a decision", "makes reservations without an owner")
         rows, per_slot = self._rows, self._per_slot
         for member, slot in zip(members, slots, strict=True):
             uid = member.pod.uid
@@ -131,7 +131,7 @@ class ReservationTable:
         self.pods_in_flight += pods if act.counted else 0
 
     def end(self, reservation: Reservation, *, handed_over: bool = False) -> None:
-        """Remove a row; `handed_over`: a pod takes the place, so nothing becomes free."""
+        """Remove a row; `handed_over`: a pod takes its capacity, so nothing becomes free."""
         rows = self._rows[reservation.uid]
         rows.remove(reservation)
         if not rows:
@@ -147,17 +147,16 @@ class ReservationTable:
 
     def keep_replacement(self, reservation: Reservation, *, adopted: bool) -> None:
         """Add a row for a lost pod; `adopted` as above."""
-        assert reservation.owner, f"room for lost pod {reservation.uid} has no owner"
-        assert reservation.uid not in self.replacements, (
-            f"lost pod {reservation.uid} has room already"
-        )
+        _check_owner(reservation)
+        if reservation.uid in self.replacements:
+            raise InvariantViolation(f"lost pod {reservation.uid}", "has a reservation already")
         if not adopted:
             self._node_capacity.take(reservation.slot, reservation.shape)
         self.replacements[reservation.uid] = reservation
         self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
 
     def end_replacement(self, reservation: Reservation, *, handed_over: bool = False) -> None:
-        """Remove a row for a lost pod; `handed_over`: a decision has the place, nothing is free."""
+        """Remove a row for a lost pod; `handed_over`: a decision takes its capacity."""
         del self.replacements[reservation.uid]
         self._uncount(reservation.slot)
         if not handed_over:
@@ -165,14 +164,15 @@ class ReservationTable:
 
     def keep_promised(self, reservation: Reservation) -> None:
         """Add a row for a pod that waits for others to leave."""
-        assert reservation.owner, f"room for preemptor {reservation.uid} has no owner"
-        assert reservation.uid not in self.promised, f"preemptor {reservation.uid} has room already"
+        _check_owner(reservation)
+        if reservation.uid in self.promised:
+            raise InvariantViolation(f"preemptor {reservation.uid}", "has a reservation already")
         self._node_capacity.take(reservation.slot, reservation.shape)
         self.promised[reservation.uid] = reservation
         self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
 
     def end_promised(self, reservation: Reservation) -> None:
-        """Remove a row of a preemptor; its room is free."""
+        """Remove a row of a preemptor; its capacity is free."""
         del self.promised[reservation.uid]
         self._uncount(reservation.slot)
         self._node_capacity.give(reservation.slot, reservation.shape)
@@ -194,8 +194,8 @@ class ReservationTable:
         return self._per_slot.get(slot, 0)
 
     def becomes_late(self, reservation: Reservation) -> None:
-        """Its member may be planned elsewhere, and a POST may still come: keep the room with a
-        deadline.
+        """Keep a row with a deadline: its member may be placed elsewhere, while a POST may still
+        arrive.
         """
         reservation.reason = "late"
         reservation.until_ms = UNDATED
@@ -207,3 +207,8 @@ class ReservationTable:
             self._per_slot[slot] = left
         else:
             del self._per_slot[slot]
+
+
+def _check_owner(reservation: Reservation) -> None:
+    if not reservation.owner:
+        raise InvariantViolation(f"reservation for {reservation.uid}", "has no owner")
