@@ -14,7 +14,8 @@ from tests.simulation.regressions import SEEDS as MENDED
 
 pytestmark = pytest.mark.slow
 
-#: Bugs that only a world finds which takes minutes of CPU; `make certify` plants them.
+#: Bugs that only a world finds which takes minutes of CPU: `make certify` plants them.
+#: `test_claims` shows their checker its case.
 MINUTES_LONG = {"former_pods_claim_used"}
 
 

@@ -165,6 +165,18 @@ def test_checkers_see_devices_and_volumes_given_to_two() -> None:
     assert "is taken from gang-first" in scene.broken.pop()
 
 
+def test_checkers_see_a_pod_bound_with_the_claim_of_its_predecessor() -> None:
+    """As `former_pods_claim_used` has it, which takes minutes and is planted by `make certify`."""
+    scene = Scene()
+    volumes = [{"name": "scratch", "ephemeral": {}}]
+    pod = scene.pod("gang-1-0", volumes=volumes, nodeName="node-0")
+    claim = scene.claim("gang-1-0-scratch", "zonal")
+    predecessor = {"ownerReferences": [{"uid": "predecessor"}]}
+    scene.etcd.change(VOLUME_CLAIMS, claim, lambda now: with_(now, metadata=predecessor), by="test")
+    scene.checkers.bound("gang-1", pod)
+    assert any("was made for another pod" in what for what in scene.broken)
+
+
 def test_claims_are_named_after_their_gangs() -> None:
     scene = Scene()
     plan = Plan(
