@@ -84,7 +84,7 @@ def test_the_same_objects_come_out_whichever_command_put_them_in(typed: Typed) -
     assert spec["tasks"][0]["template"] == given["tasks"][0]["template"]
 
 
-def test_a_dry_run_stores_nothing_and_warnings_are_told_as_kubectl_tells_them(
+def test_a_dry_run_stores_nothing_and_warnings_are_printed_as_kubectl_prints_them(
     typed: Typed,
 ) -> None:
     here = ("-n", typed.namespace)

@@ -37,7 +37,7 @@ async def test_a_list_can_be_narrowed_by_labels(kubeconfig: Path, cluster_api: C
     assert found["kind"] == "Queue"
 
 
-async def test_what_happened_behind_a_gap_is_told_as_change_and_as_end(tmp_path: Path) -> None:
+async def test_changes_behind_a_gap_arrive_as_modified_and_deleted(tmp_path: Path) -> None:
     """The history is so short that the watch's version is gone when it comes back."""
     settings = Settings(crds=(CRD,), history_max=4)
     async with EmbeddedCluster(settings) as cluster:
@@ -98,7 +98,7 @@ async def test_a_watch_goes_on_after_refusals_that_pass_and_a_lost_connection(
 
 
 @pytest.mark.parametrize(("verb", "status"), [("list", 503), ("watch", 403)])
-async def test_what_fails_at_the_start_or_for_good_is_told(
+async def test_a_failed_first_list_and_a_permanent_failure_are_raised(
     kubeconfig: Path, cluster_api: Client, verb: str, status: int
 ) -> None:
     order = {"rules": [{"verb": verb, "status": status}]}

@@ -20,7 +20,7 @@ def plain(lines: list[str]) -> list[str]:
     return [click.unstyle(line) for line in lines]
 
 
-def test_a_column_is_as_wide_as_it_is_told_or_as_its_longest_cell_and_the_gap() -> None:
+def test_a_column_has_its_fixed_width_or_that_of_its_longest_cell_and_the_gap() -> None:
     assert plain(Table(LAYOUT).lines([one("a", "Open"), one("longer-name", "")])) == [
         "Name          Phase   ",
         "a             Open    ",

@@ -10,7 +10,7 @@ import pytest
 from tutti.bundle.archive import MANIFEST, Archive, Manifest
 
 
-def test_the_manifest_is_first_and_tells_what_is_there_and_what_is_not(tmp_path: Path) -> None:
+def test_the_manifest_is_first_and_lists_files_and_missing_data(tmp_path: Path) -> None:
     archive = Archive()
     archive.add("logs/a.log", "a log", b"lines")
     archive.add_json("versions.json", "versions", {"tutti": "1"})

@@ -94,7 +94,7 @@ async def _count(api: Client, wanted: int) -> int:
     return len(seen)
 
 
-async def test_a_reader_that_is_too_slow_is_told_so(tmp_path: Path) -> None:
+async def test_a_reader_that_is_too_slow_gets_an_expired_error(tmp_path: Path) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     async with (
         EmbeddedCluster(Settings(nodes=0, history_max=10)) as cluster,

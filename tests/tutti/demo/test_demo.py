@@ -113,7 +113,7 @@ async def test_every_claim_holds_and_nothing_is_left(start: Start, tmp_path: Pat
     assert left_in(tmp_path) == [picture.name]
 
 
-async def test_it_passes_with_every_process_of_the_suite_killed_meanwhile(start: Start) -> None:
+async def test_the_demo_passes_while_every_process_of_tutti_is_killed(start: Start) -> None:
     process = await start("--kill")
     output = await told(process)
     assert await process.wait() == 0, output

@@ -48,7 +48,7 @@ def test_a_job_that_admission_takes_has_no_errors() -> None:
         ("schedulerName: tutti", "schedulerName: mine", "schedulerName mine is not served"),
     ],
 )
-def test_what_is_wrong_on_every_cluster_is_said_without_an_api_server(
+def test_errors_on_every_cluster_are_reported_without_an_api_server(
     right: str, wrong: str, error: str
 ) -> None:
     assert error in "; ".join(local_errors(parsed(JOB.replace(right, wrong)), NAMES))
@@ -79,7 +79,7 @@ async def test_a_kind_that_the_cluster_does_not_serve_is_an_error(client: KubeCl
     assert found.errors == ("document 1, TFJob: the API server serves no TFJob of kubeflow.org/v1",)
 
 
-async def test_without_an_api_server_it_is_said_what_was_not_checked() -> None:
+async def test_without_an_api_server_a_note_names_what_was_not_checked() -> None:
     found = await tried(None, parsed(JOB))
     assert found.errors == ()
     assert "no API server is available" in found.notes[0]

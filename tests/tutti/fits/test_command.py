@@ -29,7 +29,7 @@ spec:
 
 
 @pytest.mark.integration
-async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reason(
+async def test_a_gang_that_fits_is_reported_with_its_nodes_and_another_with_the_reason(
     nats_server: NatsServer, tmp_path: pathlib.Path
 ) -> None:
     scene = Scene([make_node("n0"), make_node("n1")])
@@ -76,7 +76,7 @@ async def test_what_fits_is_told_with_its_nodes_and_what_does_not_with_the_reaso
         ),
     ],
 )
-def test_whose_pods_would_be_evicted_is_told(
+def test_gangs_whose_pods_would_be_evicted_are_reported(
     displaces: tuple[tuple[str, int], ...], by: str, words: str
 ) -> None:
     answer = FitAnswer(

@@ -183,7 +183,7 @@ async def test_several_jobs_are_deleted_with_one_command(typed: Typed, cluster_a
     assert await cluster_api.names(JOBS) == ["c"]
 
 
-async def test_view_tells_the_state_and_the_events_of_this_very_job(
+async def test_view_shows_the_state_and_the_events_of_the_job_by_uid(
     typed: Typed, cluster_api: Client
 ) -> None:
     made = await cluster_api.create(JOBS, manifest("train", plugins={"env": [], "svc": ["--a=b"]}))

@@ -20,7 +20,7 @@ from tutti.job.progress import Goal, Progress, sentence, verdict
         pytest.param(["--until", "running"], "Running", 0, id="running is enough"),
     ],
 )
-async def test_waiting_ends_with_the_job_and_tells_its_way_there(
+async def test_waiting_ends_with_the_job_and_shows_its_progress(
     typed: Typed, cluster_api: Client, flags: list[str], last: str, status: int
 ) -> None:
     async with cluster_api.watch(JOBS) as events, asyncio.TaskGroup() as group:

@@ -72,7 +72,7 @@ async def test_devices_that_are_shared_block_before_all_else(
     assert text.output.rstrip().endswith("1 finding blocks a switch")
 
 
-async def test_what_is_bound_in_part_is_told_with_what_tutti_makes_of_it(
+async def test_a_gang_bound_in_part_is_reported_with_the_effect_of_a_switch(
     typed: Typed, cluster_api: Client
 ) -> None:
     groups = f"{VOLCANO}/namespaces/default/podgroups"
@@ -88,7 +88,7 @@ async def test_what_is_bound_in_part_is_told_with_what_tutti_makes_of_it(
     assert "1 of the 2 members that it needs" in partial[0][3]
 
 
-async def test_a_rival_is_named_with_its_configuration_and_what_of_that_has_no_effect(
+async def test_another_scheduler_is_reported_with_its_configuration_and_settings_without_effect(
     typed: Typed, cluster_api: Client
 ) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -147,7 +147,7 @@ async def test_a_configuration_that_tutti_refuses_blocks(typed: Typed, tmp_path:
     assert "dance" in findings[0][3]
 
 
-async def test_stored_objects_that_would_be_refused_are_told_with_the_webhooks_words(
+async def test_stored_objects_that_would_be_refused_are_reported_with_the_webhooks_errors(
     typed: Typed, cluster_api: Client
 ) -> None:
     await cluster_api.create(

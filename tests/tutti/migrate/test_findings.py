@@ -61,7 +61,7 @@ OWNER = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="train",
     ],
     ids=["running", "incomplete", "bare", "of a Job"],
 )
-def test_a_gang_that_is_bound_in_part_is_told_what_becomes_of_it(
+def test_a_gang_bound_in_part_is_reported_with_what_follows(
     pods: tuple[Pod, ...], words: str
 ) -> None:
     (found,) = gangs.findings(seen(pods=pods, groups=(GROUP,)))
@@ -69,13 +69,13 @@ def test_a_gang_that_is_bound_in_part_is_told_what_becomes_of_it(
     assert words in found.message
 
 
-def test_gangs_that_are_whole_or_not_bound_at_all_are_not_told() -> None:
+def test_gangs_that_are_bound_whole_or_not_at_all_are_not_reported() -> None:
     whole = (pod("a", node="n"), pod("b", node="n"))
     assert not list(gangs.findings(seen(pods=whole, groups=(GROUP,))))
     assert not list(gangs.findings(seen(pods=(pod("a"), pod("b")), groups=(GROUP,))))
 
 
-def test_a_claim_for_more_than_whole_devices_blocks_until_somebody_has_allocated_it() -> None:
+def test_a_claim_for_more_than_whole_devices_blocks_until_it_is_allocated() -> None:
     claim = ResourceClaim(
         uid="c",
         namespace="team",
@@ -131,7 +131,7 @@ def test_a_crd_of_another_product_stays_and_one_that_is_missing_is_to_be_made() 
     assert "stored as v0" in old.message
 
 
-def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
+def test_webhooks_of_another_scheduler_that_fail_closed_are_to_be_deleted() -> None:
     theirs = {
         "metadata": {"name": "volcano-admission-service-jobs-mutate"},
         "webhooks": [{"name": "mutatejob.volcano.sh", "failurePolicy": "Fail"}],
@@ -143,7 +143,7 @@ def test_webhooks_of_the_rival_that_fail_closed_are_to_be_deleted() -> None:
     assert "refuses its requests" in found[0].message
 
 
-def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
+def test_each_scheduler_name_is_reported_with_the_scheduler_that_serves_it() -> None:
     other = OtherScheduler(
         holding="name", name="volcano", description="Lease a/volcano (held by x)"
     )
@@ -158,7 +158,7 @@ def test_each_scheduler_name_is_told_with_who_serves_it() -> None:
     assert "2 pods, 1 of them wait; served by Lease a/volcano" in found[1].message
 
 
-def test_what_blocks_comes_first_and_what_could_not_be_seen_is_told() -> None:
+def test_blocking_findings_come_first_and_unreadable_kinds_are_reported() -> None:
     group = {"metadata": {"name": "g", "namespace": "team"}}
     check = judge(
         seen(objects={COSCHEDULING: [group]}, unreadable=("no right to list pods",)), "https://h"

@@ -87,7 +87,7 @@ async def test_secrets_are_made_once_and_renewed_in_time(
     assert sorted(await content(api, namespace, "ca")) == ["ca.crt", "ca.key", "former.crt"]
 
 
-async def test_a_secret_that_somebody_spoiled_stops_everything(
+async def test_an_invalid_secret_stops_the_provisioning(
     client: KubeClient, api: RawClient, namespace: str
 ) -> None:
     await provisioned(client, namespace, NOW)
@@ -106,7 +106,7 @@ async def test_two_that_provision_at_once_agree(
     assert await provisioned(client, namespace, NOW) == []
 
 
-async def test_a_server_with_what_was_made_lets_its_users_in_by_tls_and_nobody_else(
+async def test_a_provisioned_server_admits_its_users_by_tls_and_no_other_client(
     client: KubeClient, api: RawClient, namespace: str, tmp_path: Path
 ) -> None:
     await provisioned(client, namespace, datetime.now(UTC), "127.0.0.1")

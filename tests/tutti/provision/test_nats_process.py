@@ -87,6 +87,6 @@ async def test_without_a_server_it_goes_on_looking(tmp_path: Path) -> None:
     assert set(said[1:]) == {f"no nats-server is named in {tmp_path / 'pid'}"}
 
 
-def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     done = CliRunner().invoke(nats_reload, ["--pid-file=x", str(tmp_path / "none")])
     assert done.exit_code == 2

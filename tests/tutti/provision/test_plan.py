@@ -97,7 +97,7 @@ def test_other_addresses_make_another_certificate() -> None:
     assert [str(name.value) for name in names] == ["here", "127.0.0.1"]
 
 
-def test_nobody_ever_meets_a_certificate_that_he_did_not_trust_the_day_before() -> None:
+def test_clients_trust_every_certificate_a_day_before_it_is_used() -> None:
     """Twenty years, looked at once a month: both CAs are trusted before and after the change."""
     stored, now = planned(), NOW
     cas = {stored["ca"]["ca.crt"]}

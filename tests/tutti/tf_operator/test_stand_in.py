@@ -193,7 +193,7 @@ async def test_the_older_operator_makes_a_budget(old_api: Client) -> None:
     assert await old_api.names(GROUPS) == []
 
 
-async def test_a_job_that_says_nothing_useful_stops_nobody(api: Client) -> None:
+async def test_a_job_without_a_usable_spec_does_not_block_other_jobs(api: Client) -> None:
     empty = tf_job()
     empty["metadata"]["name"] = "empty"
     empty["spec"] = {}

@@ -49,7 +49,7 @@ def test_what_was_not_bound_has_no_stay_and_what_has_no_outcome_neither() -> Non
     assert [(one.gang, one.node) for one in told.stays] == [("team/half", "n1")]
 
 
-def test_pods_that_were_told_to_go_are_evicted_and_others_that_go_are_gone() -> None:
+def test_evicted_pods_end_as_evicted_and_deleted_ones_as_gone() -> None:
     told = build_history(
         logs(
             decisions=[
@@ -128,7 +128,7 @@ def test_nodes_are_sorted_as_people_count() -> None:
     assert History(from_ms=0, to_ms=1, stays=stays).nodes == ["m", "n2", "n10"]
 
 
-def test_empty_time_at_both_ends_is_left_out_unless_somebody_is_there_still() -> None:
+def test_empty_time_at_both_ends_is_left_out_unless_a_gang_still_runs() -> None:
     stay = Stay(gang="t/a", node="n", pods=1, began_ms=30, ended_ms=60, end="done")
     wait = Wait(gang="t/a", began_ms=20, ended_ms=30)
     ended = trimmed(History(from_ms=0, to_ms=100, waits=(wait,), stays=(stay,)))

@@ -55,7 +55,7 @@ async def address() -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def test_only_what_the_streams_do_not_tell_is_taken(address: str) -> None:
+async def test_only_spans_that_the_streams_do_not_have_are_taken(address: str) -> None:
     (line,) = await lines(f"{address}/", ["a", "unknown"])
     assert (line.at_ms, line.what, line.took_ms) == (1_020, "make pods", 20)
     assert (line.detail, line.failed) == ("3, by controller, quota", True)

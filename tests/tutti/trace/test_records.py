@@ -78,6 +78,6 @@ async def test_all_records_of_the_gang_are_read_and_no_others(written: Bus, type
 
 @pytest.mark.integration
 @pytest.mark.parametrize("typed", ["nobody", OTHER.replace("1", "2")])
-async def test_a_gang_that_nobody_knows_is_an_error_that_names_it(written: Bus, typed: str) -> None:
+async def test_an_unknown_gang_is_an_error_that_names_it(written: Bus, typed: str) -> None:
     with pytest.raises(UnknownGang, match=typed):
         await read_gang(written, read_reference(typed, "team"))

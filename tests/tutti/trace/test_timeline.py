@@ -119,7 +119,7 @@ STORY = GangRecords(
 )
 
 
-def test_a_gang_that_was_refused_and_placed_anew_is_told_in_order() -> None:
+def test_the_attempts_of_a_gang_are_listed_in_order() -> None:
     found = timeline(STORY)
     assert [(line.at_ms, line.what, line.failed) for line in found.lines] == [
         (1_000, "queued", False),
@@ -176,6 +176,6 @@ def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None
     assert found.traces == (VERDICT.trace_id,)
 
 
-def test_what_others_told_comes_in_its_place() -> None:
+def test_exported_lines_are_sorted_in_by_time() -> None:
     admitted = Line(at_ms=900, what="admit", detail="by admission-webhook")
     assert timeline(STORY, [admitted]).lines[0] == admitted

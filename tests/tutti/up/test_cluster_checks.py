@@ -98,7 +98,7 @@ async def test_the_lease_stands_while_we_are_here_and_goes_with_us(client: KubeC
 
 
 @integration
-async def test_a_lease_that_somebody_holds_is_left_alone_unless_it_is_old_or_taken_over(
+async def test_a_lease_of_another_holder_stays_unless_it_is_old_or_taken_over(
     client: KubeClient,
 ) -> None:
     other = Presence(client, lambda _: None, "elsewhere/x/1/1")
@@ -153,7 +153,7 @@ def test_a_process_elsewhere_is_never_known_to_be_dead(holder: str) -> None:
     assert not is_dead(holder)
 
 
-def test_the_start_of_a_process_tells_it_from_the_next_one_with_its_number() -> None:
+def test_the_start_of_a_process_distinguishes_it_from_the_next_one_with_its_pid() -> None:
     assert start_ticks(os.getpid())
     assert start_ticks(os.getpid()) != start_ticks(1)
     assert start_ticks(2**22 + 1) is None

@@ -107,7 +107,7 @@ async def test_a_folder_of_before_there_were_keys_keeps_what_its_streams_hold(
 
 @pytest.mark.integration
 @pytest.mark.slow
-async def test_who_has_no_key_is_refused_and_who_has_the_watchers_decides_nothing(
+async def test_a_client_without_a_key_is_refused_and_the_watchers_key_cannot_append_decisions(
     kubeconfig: Path, tmp_path: Path
 ) -> None:
     async with suite(kubeconfig, tmp_path, "--no-webhook") as running:

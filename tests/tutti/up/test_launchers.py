@@ -73,13 +73,15 @@ async def test_a_service_runs_as_a_module_with_its_flags_in_a_session_of_its_own
 
 
 @pytest.mark.parametrize("status", [0, 1, 3])
-async def test_the_exit_status_is_told(launcher: Launching, status: int, tmp_path: Path) -> None:
+async def test_the_exit_status_is_returned(
+    launcher: Launching, status: int, tmp_path: Path
+) -> None:
     child = await launcher.launch(sleeper(tmp_path / "log", "exit", str(status)))
     assert await child.wait() == status
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-async def test_a_signal_is_told_as_a_negative_status(
+async def test_a_signal_is_returned_as_a_negative_status(
     launcher: Launching, number: signal.Signals, tmp_path: Path
 ) -> None:
     child = await launcher.launch(sleeper(tmp_path / "log", "sleep"))

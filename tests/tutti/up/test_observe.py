@@ -96,7 +96,7 @@ async def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     return Report(tmp_path / "report.json")
 
 
-async def test_it_tells_what_the_rival_did_and_what_we_would_have_done_and_writes_nothing(
+async def test_an_observation_reports_both_schedulers_and_writes_nothing(
     api: RawClient,
     namespace: str,
     empty_cluster: None,

@@ -93,7 +93,7 @@ def seen(*things: Lease | Deployment | ConfigMap) -> ReferenceObjects:
         ),
     ],
 )
-def test_a_live_holder_of_one_of_our_names_is_a_rival(
+def test_an_active_holder_of_one_of_our_names_is_another_scheduler(
     thing: Lease | Deployment,
 ) -> None:
     others = found(seen(thing))
@@ -137,7 +137,7 @@ def test_what_does_not_live_or_serves_other_names_is_none(
     assert not found(seen(thing))
 
 
-def test_the_message_says_who_since_when_and_how_lately() -> None:
+def test_the_message_has_the_holder_its_start_and_its_last_renewal() -> None:
     text = refusal(found(seen(lease("volcano"))))
     assert "Lease volcano-system/volcano" in text
     assert "held by vc-scheduler-7c4_1 since 2026-05-01 11:00:00Z, renewed 3 s ago" in text
@@ -154,14 +154,14 @@ def test_kube_batchs_lock_on_a_config_map_counts_while_it_is_renewed() -> None:
     assert "ConfigMap kube-system/kube-batch (held by kb-0" in others[0].description
 
 
-def test_another_tutti_up_is_a_rival_unless_it_is_us_or_known_to_be_dead() -> None:
+def test_another_tutti_up_is_found_unless_it_is_this_one_or_known_to_be_dead() -> None:
     other = lease("tutti", namespace="kube-system", holder="host/boot/1/2")
     assert [other.holding for other in found(seen(other))] == ["suite"]
     assert "another tutti up runs" in refusal(found(seen(other)))
     assert not found(seen(other), dead="host/boot/1/2")
 
 
-def test_a_lease_of_our_name_elsewhere_is_a_rival_of_that_name() -> None:
+def test_a_lease_of_our_name_in_another_namespace_is_another_scheduler() -> None:
     others = found(seen(lease("tutti", namespace="team")))
     assert [(other.holding, other.name) for other in others] == [("name", "tutti")]
 
@@ -169,14 +169,14 @@ def test_a_lease_of_our_name_elsewhere_is_a_rival_of_that_name() -> None:
 @pytest.mark.parametrize(
     "thing", [lease("vc-controller-manager"), deployment("volcano-controllers")]
 )
-def test_volcanos_controllers_are_rivals_for_podgroups_only(thing: Lease | Deployment) -> None:
+def test_volcanos_controllers_hold_podgroups_only(thing: Lease | Deployment) -> None:
     """Volcano's controllers with Tutti as the scheduler is a set-up that users have."""
     others = found(seen(thing))
     assert [other.holding for other in others] == ["podgroups"]
     assert not refusal(others)
 
 
-def test_several_rivals_are_all_named_a_line_each() -> None:
+def test_each_other_scheduler_is_named_in_a_line_of_its_own() -> None:
     text = refusal(found(seen(lease("volcano"), deployment("kube-batch"), lease("other"))))
     assert [line.split(" is ")[0] for line in text.splitlines()] == [
         "scheduler name volcano",

@@ -86,7 +86,7 @@ def test_the_planner_gets_no_credentials(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("podgroups", [True, False])
-def test_watcher_and_controller_agree_on_who_makes_podgroups(
+def test_watcher_and_controller_agree_on_the_creator_of_podgroups(
     podgroups: bool, tmp_path: Path
 ) -> None:
     specs = plan(UpOptions(), nats_url=_URL, data_dir=tmp_path, podgroups=podgroups)

@@ -91,7 +91,7 @@ WHY = {"registration": "the API server does not reach https://127.0.0.1:1"}
         ),
     ],
 )
-def test_the_webhook_tells_its_url_or_why_it_has_none(
+def test_the_webhooks_row_has_its_url_or_the_reason(
     given: ServiceStatus | None, wanted: bool, row: WebhookRow
 ) -> None:
     assert webhook_row(given, wanted=wanted) == row

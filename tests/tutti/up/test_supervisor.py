@@ -191,5 +191,5 @@ async def test_one_refusal_ends_the_whole_suite_with_its_reason() -> None:
         (-40, "was killed by signal 40"),
     ],
 )
-def test_an_end_is_told_in_words(status: int, words: str) -> None:
+def test_an_exit_status_is_described_in_words(status: int, words: str) -> None:
     assert how_it_ended(status) == words

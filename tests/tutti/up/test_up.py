@@ -48,7 +48,7 @@ async def registered(api: RawClient) -> list[str]:
     return [each["metadata"]["name"] for each in found["items"]]
 
 
-async def test_it_tells_when_all_is_ready_binds_a_gang_and_leaves_nothing_behind(
+async def test_tutti_up_announces_readiness_binds_a_gang_and_leaves_nothing_behind(
     api: RawClient, namespace: str, nodes: None, kubeconfig: Path, tmp_path: Path
 ) -> None:
     async with suite(kubeconfig, tmp_path) as running:
@@ -176,7 +176,7 @@ async def other(api: RawClient, namespace: str) -> AsyncIterator[str]:
     await api.delete(f"{path}/volcano")
 
 
-async def test_a_name_that_a_live_rival_holds_is_refused_unless_it_is_taken_over(
+async def test_a_name_of_another_active_scheduler_is_refused_unless_it_is_taken_over(
     other: str, kubeconfig: Path, tmp_path: Path
 ) -> None:
     errors = await refused(kubeconfig, tmp_path / "1", "--no-webhook")

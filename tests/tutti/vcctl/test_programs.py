@@ -24,7 +24,7 @@ async def test_vcctl_finds_jobs_by_a_part_of_their_name_and_by_labels(
         assert done.output.count("job.batch.volcano.sh/") == names, selector
 
 
-async def test_vcctl_takes_gos_flags_and_tells_requests_when_asked(typed: Typed) -> None:
+async def test_vcctl_accepts_gos_flags_and_logs_requests_at_level_4(typed: Typed) -> None:
     words = ["--vmodule", "a=1", "-v=4", "job", "list", "--log-flush-frequency=1s"]
     done = await typed(*words, program=vcctl)
     assert (done.exit_code, done.stdout) == (0, "No resources found\n")

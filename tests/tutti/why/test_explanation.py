@@ -373,7 +373,7 @@ def missing_pods(reason: str) -> Group:
         ),
     ],
 )
-def test_why_pods_are_missing_is_said_where_they_are_waited_for(
+def test_a_gang_that_waits_for_pods_reports_why_they_are_missing(
     group: Group, sentence: str
 ) -> None:
     found = answer(groups=(group,), troubles=(QUOTA,))
@@ -400,7 +400,7 @@ EVICTED = "2 of its pods were preempted for gang ns/high; what its controller ma
         ),
     ],
 )
-def test_who_was_evicted_is_told_by_whom_and_what_happens_next(
+def test_an_evicted_gang_is_reported_with_its_preemptor_and_what_follows(
     pods: tuple[MemberPod, ...], status: Literal["True", "False"], sentence: str
 ) -> None:
     group = holding(gang("Inqueue", "no room"), "Evicted", f"{EVICTED} for room", status)
@@ -423,7 +423,7 @@ def test_of_several_gangs_the_troubled_one_comes_first_and_all_are_counted() -> 
     assert [each.gang for each in found.gangs] == ["ns/h", "ns/g"]
 
 
-def test_the_reasons_and_places_are_told_in_full() -> None:
+def test_reasons_and_placements_are_printed_in_full() -> None:
     group = gang("Inqueue", "no")
     assert group.verdict is not None
     assert group.verdict.why is not None
@@ -460,7 +460,7 @@ def test_a_gang_is_named_after_what_its_user_created_and_not_after_the_group_mad
     assert found.sentence == "cronjob/nightly waits: no room"
 
 
-def test_without_a_living_planner_the_answer_says_so_before_all_else() -> None:
+def test_without_an_active_planner_the_answer_begins_with_a_warning() -> None:
     silent = PlannerLiveness(state="silent", silent_s=47)
     found = answer(*PENDING, groups=(gang("Inqueue", "no room"),), planner=silent)
     assert found.warning == (

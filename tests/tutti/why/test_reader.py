@@ -251,7 +251,7 @@ async def test_what_is_not_there_is_said(word: str, words: str, reader: Namespac
         await reader.read(word, "nothing")
 
 
-async def test_a_missing_right_to_one_kind_is_told_and_the_rest_is_answered(
+async def test_a_missing_right_to_one_kind_is_reported_and_the_rest_is_answered(
     control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
     await make_group(api, namespace, "train")

@@ -53,7 +53,7 @@ def test_a_condition_is_one_whole_line(condition: Condition, line: str) -> None:
     assert printed(condition) == [line]
 
 
-def test_gangs_that_go_first_are_told_apart_from_those_that_hold_what_is_missing() -> None:
+def test_gangs_ahead_are_listed_apart_from_gangs_that_use_the_missing_capacity() -> None:
     gang = GangAnswer(
         gang="ns/g",
         state="waiting",
