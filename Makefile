@@ -44,10 +44,10 @@ lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-unit: $(STAMP) ## Tests of everything pure, and the repository's rules: seconds, to run after every change
+unit: $(STAMP) ## Tests of everything pure, and the repository's rules: a minute, to run after every change
 	$(BIN)/pytest -m "not certify and not slow and not integration" --numprocesses $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
 
-test: $(STAMP) ## All tests but those of `make certify` (ARGS="-k name" chooses)
+test: $(STAMP) ## All tests but those of `make certify`: 20 minutes at most, when all is built (ARGS="-k name" chooses)
 	$(BIN)/pytest -m "not certify" --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 sim: $(STAMP) ## Simulate: SEED=7 tells one run (ARGS=--shrink makes it small), MINUTES=10 runs many (ARGS="--totals FILE")
