@@ -1,4 +1,4 @@
-"""A NATS client that leaves a silent server at once."""
+"""A NATS client that drops the connection to a silent server without delay."""
 
 import asyncio
 from typing import Any
@@ -8,16 +8,16 @@ from typing_extensions import override
 
 
 class AbortingClient(Client):
-    """nats-py's client, but for one thing: a connection that is lost is aborted, not closed.
+    """nats-py's client, except that it aborts a lost connection instead of closing it.
 
     Closing TLS waits for the peer's answer, thirty seconds by asyncio's and uvloop's default. A
-    server whose machine died never answers, and the client would look for another one only then:
-    measured on real nodes, a gang waited 48 s for it.
+    server whose machine died never answers, and the client would connect to another one only then:
+    on real nodes, a gang waited 48 s for it.
     """
 
     @override
     async def _attempt_reconnect(self) -> None:
-        # What is lost has nothing left to flush.
+        # A lost connection has nothing to flush.
         writer: Any = getattr(self._transport, "_io_writer", None)
         if isinstance(writer, asyncio.StreamWriter):
             writer.transport.abort()

@@ -1,8 +1,8 @@
 """Whether NATS confirms what is appended to its streams.
 
-A server that cannot write (disk full, read-only or lost volume) answers every question and sends no
-acknowledgement of what it did not store. So silence to appends while there is a connection is the
-sign, and it is counted for each stream: one may have failed while others still store.
+A server that cannot write (disk full, read-only or lost volume) answers requests, but does not
+acknowledge appends. So unanswered appends during a connection are the sign. They are counted for
+each stream: one may have failed while others still store.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from typing import Final
 
 #: Longer than a server's restart or the election of a stream's leader takes.
 PATIENCE_S: Final = 5.0
-#: After so long without another attempt nothing is known of a stream any more: a planner that has
-#: become a standby appends nothing.
+#: After so long without another attempt the state of a stream is unknown: a planner that has become
+#: a standby appends nothing.
 FORGET_S: Final = 20.0
 
 Report = Callable[[str, str], None]
@@ -22,7 +22,7 @@ class AppendHealth:
     """Reports `nats storage` as unwell while a stream confirms nothing for `PATIENCE_S`."""
 
     def __init__(self, report: Report) -> None:
-        """`report` takes a topic and what is wrong with it, "" when it is well."""
+        """Prepare; `report` takes a topic and its problem, "" when it has none."""
         self._report = report
         #: By the first word of its subjects: when a stream's silence began, and its last attempt.
         self._silent: dict[str, tuple[float, float]] = {}
@@ -40,7 +40,7 @@ class AppendHealth:
         )
 
     def confirmed(self, subject: str) -> None:
-        """An append was stored, or refused for a reason: the server handled it."""
+        """An append was stored, or refused with a reason: the server works."""
         self._forget(_stream(subject))
 
     def unanswered(self, subject: str) -> None:
@@ -50,12 +50,12 @@ class AppendHealth:
         since_s, _ = self._silent.get(stream, (now_s, now_s))
         self._silent[stream] = since_s, now_s
         loop.call_later(FORGET_S, self._expire, stream, now_s)
-        self._tell()
+        self._report_changes()
 
     def reconnected(self) -> None:
-        """The server may be another one: what the last one did says nothing of it."""
+        """The server may be another one: forget the state of the last one."""
         self._silent.clear()
-        self._tell()
+        self._report_changes()
 
     def _expire(self, stream: str, last_s: float) -> None:
         if stream in self._silent and self._silent[stream][1] == last_s:
@@ -63,9 +63,9 @@ class AppendHealth:
 
     def _forget(self, stream: str) -> None:
         if self._silent.pop(stream, None) is not None:
-            self._tell()
+            self._report_changes()
 
-    def _tell(self) -> None:
+    def _report_changes(self) -> None:
         failed = self.failed
         if failed == self._reported:
             return

@@ -14,15 +14,15 @@ import nkeys
 from shared.bus.permissions import User, at_services
 
 _SEED_BYTES: Final = 32
-#: How long a question may be answered: longer than anybody waits.
+#: For how long a request may be answered: longer than any client waits.
 _ANSWER_WITHIN: Final = "1m"
 #: Account of the services, and of the streams.
 SERVICES: Final = "TUTTI"
-_PEOPLE: Final = "TUTTI_PEOPLE"
+_OPERATORS: Final = "TUTTI_PEOPLE"
 
 
 class BadSeed(Exception):
-    """It is no seed of a user's nkey."""
+    """The text is no seed of a user's nkey."""
 
 
 def new_seed() -> str:
@@ -42,15 +42,14 @@ def public_key(seed: str) -> str:
 
 
 def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
-    """A file for `include` in the server's configuration: the users that may connect, and what each
-    may do.
+    """A file for `include` in the server's configuration: the users and their permissions.
 
-    Streams are in the account of the services. Users that are apart ask there by imports, so that
-    a subject that they name for an answer means nothing in it.
+    Streams are in the account of the services. Users that are apart send requests there through
+    imports, so that a subject which they name for the answer has no meaning in that account.
 
     Args:
         users: From `permissions.users`.
-        public_keys: Of each of them, by name.
+        public_keys: User name -> public key.
     """
 
     def entries(apart: bool) -> list[dict[str, Any]]:
@@ -60,19 +59,21 @@ def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
             if user.apart is apart
         ]
 
-    asked = sorted({subject for user in users if user.apart for subject in user.publish})
+    imported = sorted({subject for user in users if user.apart for subject in user.publish})
     accounts = {
         SERVICES: {
             "jetstream": "enabled",
             "users": entries(apart=False),
-            # Several may answer one question.
-            "exports": [{"service": at_services(one), "response_type": "stream"} for one in asked],
+            # Several services may answer one request.
+            "exports": [
+                {"service": at_services(one), "response_type": "stream"} for one in imported
+            ],
         },
-        _PEOPLE: {
+        _OPERATORS: {
             "users": entries(apart=True),
             "imports": [
                 {"service": {"account": SERVICES, "subject": at_services(one)}, "to": one}
-                for one in asked
+                for one in imported
             ],
         },
     }

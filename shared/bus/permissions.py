@@ -3,10 +3,10 @@
 Pure. The subjects are those that the code uses, JetStream's API and acknowledgements included; a
 test on a real server tries every user on every subject of the other users.
 
-What permissions cannot keep apart: a client that asks names the subject for the answer, and
-JetStream's answers go to whatever is named, a stream's subjects too. So people have an account of
-their own, out of which no name of theirs leads; services share one, and a stolen key of a service
-can put what the server answers into any stream. It cannot put there what it likes.
+A limit of permissions: a client names the subject for an answer, and JetStream sends its answer to
+any subject, also one of a stream. So operators' commands have an account of their own, from which
+no subject reaches a stream. Services share one account: with a stolen key of a service, the
+server's answers can be stored in any stream, but no content of the thief's choice.
 """
 
 from typing import Final
@@ -20,14 +20,14 @@ from shared.contracts import subjects
 #: Of webhooks: as `shared.bus.setup` makes consumers for.
 REPLICAS: Final = 2
 
-#: Sets up streams; also for people's `tutti` commands that ask running services.
+#: The user that sets up streams; also for `tutti` commands that query running services.
 PROVISION: Final = "provision"
 READER: Final = "reader"
 #: All controllers in one process, on one machine.
 CONTROLLERS: Final = "controller"
 
 _API: Final = "$JS.API"
-#: Where people, in their own account, find what the services' JetStream answers.
+#: Prefix of JetStream's API in the operators' account.
 PEOPLES_API: Final = "TUTTI.JS"
 _LEASES: Final = f"KV_{subjects.LEASES}"
 _LOGS: Final = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
@@ -41,8 +41,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
         name: As the account in Kubernetes is called; `--nats-user` of its service.
         publish: Subjects on which it may publish.
         subscribe: Subjects to which it may subscribe.
-        answers: Whether it may answer what it was asked, on the subject that the question names.
-        apart: Whether it is in an account of its own: what it publishes is asked there.
+        answers: Whether it may answer requests, on the subject that a request names.
+        apart: Whether it is in the operators' account: what it publishes is imported from there.
     """
 
     name: str
@@ -53,7 +53,12 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def users(*, planners: int = PLANNER_SETS, webhooks: int = REPLICAS) -> tuple[User, ...]:
-    """Every user, for so many sets of consumers of planners and of webhooks."""
+    """Every user.
+
+    Args:
+        planners: Sets of consumers for planners.
+        webhooks: Webhook replicas.
+    """
     return (
         _watcher(),
         _planner(planners),
@@ -66,8 +71,13 @@ def users(*, planners: int = PLANNER_SETS, webhooks: int = REPLICAS) -> tuple[Us
 
 
 def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tuple[User, ...]:
-    """The users of `tutti up`'s own NATS: as in a cluster, and one for the process that runs all
-    controllers, which has the rights of both of theirs; `observed`: of a suite that only looks.
+    """The users of `tutti up`'s own NATS: those of a cluster, and one for the process that runs all
+    controllers, with the rights of both controllers.
+
+    Args:
+        planners: Sets of consumers for planners.
+        webhooks: Webhook replicas.
+        observed: Whether services only observe: an observer replaces binders and controllers.
     """
     if observed:
         return (
@@ -87,13 +97,13 @@ def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tupl
 
 
 def at_services(subject: str) -> str:
-    """What a subject that people publish on is called in the services' account."""
+    """The name in the services' account of a subject in the operators' account."""
     head, _, rest = subject.partition(f"{PEOPLES_API}.")
     return subject if head else f"{_API}.{rest}"
 
 
 def inbox(user: str) -> str:
-    """First part of the subjects on which a user hears answers."""
+    """First part of the subjects on which a user receives answers."""
     return f"_INBOX_{user}"
 
 
@@ -174,7 +184,7 @@ def _controllers() -> tuple[User, User]:
                 _get(verdicts),
                 *_working(verdicts, subjects.CONTROLLER_CONSUMER),
             ),
-            # Whether a planner lives: users read that on a Lease of the API server.
+            # The controller shows users on a Lease of the API server that a planner is alive.
             subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),
         ),
         _user(
@@ -253,12 +263,12 @@ def _user(
     answers: bool = True,
     apart: bool = False,
 ) -> User:
-    """A user that hears its inbox; if it `answers`, also what all are asked."""
-    asked = (subjects.ASK_STATUS,) if answers else ()
+    """A user that receives its inbox and, if it `answers`, the requests to all services."""
+    requests = (subjects.ASK_STATUS,) if answers else ()
     return User(
         name=name,
         publish=tuple(sorted(publish)),
-        subscribe=tuple(sorted((f"{inbox(name)}.>", *asked, *subscribe))),
+        subscribe=tuple(sorted((f"{inbox(name)}.>", *requests, *subscribe))),
         answers=answers,
         apart=apart,
     )
@@ -273,7 +283,7 @@ def _get(stream: str) -> str:
 
 
 def _fencing(stream: str) -> tuple[str, ...]:
-    """Beside appending: to look which stream it is, and what stands behind the last record."""
+    """Rights of a fenced writer beside appending: the stream's generation, and its records."""
     return _info(stream), _get(stream)
 
 
@@ -287,10 +297,10 @@ def _leasing(key: str) -> tuple[str, ...]:
 
 
 def _following(stream: str, consumer: str) -> tuple[str, ...]:
-    """A log: pull, and point the consumer elsewhere."""
+    """Rights of a log reader: pull, and reset the consumer."""
     return tuple(f"{_API}.CONSUMER.{call}.{stream}.{consumer}" for call in ("MSG.NEXT", "RESET"))
 
 
 def _working(stream: str, consumer: str) -> tuple[str, ...]:
-    """Work: pull, and acknowledge."""
+    """Rights of a worker: pull, and acknowledge."""
     return f"{_API}.CONSUMER.MSG.NEXT.{stream}.{consumer}", f"$JS.ACK.{stream}.{consumer}.>"

@@ -1,4 +1,4 @@
-"""Typed questions over plain requests: serve them, ask one, ask everybody."""
+"""Typed requests between services: serve them, ask one service, ask all."""
 
 import asyncio
 import contextlib
@@ -26,17 +26,17 @@ async def serve(
     *,
     queue: str = "",
 ) -> Subscription:
-    """Answer questions on `subject`, one after the other, until the subscription is closed.
+    """Answer requests on `subject`, one after the other, until the subscription is closed.
 
-    An answer of None stays silent. A question that does not decode is logged and dropped: its asker
-    continues without. An exception of `answer` is a bug and fails the bus.
+    A request that does not decode is logged and gets no answer. An exception of `answer` is a bug,
+    and fails the bus.
 
     Args:
         bus: The connection.
-        subject: Where questions come.
+        subject: Subject of the requests.
         decode: From `shared.contracts.codec`.
-        answer: Makes the answer; must be quick, the next question waits for it.
-        queue: Servers of the same queue share the questions; "" makes each answer each.
+        answer: Returns the answer, None for no answer. Must be quick: the next request waits.
+        queue: Services of the same queue share the requests; "": each service answers all.
     """
 
     async def handle(message: Message) -> None:
@@ -60,7 +60,7 @@ async def ask(
     *,
     timeout_s: float,
 ) -> Answer:
-    """Ask one: the first answer counts.
+    """Send a request and return the first answer, decoded.
 
     Raises:
         NoAnswer: No service listens, none answered in time, or the answer did not decode.
@@ -81,9 +81,9 @@ async def ask_all(
     wait_s: float,
     answers_max: int = 1000,
 ) -> list[Answer]:
-    """Ask all services that listen and return what came within `wait_s`; none: an empty list.
+    """Send a request to all services, and return the answers that come within `wait_s` seconds.
 
-    It returns early once `answers_max` have come, or the server answers that no service listens.
+    Returns early after `answers_max` answers, or when the server reports that no service listens.
     Answers that do not decode are logged and left out.
     """
     answers: list[Answer] = []

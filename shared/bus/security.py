@@ -1,7 +1,6 @@
-"""What a connection authenticates with, and which CAs it trusts: files that may be replaced while
-it lives.
+"""Credentials and trusted CAs of a connection, from files that may be replaced while it is open.
 
-Everything here blocks, as it reads files: call it in a thread.
+Everything here reads files and so blocks: call it in a thread.
 """
 
 import ssl
@@ -22,7 +21,7 @@ class Security:
         """
         self._tls_ca = tls_ca
         self._context: ssl.SSLContext | None = None
-        #: When the CA file was written that is trusted by now.
+        #: When the trusted CA file was written.
         self._written_ns = 0
         if tls_ca:
             self._written_ns = _written_ns(tls_ca)
@@ -32,13 +31,13 @@ class Security:
 
     @property
     def may_change(self) -> bool:
-        """Whether `refresh` could find anything."""
+        """Whether there is a CA file, which may be replaced."""
         return self._context is not None
 
     def refresh(self) -> None:
-        """Trust what the CA file holds by now, beside what it held; for the next connection.
+        """Trust the CAs that the file has now, in addition to former ones; for the next connection.
 
-        A file that is missing or half written is read again the next time.
+        A file that is missing or incomplete is read again the next time.
         """
         if self._context is None:
             return

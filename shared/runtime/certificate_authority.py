@@ -1,6 +1,7 @@
-"""Certificates of our own: an authority, and what it signs for servers. Blocks for a millisecond.
+"""A certificate authority of Tutti's own, and the certificates that it signs for servers.
 
-Elliptic keys (P-256): every TLS library takes them, and they are made at once.
+Its functions block for a millisecond. Keys are elliptic (P-256): every TLS library supports them,
+and they are generated quickly.
 """
 
 import ipaddress
@@ -13,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-#: Machines whose clocks disagree a little still accept what was made a moment ago.
+#: Machines whose clocks differ a little accept a new certificate too.
 BACKDATED: Final = timedelta(hours=1)
 
 _CA_USAGE: Final = x509.KeyUsage(
@@ -67,14 +68,14 @@ def read(certificate_pem: bytes, key_pem: bytes) -> Issued:
 
 
 def new_authority(name: str, at: datetime, lifetime: timedelta) -> Issued:
-    """A CA that signs for servers, not for other CAs; good from `at` on."""
+    """A CA that signs certificates of servers, not of other CAs; valid from `at` on."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     certificate = (
         _builder(subject, subject, key, at, lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_CA_USAGE, critical=True)
-        # By it, and not by its name, a signature finds this one among others that it follows.
+        # Verifiers find the signing CA by this key, also among CAs of the same name.
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -90,8 +91,15 @@ def issue(
     *,
     for_peers: bool = False,
 ) -> Issued:
-    """A server's certificate for DNS names and IP addresses; `for_peers`: good for showing it to
-    other such servers, too.
+    """A server's certificate.
+
+    Args:
+        authority: The CA that signs it.
+        name: Common name.
+        addresses: DNS names and IP addresses of the server.
+        at: Begin of its validity.
+        lifetime: Its length.
+        for_peers: Whether the server also uses it as a client of other such servers.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     usage = [ExtendedKeyUsageOID.SERVER_AUTH]
@@ -117,7 +125,9 @@ def is_good(
     addresses: Sequence[str],
     until: datetime,
 ) -> bool:
-    """Whether a certificate is the issuer's, for exactly these addresses, and outlives `until`."""
+    """Whether a certificate is signed by `issuer`, is for exactly these addresses, and is still
+    valid after `until`.
+    """
     try:
         certificate.verify_directly_issued_by(issuer)
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

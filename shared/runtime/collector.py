@@ -1,16 +1,17 @@
-"""How often Python's collector of cycles runs in our processes.
+"""Sets how often Python's cyclic garbage collector runs.
 
-What services allocate lives long (pods, gangs, rows of kept room) and is freed by reference counts;
-cycles are rare. Its defaults, a pass every 700 allocations, cost the planner a sixth of its CPU.
+Objects of services live long (pods, gangs, reservations) and are freed by reference counts; cycles
+are rare. With the default, a pass every 700 allocations, the collector takes a sixth of the
+planner's CPU.
 """
 
 import gc
 from typing import Final
 
-#: Containers allocated and not freed before the youngest are looked at: a few megabytes at most.
+#: Containers allocated and not freed before the youngest generation is collected: a few megabytes.
 _YOUNG: Final = 20_000
-#: Passes over the young per pass over the middle-aged, and those per pass over everything, which
-#: happens only once what lives has grown by a quarter as well.
+#: Passes over the youngest generation per pass over the middle one, and those per full pass. (A
+#: full pass also waits until the live objects have grown by a quarter.)
 _MIDDLE: Final = 20
 _OLD: Final = 100
 

@@ -1,8 +1,8 @@
 """How one generation of a service ends, and whether the same process begins the next one.
 
-A generation is everything from the connection to NATS to its closing. A process whose generation
-was superseded, or lacked something that is made elsewhere (NATS, streams, a right), begins the next
-generation itself: for a supervisor such as the kubelet, an exit is a crash, and it delays restarts.
+A generation lasts from the connection to NATS to its closing. A process whose generation was
+superseded, or lacked something external (NATS, streams, a right), begins the next generation
+itself: a supervisor such as the kubelet takes an exit for a crash, and delays restarts.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Ending(enum.IntEnum):
 
     STOPPED = 0
     CRASHED = 1
-    #: Another writer took over, or a log was replaced: what this generation knew is void.
+    #: Another writer took over, or a log was replaced: the state of this generation is void.
     SUPERSEDED = 3
     #: NATS, a stream, a consumer or a right is missing.
     LACKING = 4
@@ -38,7 +38,7 @@ class Ending(enum.IntEnum):
 
 
 class StateVoid(Exception):
-    """What this process knows is no longer true, and only a new generation can learn the truth."""
+    """The state of this process is no longer valid, and only a new generation can rebuild it."""
 
 
 _SUPERSEDED = Superseded | StreamReplaced | StateVoid
@@ -46,9 +46,11 @@ _LACKING = BusUnavailable | NoAnswer | BusClosed | ApiRefused
 
 
 def ending_of(crash: BaseExceptionGroup[BaseException]) -> tuple[Ending, str]:
-    """Classify the exceptions that ended a generation, log them, and return a reason in words.
+    """Classify the exceptions that ended a generation, and log them.
 
-    One error of ours (anything unknown here) makes it a crash. Cancellations do not count.
+    Returns:
+        The ending, and its reason in words. One exception of any other type makes it a crash.
+        Cancellations do not count.
     """
     errors = [error for error in _leaves(crash) if not isinstance(error, asyncio.CancelledError)]
     superseded = [error for error in errors if isinstance(error, _SUPERSEDED)]

@@ -1,14 +1,15 @@
 """Health over HTTP.
 
-`/healthz` (liveness): the event loop turns. It is served by the loop that does the work, so that
-a process that was stopped, waits in a system call or computes without end does not answer at all,
-and a prober must take silence for "hangs". It says nothing of what the process needs: without
-NATS or the API server it lives and is not ready, and a restart would cure nothing.
+`/healthz` (liveness): the event loop runs. The loop that does the work also serves it, so a process
+that was stopped, waits in a system call or computes without end does not answer at all, and a
+prober must take a missing answer for a process that hangs. It does not cover what the process
+needs: without NATS or the API server the process is alive and not ready, and a restart would not
+help.
 
-A supervisor that restarts a process for its silence must be more patient than its longest
-legitimate work: the loop may be blocked for seconds by a large cluster's first list or a long
-planning cycle (metric `event_loop_late_seconds`). The chart allows 15 s, `tutti up` 60 s where the
-process uses CPU (`tutti.up.watchdog`).
+A supervisor that restarts a silent process must wait longer than its longest legitimate work: a
+large cluster's first list or a long planning cycle may block the loop for seconds (metric
+`event_loop_late_seconds`). The chart allows 15 s, `tutti up` 60 s while the process uses CPU
+(`tutti.up.watchdog`).
 
 `/readyz`: able to do its work, or why not. `/metrics`: Prometheus.
 """
@@ -27,9 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Readiness:
-    """What must be true before this process counts as ready: conditions by name, each met or with a
-    reason why not.
-    """
+    """Conditions under which a process is ready: each has a name, and is met or has a reason."""
 
     def __init__(self) -> None:
         #: Condition -> why it is not met; "" when it is.
@@ -37,16 +36,21 @@ class Readiness:
         self._notes: dict[str, str] = {}
 
     def require(self, *names: str) -> None:
-        """Add conditions, not met yet. Those known already stay as they are."""
+        """Add conditions that are not met yet; existing ones keep their state."""
         for name in names:
             self._conditions.setdefault(name, "not yet")
 
     def set(self, name: str) -> None:
-        """The condition is met."""
+        """Mark a condition as met."""
         self._change(name, "")
 
     def unready(self, name: str, why: str) -> None:
-        """The condition is not met (any more), because of `why`."""
+        """Mark a condition as not met.
+
+        Args:
+            name: Name of the condition.
+            why: The reason, not empty.
+        """
         if not why:
             raise InvariantViolation(name, "has a reason while it is not met")
         self._change(name, why)
@@ -61,11 +65,11 @@ class Readiness:
         return tuple(f"{name}: {why}" for name, why in self._conditions.items() if why)
 
     def note(self, topic: str, text: str) -> None:
-        """Show operators something that does not make the process unready; "" removes it."""
+        """Set a remark for operators that does not affect readiness; "" removes it."""
         self._notes[topic] = text
 
     def notes(self) -> dict[str, str]:
-        """What operators should know, by topic."""
+        """The remarks for operators, by topic."""
         return {topic: text for topic, text in self._notes.items() if text}
 
     def _change(self, name: str, why: str) -> None:
@@ -85,8 +89,8 @@ class _Report(msgspec.Struct, frozen=True):
 
 
 class HealthServer:
-    """Serves the three pages on one port, for one generation of the service after the other, and
-    beats for a supervisor that wants it: also between two generations the process lives.
+    """Serves the three pages on one port for all generations of a process, and sends heartbeats to
+    a supervisor that wants them, also between two generations.
     """
 
     def __init__(self) -> None:
@@ -97,11 +101,19 @@ class HealthServer:
         self.port = 0
 
     async def start(self, host: str, port: int, readiness: Readiness, metrics: Metrics) -> int:
-        """Serve these from now on, and return the port (chosen by the kernel if `port` is 0). A
-        server that listens already continues where it is.
+        """Serve the pages of a generation. A server that listens already keeps its port.
+
+        Args:
+            host: Address to listen on.
+            port: Its port; 0: the kernel chooses one.
+            readiness: Conditions for `/readyz`.
+            metrics: Metrics for `/metrics`.
+
+        Returns:
+            The port.
 
         Raises:
-            OSError: The address is taken, or not ours.
+            OSError: The address is in use, or not of this machine.
         """
         self._shown = (readiness, metrics)
         metrics.component.watch(
@@ -124,7 +136,7 @@ class HealthServer:
         return self.port
 
     async def stop(self) -> None:
-        """Stop listening and beating. Safe to call twice."""
+        """Stop listening and sending heartbeats. Safe to call twice."""
         if self._beating is not None:
             self._beating.cancel()
             self._beating = None

@@ -1,16 +1,16 @@
-"""The life of a process: start, serve, and one order of shutting down.
+"""The lifecycle of a process: start, serve, and an ordered shutdown.
 
-`run` starts logging, uvloop, the health server and the bus, calls the service's `main` with a
-`Context`, and on SIGTERM, SIGINT or the end of `main` goes through the `Step`s in order, cancels
-what is left, closes the bus and the health server, and flushes telemetry. A second signal skips
-what remains of the steps.
+`run` starts logging, uvloop, the health server and the bus, and calls the service's `main` with a
+`Context`. On SIGTERM, SIGINT or the end of `main` it runs the shutdown's `Step`s in order, cancels
+the remaining tasks, closes the bus and the health server, and flushes telemetry. A second signal
+skips the remaining steps.
 
-A crash (an exception in `main`, in a spawned task or in a handler on the bus) skips to releasing
-the lease, so that a standby takes over at once, and is never survived: the supervisor restarts us.
+After a crash (an exception in `main`, in a spawned task or in a handler on the bus) only the lease
+is released, so that a standby takes over at once, and the process ends: its supervisor restarts it.
 
-Being superseded, and lacking NATS, a stream or a right, are no crashes: the generation ends in the
-same way, and the process begins the next one (`endings`) with nothing left of the former one but
-the health server.
+A process that is superseded, or lacks NATS, a stream or a right, has not crashed. Its generation
+ends in the same way, and the process begins the next one (`endings`), of which only the health
+server is shared with the former one.
 """
 
 import asyncio
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=CommonSettings)
 
-#: Between two generations of one process: at most this long.
+#: Longest pause between two generations of one process.
 PAUSE_MAX_S: Final = 5.0
-#: A generation that lasted this long did its work: the next pause is a short one again.
+#: After a generation that lasted this long, the next pause is short again.
 _LASTED_S: Final = 30.0
 
-#: A step gets at least this long, whatever of the grace the steps before it have used.
+#: A step gets at least this long, even if the steps before it have used up the grace period.
 STEP_MIN_S: Final = 0.5
 FLUSH_S: Final = 2.0
 CANCEL_AGAIN_S: Final = 0.5
@@ -63,9 +63,9 @@ _log = logging.getLogger(__name__)
 
 
 class Step(enum.IntEnum):
-    """The shutdown order: each step's callbacks run together, and end before the next begins.
+    """The shutdown order: the callbacks of a step run concurrently, and end before the next step.
 
-    After the last the lifecycle itself cancels the tasks, closes the bus and the health server, and
+    After the last step the lifecycle cancels the tasks, closes the bus and the health server, and
     flushes telemetry.
     """
 
@@ -77,17 +77,17 @@ class Step(enum.IntEnum):
     CLOSE_KUBE = 6
 
 
-#: What is left to do for a process that crashed.
+#: Steps that a crashed process still runs.
 _AFTER_CRASH: Final = (Step.RELEASE_LEASE, Step.CLOSE_KUBE)
 
 Callback = Callable[[], Awaitable[None]]
 
 
 class Spawned(Protocol):
-    """A task that the lifecycle looks after."""
+    """A task that the lifecycle supervises."""
 
     def cancel(self) -> bool:
-        """Ask it to end early."""
+        """Request its cancellation."""
         ...
 
     def done(self) -> bool:
@@ -96,10 +96,11 @@ class Spawned(Protocol):
 
 
 class Context(Generic[S]):
-    """What a service is given. `bus` is connected before `main` is called."""
+    """The environment of a service. `bus` is connected before `main` is called."""
 
     bus: Bus
-    #: Generation of the DECISIONS that this process works with, for `ask.status`; "" until known.
+    #: Generation of the DECISIONS stream that this process works with, for `ask.status`; "" until
+    #: known.
     decisions: str = ""
 
     def __init__(self, service: str, settings: S, group: asyncio.TaskGroup) -> None:
@@ -116,7 +117,7 @@ class Context(Generic[S]):
             instance=self.instance,
             ratio=settings.trace_ratio,
         )
-        #: Set when the process was asked to stop, before the first step.
+        #: Set when the process shall stop, before the first step.
         self.stopping = asyncio.Event()
         self.active = True
         self.clock = SteadyClock()
@@ -126,7 +127,7 @@ class Context(Generic[S]):
         self._callbacks: list[tuple[Step, str, Callback]] = []
 
     def _show(self) -> None:
-        """Register what every service shows of itself."""
+        """Register the metrics that every service has."""
         metrics = self.metrics.component
         metrics.build_info(_version())
         metrics.watch("ready", "1 while it can do its work.", lambda: self.ready.ready)
@@ -155,7 +156,11 @@ class Context(Generic[S]):
         return task
 
     async def connect(self, on_health: Callable[[str, str], None] | None = None) -> Bus:
-        """A connection to NATS as this service; waits for a server as long as it takes."""
+        """A new connection to NATS with this service's settings; waits for a server without limit.
+
+        Args:
+            on_health: As in `Bus.connect`.
+        """
         settings = self.settings
         return await Bus.connect(
             settings.nats_url,
@@ -168,25 +173,33 @@ class Context(Generic[S]):
         )
 
     def lease(self, key: str, able: Callable[[], bool]) -> LeaseThread:
-        """A lease that selects one of this service's processes; `able`: whether this one could do
-        the holder's work now.
+        """A lease that selects one of this service's processes.
+
+        Args:
+            key: Of the lease.
+            able: Whether this process could do the holder's work now; called in another thread.
         """
         return LeaseThread(self.connect, key, self.instance, able)
 
     def on_shutdown(self, step: Step, name: str, callback: Callback) -> None:
-        """Have `callback` run in `step`.
+        """Run `callback` in `step` of the shutdown.
 
-        All steps share the grace; what overruns it is cancelled and logged. After a crash only the
-        steps from RELEASE_LEASE on are run.
+        All steps share the grace period; a callback that exceeds it is cancelled and logged. After
+        a crash only the steps from RELEASE_LEASE on run.
+
+        Args:
+            step: The step.
+            name: Name for the log.
+            callback: Awaited concurrently with the step's other callbacks.
         """
         self._callbacks.append((step, name, callback))
 
     def set_active(self, active: bool) -> None:
-        """Say (for `ask.status`) whether this is the one that writes."""
+        """Set (for `ask.status`) whether this process is the writer."""
         self.active = active
 
     async def go_through(self, steps: tuple[Step, ...], deadline: float) -> None:
-        """Run the callbacks of these steps, in order; the lifecycle's own, not the service's."""
+        """Run the callbacks of these steps in order; only the lifecycle calls it."""
         loop = asyncio.get_running_loop()
         for step in steps:
             todo = [entry for entry in self._callbacks if entry[0] is step]
@@ -194,10 +207,10 @@ class Context(Generic[S]):
             await asyncio.gather(*(_bounded(name, callback, limit) for _, name, callback in todo))
 
     def cancel_tasks(self) -> None:
-        """Cancel what was spawned, until it has ended; the lifecycle's own, not the service's.
+        """Cancel the spawned tasks, repeatedly until they have ended; only the lifecycle calls it.
 
-        Libraries swallow cancellations now and then (`wait_for` before Python 3.12 does): one such
-        task would keep the process for ever.
+        Some libraries swallow a cancellation (`wait_for` before Python 3.12 does), and such a task
+        would keep the process alive.
         """
         for task in self._tasks:
             task.cancel()
@@ -207,7 +220,7 @@ class Context(Generic[S]):
     def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.remove(task)
         if not task.cancelled() and task.exception() is not None:
-            # The group cancels the remaining tasks, once.
+            # The group cancels the remaining tasks only once.
             asyncio.get_running_loop().call_later(CANCEL_AGAIN_S, self.cancel_tasks)
 
 
@@ -263,7 +276,7 @@ class _Generation(Generic[S]):
         return ending
 
     async def stopped_within(self, pause_s: float) -> bool:
-        """Wait so long after the end of this generation; whether the process was asked to stop."""
+        """Wait `pause_s` after the generation's end; returns whether the process shall stop."""
         if self._context is None:
             return True
         with contextlib.suppress(TimeoutError):
@@ -308,7 +321,7 @@ class _Generation(Generic[S]):
             codec.decode_status_request,
             functools.partial(self._status, context),
         )
-        # Once main has waited for the first time it has named its own conditions.
+        # After its first wait, main has added its own conditions.
         asyncio.get_running_loop().call_soon(context.ready.set, "main")
         await self._main(context)
         context.stopping.set()
@@ -351,10 +364,16 @@ class _Generation(Generic[S]):
 
 
 def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
-    """Run a service to its end and return the exit status.
+    """Run a service until it stops or crashes.
 
-    `main` is called once for each generation (`endings`) and is cancelled after the shutdown's
-    steps; when it returns by itself the shutdown begins. Status: 0 stopped as asked, 1 crashed.
+    Args:
+        service: The service's name.
+        settings: Its settings.
+        main: Called once for each generation (`endings`), and cancelled after the shutdown's steps.
+            When it returns by itself, the shutdown begins.
+
+    Returns:
+        The exit status: 0 stopped on request, 1 crashed.
     """
     collector.relax()
     logs.configure(
@@ -368,7 +387,9 @@ def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]
 
 
 async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
-    """Run generation after generation until one is stopped or crashes; return the exit status."""
+    """Run generations in the running event loop until one is stopped or crashes; returns the exit
+    status. Arguments as for `run`.
+    """
     loop = asyncio.get_running_loop()
     health = HealthServer()
     backoff = Backoff(max_s=PAUSE_MAX_S)
@@ -390,8 +411,8 @@ async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Await
 
 
 async def live(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
-    """Run one generation in the loop that runs, without touching the logging; return how it ended,
-    as `Ending` numbers it.
+    """Run one generation in the running event loop, without configuring logging; returns the value
+    of its `Ending`. Arguments as for `run`.
     """
     health = HealthServer()
     try:
@@ -401,7 +422,7 @@ async def live(service: str, settings: S, main: Callable[[Context[S]], Awaitable
 
 
 def ordinal_of(settings: CommonSettings) -> int:
-    """Number of this replica: as set, or in a pod that of the StatefulSet's host name, or 0."""
+    """Number of this replica: the setting, else in a pod the number in the host name, else 0."""
     if settings.ordinal >= 0:
         return settings.ordinal
     in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
@@ -410,7 +431,7 @@ def ordinal_of(settings: CommonSettings) -> int:
 
 
 def instance_of(service: str, settings: CommonSettings) -> str:
-    """Name of this instance: as set, or `<service>-<ordinal>`."""
+    """Name of this instance: the setting, else `<service>-<ordinal>`."""
     return settings.instance or f"{service}-{ordinal_of(settings)}"
 
 

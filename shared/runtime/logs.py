@@ -113,7 +113,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """For people: instant, level, logger, message, then the fields."""
+    """Plain text: instant, level, logger, message, then the fields."""
 
     @override
     def format(self, record: logging.LogRecord) -> str:

@@ -1,4 +1,4 @@
-"""Takes secrets out of text that people will read: lines of log, what a bundle collects.
+"""Removes secrets from text for operators: log lines, and files of a bundle.
 
 Nothing here writes a secret on purpose; but an address may hold a password, and an error may quote
 what it was about. So this is the last door, not the only one. Pure.

@@ -32,12 +32,12 @@ _NS: Final = 1_000_000
 
 
 class Exporter:
-    """One endpoint. Blocks; not for two threads at once."""
+    """Exports to one endpoint. Its methods block, and are not safe for concurrent threads."""
 
     def __init__(self, endpoint: str, *, service: str, instance: str) -> None:
         base = endpoint.rstrip("/")
         url = base if base.endswith("/v1/traces") else f"{base}/v1/traces"
-        # It warns of each try; that an export failed for good it says once, with the reason.
+        # It warns of each attempt; a failed export is logged once, with the reason.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
         self._exporter = OTLPSpanExporter(endpoint=url, timeout=EXPORT_TIMEOUT_S)
         self._resource = Resource(
@@ -45,17 +45,17 @@ class Exporter:
         )
 
     def export(self, batch: Sequence[EndedSpan]) -> bool:
-        """Send a batch; whether the endpoint took it."""
+        """Send a batch; returns whether the endpoint accepted it."""
         spans = [_readable(handed, self._resource) for handed in batch]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
-        """Have an export that is still tried end soon."""
+        """End an export that is still being retried."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK's
 
 
 def _readable(handed: EndedSpan, resource: Resource) -> ReadableSpan:
-    """The same in the SDK's form."""
+    """The span in the SDK's form."""
     trace_id, parent, error = handed.trace_id, handed.parent, handed.error
     return ReadableSpan(
         name=handed.name,

@@ -6,13 +6,13 @@ from shared.telemetry.tracing import Attributes, Event, Tracer
 
 
 class _NoTracer:
-    """No endpoint: no cost."""
+    """Drops all spans, without cost."""
 
     enabled = False
     lost = 0
 
     def keeps(self, trace_id: str) -> bool:
-        """None."""
+        """Whether spans of the trace are exported: never."""
         del trace_id
         return False
 
@@ -30,14 +30,14 @@ class _NoTracer:
         events: Sequence[Event] = (),
         error: str = "",
     ) -> None:
-        """Drop it."""
+        """Drop the span."""
 
     async def close(self, timeout_s: float) -> None:
-        """Nothing waits."""
+        """Return at once: no spans wait."""
 
 
 def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0) -> Tracer:
-    """The tracer that a service's settings ask for; call it in the event loop that shall export.
+    """The tracer that a service's settings configure; call it in the event loop that exports.
 
     Args:
         endpoint: Where to export by OTLP/HTTP, `http://host:4318`; "": nowhere.

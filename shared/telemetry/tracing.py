@@ -1,9 +1,8 @@
-"""Spans that are built when they end, from instants in the log, with ids that follow from what they
-describe.
+"""Spans that are built when they end, from instants in the log, with computed ids.
 
-Nothing is carried in messages and nothing is lost in a restart: every service computes the same
-trace id from gang id and attempt (`shared.contracts.identity.gang_trace_id`), and a span's id from
-trace, name and key. Without an endpoint the exporter is not even imported.
+Messages carry no trace context, and a restart loses none: every service computes the same trace id
+from gang id and attempt (`shared.contracts.identity.gang_trace_id`), and a span's id from trace,
+name and key. Without an endpoint the exporter is not imported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from shared.contracts.identity import root_span_id
 Attributes: TypeAlias = Mapping[str, str | int | bool | float]
 
 #: Name of the root span of a trace: one attempt of one gang. The planner sends it when the attempt
-#: ends; `gang_span` is its id, which all other spans of the trace have as their parent long before.
+#: ends; the other spans of the trace name its id (`gang_span`) as their parent before that.
 GANG: Final = "gang"
 
 
@@ -27,14 +26,14 @@ def gang_span(trace_id: str) -> str:
 def sampled(trace_id: str, ratio: float) -> bool:
     """Whether a trace is among the share `ratio` (0 to 1) that is exported at all.
 
-    Every service comes to the same answer, before the first span, from the id alone: by its last 64
-    bits, like OpenTelemetry's TraceIdRatioBased.
+    Every service decides the same from the id alone: by its last 64 bits, like OpenTelemetry's
+    TraceIdRatioBased.
     """
     return int(trace_id[16:], 16) < round(ratio * (1 << 64))
 
 
 class Event(NamedTuple):
-    """Something that happened at one instant within a span."""
+    """An event at one instant within a span."""
 
     #: Low-cardinality: `repair opened`.
     name: str
@@ -44,7 +43,7 @@ class Event(NamedTuple):
 
 
 class EndedSpan(NamedTuple):
-    """A span as a service handed it in: see `Tracer.span`."""
+    """A finished span; the fields are the arguments of `Tracer.span`."""
 
     name: str
     trace_id: str
@@ -63,7 +62,7 @@ class Tracer(Protocol):
 
     @property
     def enabled(self) -> bool:
-        """Whether spans go anywhere; lets a caller skip the work of describing them."""
+        """Whether spans are exported; if not, a caller can skip building them."""
         ...
 
     @property
@@ -72,7 +71,7 @@ class Tracer(Protocol):
         ...
 
     def keeps(self, trace_id: str) -> bool:
-        """Whether spans of this trace go anywhere: asked before one is described."""
+        """Whether spans of this trace are exported; if not, a caller can skip building them."""
         ...
 
     def span(
@@ -89,7 +88,7 @@ class Tracer(Protocol):
         events: Sequence[Event] = (),
         error: str = "",
     ) -> None:
-        """Hand in one finished span; of a trace that is not sampled it is dropped.
+        """Export one finished span, unless its trace is not sampled.
 
         Args:
             name: Low-cardinality: `decide`, `bind`.
@@ -100,11 +99,12 @@ class Tracer(Protocol):
             parent: Id of the parent span; "" for a root.
             attributes: Plain values.
             links: W3C traceparents of other traces; malformed ones are ignored.
-            events: What happened meanwhile. Like the attributes not to be changed any more.
+            events: Events during the span. The caller must not change them, or the attributes,
+                later.
             error: Why it failed; "" when it did not.
         """
         ...
 
     async def close(self, timeout_s: float) -> None:
-        """Send what waits, as far as that goes within `timeout_s`, and end."""
+        """Send the waiting spans for at most `timeout_s` seconds, and end."""
         ...

@@ -1,7 +1,7 @@
 """Metrics under Volcano's names, so that its users' dashboards and alerts continue working.
 
-They stand beside our own in the same registry. Series by job or queue are computed when a client
-reads the metrics, from rows that are bounded: what is not there any more has no series.
+They are in the same registry as Tutti's own. Series by job or queue are computed when a client
+reads the metrics, from a bounded number of rows: a job that is gone has no series.
 """
 
 from bisect import bisect_left
@@ -23,8 +23,8 @@ from shared.telemetry.metrics import Metrics
 
 _PREFIX: Final = "volcano_"
 
-#: Series of one metric that are shown; a Prometheus has millions in all, and reads them every few
-#: seconds.
+#: Limit of the series of one metric: a Prometheus server holds millions in total, and reads them
+#: every few seconds.
 SERIES_MAX: Final = 1_000
 
 Row: TypeAlias = tuple[tuple[str, ...], float]
@@ -65,20 +65,23 @@ class VolcanoMetrics:
     def counters(
         self, name: str, text: str, label: str, values: Iterable[str]
     ) -> dict[str, Counter]:
-        """Counters by one label with few values, all of them there from the start."""
+        """Counters by one label with few values, which all exist from the start."""
         parent = Counter(f"{_PREFIX}{name}", text, [label], registry=self._registry)
         return {value: parent.labels(value) for value in values}
 
     def table(self, columns: Iterable[Column], rows: Callable[[str], Iterable[Row]]) -> None:
-        """Metrics whose series are asked for when they are read: `rows` by a column's name.
+        """Register metrics whose series are computed when a client reads them.
 
-        At most SERIES_MAX of each are shown, the first ones; of rows with equal labels the last.
+        Args:
+            columns: The metrics.
+            rows: Called with a column's name for its rows. The first `SERIES_MAX` are shown; of
+                rows with equal labels, the last.
         """
         self._registry.register(_Table(tuple(columns), rows))
 
 
 class Latencies(Collector):
-    """One histogram by one label, of which a thousand equal values are taken at once."""
+    """One histogram by one label, which takes a thousand equal values in one call."""
 
     def __init__(
         self, metrics: Metrics, name: str, text: str, label: str, buckets: tuple[float, ...]
@@ -87,13 +90,19 @@ class Latencies(Collector):
         self._text = text
         self._label = label
         self._bounds = buckets
-        #: By the label's value: so many in each bucket, beyond the last one at the end.
+        #: By the label's value: number of amounts in each bucket, and last of those beyond all.
         self._counts: dict[str, list[int]] = {}
         self._sums: dict[str, float] = {}
         metrics.registry.register(self)
 
     def observe(self, value: str, amount: float, times: int = 1) -> None:
-        """Take an amount that was met so many times."""
+        """Add an amount.
+
+        Args:
+            value: The label's value.
+            amount: The amount.
+            times: How often it was observed.
+        """
         counts = self._counts.get(value)
         if counts is None:
             counts = self._counts[value] = [0] * (len(self._bounds) + 1)
@@ -121,7 +130,7 @@ class _Table(Collector):
         for column in self._columns:
             kind = UnknownMetricFamily if column.counts else GaugeMetricFamily
             family = kind(f"{_PREFIX}{column.name}", column.text, labels=column.labels)
-            # One value for each set of labels: twice the same series would spoil the whole answer.
+            # One value for each set of labels: a repeated series would make the answer invalid.
             for labels, value in islice(dict(self._rows(column.name)).items(), SERIES_MAX):
                 family.add_metric(labels, value)
             yield family
