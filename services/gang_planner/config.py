@@ -23,12 +23,12 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     ] = 0
     strict_conf: Annotated[
         bool,
-        Meta(description="refuse a file of which anything has no effect, instead of warning"),
+        Meta(description="refuse a file with parts that have no effect, instead of warning"),
     ] = False
     preflight: Annotated[
         Literal["owners", "always"],
         Meta(
-            description="prove all bindings of a gang before the first is sent: where its pods' "
+            description="dry-run all bindings of a gang before the first is sent: where its pods' "
             "owners would pay for a release, or always"
         ),
     ] = "owners"
@@ -37,8 +37,8 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=86_400,
-            description="release what is bound of a gang that is not whole so long after its "
-            "first binding",
+            description="release the bound pods of a gang that is not whole so many seconds "
+            "after its first binding",
         ),
     ] = 30
     hold_s: Annotated[
@@ -63,12 +63,12 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="decide at most as many pods ahead of the binders as they got done in so "
-            "many milliseconds; 0: any number",
+            description="decide at most as many pods ahead of the binders as they finished in so "
+            "many milliseconds; 0: no limit",
         ),
     ] = 2_000
     ahead_pods_min: Annotated[
-        int, Meta(ge=1, description="but always so many pods: as many as a binder sends at once")
+        int, Meta(ge=1, description="but at least so many pods: as many as a binder sends at once")
     ] = 32
     checkpoint_records: Annotated[
         int, Meta(ge=10, description="write a checkpoint after this many records of DECISIONS")
@@ -76,10 +76,10 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
     checkpoint_s: Annotated[
         int, Meta(ge=1, description="write a checkpoint after this many seconds with new records")
     ] = 60
-    #: Longer than any request timeout of a binder or the API server, as late room is.
+    #: Longer than any request timeout of a binder or the API server, as late reservations are.
     cold_start_wait_s: Annotated[
         int,
-        Meta(ge=0, description="decide nothing for so long after NATS lost its storage"),
+        Meta(ge=0, description="decide nothing for so many seconds after NATS lost its storage"),
     ] = 120
     recording_dir: Annotated[
         str, Meta(description="folder of the standby's rolling recording; empty: none is kept")

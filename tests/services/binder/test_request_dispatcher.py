@@ -1,4 +1,6 @@
-"""The lanes against an API server that sheds load: how hard they knock, and what machines hear."""
+"""The request dispatcher against an API server that sheds load: its retries, and the answers that
+state machines get.
+"""
 
 import asyncio
 import time
@@ -52,14 +54,14 @@ class BusyPods(MemoryPods):
 
 
 class Stage:
-    """Lanes, and what came of the decisions that went through them."""
+    """A dispatcher, and the outcomes of its decisions."""
 
     def __init__(self, pods: MemoryPods, lanes: int) -> None:
-        self.lanes = RequestDispatcher(
+        self.dispatcher = RequestDispatcher(
             cast("Any", pods), self.proceed, lambda: 0, requests_max=lanes, on_short=lambda: None
         )
         self.outcomes: list[Outcome] = []
-        #: Requests that machines gave out again.
+        #: Requests that machines repeated.
         self.heard: list[Post] = []
 
     def proceed(self, active: ActiveDecision, commands: tuple[Command, ...]) -> None:
@@ -71,7 +73,7 @@ class Stage:
             if command.delay_ms:
                 self.heard.append(command)
                 continue
-            self.lanes.send(active, command)
+            self.dispatcher.send(active, command)
 
     def decide(self, seq: int, members: int) -> None:
         delivery = cast("Delivery", _Delivery(seq))
@@ -89,7 +91,7 @@ class _Delivery:
 @asynccontextmanager
 async def a_stage(pods: MemoryPods, lanes: int) -> AsyncIterator[Stage]:
     stage = Stage(pods, lanes)
-    running = asyncio.create_task(stage.lanes.run(), name="lanes")
+    running = asyncio.create_task(stage.dispatcher.run(), name="lanes")
     try:
         yield stage
     finally:
@@ -97,7 +99,7 @@ async def a_stage(pods: MemoryPods, lanes: int) -> AsyncIterator[Stage]:
         await asyncio.wait([running])
 
 
-async def test_a_busy_api_server_binds_all_without_a_machine_hearing_of_it() -> None:
+async def test_a_busy_api_server_binds_all_and_no_machine_gets_its_429() -> None:
     pods = BusyPods(seats=2)
     async with a_stage(pods, 32) as stage:
         stage.decide(5, 120)
@@ -105,20 +107,20 @@ async def test_a_busy_api_server_binds_all_without_a_machine_hearing_of_it() -> 
     (outcome,) = stage.outcomes
     assert (outcome.bound, outcome.members, outcome.reason) == (120, (), "")
     assert pods.taken_max == 2, "its seats were used"
-    assert pods.sheds < 120, "less knocking than binding: all lanes would knock after each pause"
+    assert pods.sheds < 120, "fewer retries than bindings"
 
 
-async def test_while_lanes_are_closed_the_line_is_not_short() -> None:
+async def test_the_queue_is_not_short_while_requests_that_were_shed_wait() -> None:
     pods = BusyPods(seats=0)
     async with a_stage(pods, 8) as stage:
         stage.decide(5, 8)
-        await eventually(lambda: stage.lanes.width == 1)
-        assert not stage.lanes.short, "what was shed waits, so nothing more is to be begun"
+        await eventually(lambda: stage.dispatcher.width == 1)
+        assert not stage.dispatcher.short, "shed requests wait, so no other decision may start"
 
 
-async def test_who_sheds_one_pod_for_ever_is_told_to_its_machine_in_the_end() -> None:
+async def test_a_pod_that_is_shed_for_ever_is_reported_to_its_machine_in_the_end() -> None:
     pods = MemoryPods()
-    for_ever = Answer(429, "TooManyRequests", "somebody's proxy", 1)
+    for_ever = Answer(429, "TooManyRequests", "a proxy", 1)
     pods.answers = {"w-0": for_ever}
     async with a_stage(pods, 4) as stage:
         stage.decide(5, 1)
@@ -139,10 +141,10 @@ async def test_who_sheds_one_pod_for_ever_is_told_to_its_machine_in_the_end() ->
         ),
     ],
 )
-async def test_a_429_about_one_pod_closes_no_lane(answer: Answer) -> None:
+async def test_a_429_about_one_pod_does_not_shrink_the_window(answer: Answer) -> None:
     pods = MemoryPods()
     pods.answers = {"w-0": answer}
     async with a_stage(pods, 8) as stage:
         stage.decide(5, 3)
         await eventually(lambda: len(pods.bound) == 2)
-        assert stage.lanes.width == 8
+        assert stage.dispatcher.width == 8

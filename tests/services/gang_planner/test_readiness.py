@@ -14,14 +14,14 @@ def test_a_first_start_waits_for_nothing() -> None:
     assert cold.until_ms(1_500) is None
 
 
-def test_a_memory_made_in_place_of_a_lost_one_decides_when_old_requests_are_over() -> None:
+def test_a_planner_decides_behind_a_lost_log_once_old_requests_have_ended() -> None:
     cold = ColdStart(120)
     cold.observe(opened(at_ms=1_000, replaces="a"), 1_500, 500)
     assert cold.until_ms(120_999) == 121_000
     assert cold.until_ms(121_000) is None
 
 
-def test_a_memory_whose_first_record_has_aged_out_is_old_enough() -> None:
+def test_a_planner_decides_at_once_behind_a_log_whose_first_record_has_aged_out() -> None:
     cold = ColdStart(120)
     cold.observe(None, 1_500, 0)
     assert cold.until_ms(1_500) is None
