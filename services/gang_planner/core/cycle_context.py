@@ -6,12 +6,14 @@ import msgspec
 
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.gang_settings import Defaults
+from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.decisions import (
     Act,
     Cycle,
     EvictionDecision,
+    GangDecision,
     GangStarted,
     Note,
     NoteClosed,
@@ -20,6 +22,9 @@ from shared.contracts.decisions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from services.gang_planner.core.state.gang_history import History
     from services.gang_planner.core.state.timers import Timers
     from shared.model.gang_keys import GangKey
 
@@ -28,22 +33,31 @@ RENAMED: Final = "Renamed"
 
 
 class CycleContext:
-    """Given to the actions; they add decisions and notes, in the order in which they are to be
-    appended.
+    """Passed to everything that decides in a cycle; decisions and notes are collected in it, in
+    the order in which they are appended to DECISIONS.
     """
 
-    def __init__(self, state: State, session: Session, cycle: Cycle, timers: "Timers") -> None:
+    def __init__(
+        self,
+        state: State,
+        session: Session,
+        cycle: Cycle,
+        timers: "Timers",
+        apply_event: "Callable[[History, GangEvent, str], object]",
+    ) -> None:
+        """`apply_event` is that of `lifecycle.transitions`, which lies above this module."""
+        self._apply_event = apply_event
         self.state = state
         self.session = session
         self.cycle = cycle
         self.timers = timers
         self.decisions: list[Act] = []
         self.notes: list[Note] = []
-        #: Notes opened in this cycle: nothing is done on their strength before they are in the log.
+        #: Notes opened in this cycle: no module acts on them before they are in the log.
         self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
-        #: Gangs of which something is released in this cycle.
+        #: Gangs whose members are released in this cycle.
         self.released: set[GangKey] = set()
-        #: Gangs placed in this cycle where others were evicted for them.
+        #: Gangs placed in this cycle on nodes from which pods were evicted for them.
         self.took_over: set[GangKey] = set()
         #: Gangs wait for binders to answer: no gang behind the first of them is placed.
         self.throttled = False
@@ -52,7 +66,7 @@ class CycleContext:
 
     @property
     def defaults(self) -> Defaults:
-        """What gangs get that say nothing of deadlines and preflight."""
+        """For gangs that set no deadline, hold or preflight."""
         return self.state.defaults
 
     @property
@@ -60,12 +74,17 @@ class CycleContext:
         """The instant of this cycle."""
         return self.cycle.now_ms
 
+    def add_decision(self, gang: Gang, decision: GangDecision) -> None:
+        """Members of the gang were decided."""
+        self._apply_event(gang.history, GangEvent.MEMBERS_DECIDED, decision.gang)
+        self.decisions.append(decision)
+
     def open_note(
         self, gang: Gang, kind: NoteKind, *, until_ms: int, reason: str, message: str = ""
     ) -> None:
-        """Note that something began; one of its kind that is open is replaced.
+        """Open a note; an open one of its kind is replaced.
 
-        The gang is assessed again when its deadline comes.
+        The gang is assessed again at `until_ms`, unless that is 0.
         """
         if until_ms:
             self.timers.set(until_ms, gang)
@@ -86,8 +105,8 @@ class CycleContext:
         self.notes.append(note)
         self.state.gangs.touch(gang)
 
-    def started(self, gang: Gang) -> None:
-        """Note that the gang's quorum was reached."""
+    def record_start(self, gang: Gang) -> None:
+        """Record that the gang's quorum was placed."""
         self.notes.append(
             GangStarted(
                 gang_id=gang.gang_id,
@@ -99,13 +118,13 @@ class CycleContext:
         )
 
     def rename(self, gang: Gang) -> None:
-        """The log knows the gang by another id, that of an object that was recreated: note what is
-        open of it again.
+        """Write the open notes of a gang again whose object was recreated, and which the log
+        therefore knows by another id.
         """
         history = gang.history
         before, history.known_as = history.known_as, gang.gang_id
         if history.started:
-            self.started(gang)
+            self.record_start(gang)
         for kind, note in sorted(history.notes.items()):
             self.notes.append(
                 NoteClosed(
@@ -128,7 +147,7 @@ class CycleContext:
             self.notes.append(again)
 
     def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
-        """Note that what was open has ended; nothing happens when it was not."""
+        """Close the gang's note of a kind; without effect when none is open."""
         if gang.history.notes.pop(kind, None) is None:
             return
         self.notes.append(
@@ -144,9 +163,9 @@ class CycleContext:
         self.state.gangs.touch(gang)
 
     def put_in_order(self) -> None:
-        """Releases and notes by gang: the order in which gangs were assessed depends on cycles
-        that wrote nothing, and a replay leaves those out. Evictions for other gangs stay in theirs:
-        a later one counts on the room that the victims of an earlier one leave.
+        """Sort releases and notes by gang: the order in which gangs were assessed depends on cycles
+        that wrote nothing, and a replay leaves those out. Evictions for other gangs keep their
+        order: a later one counts on the capacity that the victims of an earlier one free.
         """
         taken = [one for one in self.decisions if isinstance(one, EvictionDecision)]
         if taken:

@@ -11,6 +11,7 @@ import numpy as np
 
 from services.gang_planner.core.lifecycle import repair
 from services.gang_planner.core.state import claim_choices
+from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.host_ports import PortTable
@@ -254,9 +255,10 @@ def _check_starts(state: State, now_ms: int) -> None:
     """
     for gang in state.gangs.gangs.values():
         history = gang.history
+        _check_gang_state(gang)
         if gang.key in state.gangs.changed or not repair.partial(gang):
             continue
-        if history.releasing or "repair" in history.notes:
+        if history.releasing or history.state is GangState.REPAIRING:
             continue
         if now_ms >= state.view.local_ms(gang.bound_ms) + repair.QUIET_MS:
             raise InvariantViolation(
@@ -267,6 +269,17 @@ def _check_starts(state: State, now_ms: int) -> None:
     for key, gang in state.repairs.items():
         if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
             raise InvariantViolation(f"gang {key}", "is repaired without a note")
+
+
+def _check_gang_state(gang: Gang) -> None:
+    """The state of a gang agrees with its open notes, which are what a restart finds."""
+    history = gang.history
+    if history.releasing != ("release" in history.notes):
+        raise InvariantViolation(
+            gang.full_name, f"is {history.state}, and its notes are {sorted(history.notes)}"
+        )
+    if history.state is GangState.REPAIRING and "repair" not in history.notes:
+        raise InvariantViolation(gang.full_name, "is under repair without a note")
 
 
 def _check_queues(state: State) -> None:

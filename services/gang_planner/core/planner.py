@@ -113,7 +113,7 @@ class Planner:
         state.reads_tasks = policies.reads_tasks
         self._masks = Masks(state.nodes, policies.node_filters)
         self._session = Session(state.node_capacity, state.shapes, self._masks, policies)
-        self._cycle.configure(configuration, policies, self._session)
+        self._cycle.configure(configuration, self._session)
         state.queues.arrange(hierarchical=policies.hierarchical)
         for bucket in state.backlog.buckets.values():
             # Other rules may find room where these found none.

@@ -131,7 +131,7 @@ def _record(
     )
     history.full_name = decision.gang
     in_flight.adopt(state, gang, decision, assignments, charged=charged)
-    work.decisions.append(decision)
+    work.add_decision(gang, decision)
     return decision
 
 

@@ -8,9 +8,11 @@ import msgspec
 from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.cycle_context import RENAMED, CycleContext
 from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
+from services.gang_planner.core.lifecycle.transitions import apply_event, restore_state
 from services.gang_planner.core.preemption import backoff
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import History
+from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import Preemption
 from shared.contracts.cluster import StreamOpened
@@ -48,7 +50,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             _recall_act(state, seq, record)
         case GangStarted():
             history = state.gangs.history(record.gang_id)
-            history.started = True
+            restore_state(history, started=True)
             history.failures = 0
             history.attempt = max(history.attempt, record.attempt)
             history.known_as = record.gang_id
@@ -87,6 +89,9 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
             state.holds.recall_filled(state, record.fills)
         if record.preemption in state.preemptions.logged:
             backoff.taken_over(state, state.preemptions.logged[record.preemption])
+        history = state.gangs.history(record.gang_id)
+        if history.dormant and record.attempt > history.attempt:
+            apply_event(history, GangEvent.MEMBERS_DECIDED, record.gang)
         in_flight.recall(state, seq, record)
         min_resources.recall(state, record)
         if record.domain:
@@ -110,7 +115,6 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
         for gang in page.gangs:
             history = state.gangs.history(gang.gang_id)
             history.attempt = max(history.attempt, gang.attempt)
-            history.started = gang.started
             history.failures = gang.failures
             history.bad.update({(uid, node): until_ms for uid, node, until_ms in gang.bad})
             history.failed_on = dict.fromkeys(gang.failed_on)
@@ -128,6 +132,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
                     state.holds.recall(state, note)
                 else:
                     history.notes[note.kind] = note
+            restore_state(history, started=gang.started)
         for decision in page.decisions:
             if isinstance(decision.decision, GangDecision):
                 in_flight.recall(state, decision.seq, decision.decision)
@@ -203,6 +208,7 @@ def forget_gone(work: CycleContext) -> None:
             )
             if kind == "release":
                 in_flight.forget_evictions(state, gang_id)
+            restore_state(history, started=history.started)
 
 
 def _made_again(state: State, history: History) -> bool:
@@ -223,6 +229,7 @@ def _open(state: State, note: NoteOpened) -> None:
         return
     history = state.gangs.history(note.gang_id)
     history.notes[note.kind] = note
+    restore_state(history, started=history.started)
     history.attempt = max(history.attempt, note.attempt)
     history.known_as = note.gang_id
     if note.kind == "backoff":
@@ -241,8 +248,9 @@ def _close(state: State, note: NoteClosed) -> None:
     if history is None:
         return
     history.notes.pop(note.kind, None)
+    released = note.kind == "release" and note.reason == "Released"
+    restore_state(history, started=history.started and not released)
     if note.kind == "release" and note.reason != RENAMED:
-        history.started = history.started and note.reason != "Released"
         in_flight.forget_evictions(state, note.gang_id)
     if gang is not None:
         state.gangs.drop_if_empty(gang)

@@ -25,11 +25,16 @@ NotEnoughQuota).
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
+from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.lifecycle import unsupported_members
+from services.gang_planner.core.lifecycle.effects import report
+from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
+from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import (
@@ -45,19 +50,21 @@ from services.gang_planner.core.state.preemptions import EVICTED, PREEMPTING
 from shared.contracts.verdicts import GangPhase
 
 
-def assess(
-    state: State, policies: PolicySet, actions: Sequence[str], gang: Gang, now_ms: int
-) -> bool:
-    """Bring phase, refusal and backlog in line with the gang's counts. True: its quorum has just
-    been reached.
+def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
+    """Bring the gang's state, phase, refusal and place in the backlog in line with its members.
+
+    Args:
+        work: The cycle.
+        actions: Those that the configuration names.
+        gang: The gang.
     """
+    state, policies, now_ms = work.state, work.session.policies, work.now_ms
     history = gang.history
     if history.bad or history.failed_pods or history.started:
         _forget_bad_pairs(gang, now_ms)
     if gang.evicted and history.attempt > gang.evicted.attempt and enough(gang):
         gang.evicted = None
-    just_started = _start_or_reset(gang)
-    _complete(gang)
+    _report_findings(work, gang)
     gang.phase = _phase(gang)
     silent = gang.silent
     state.gangs.count_phase(gang, "" if silent else _stage(gang))
@@ -69,7 +76,7 @@ def assess(
         if not gang.refused and gang.counts[UNSUPPORTED]:
             gang.refused = unsupported_members.reason(gang)
         state.backlog.take(gang)
-        return just_started
+        return
     need = need_of(state, gang)
     if not need.wanted:
         # A policy refused lately all that wait, and the gang has started without them.
@@ -82,7 +89,6 @@ def assess(
         state.backlog.take(gang)
     else:
         state.backlog.put(gang, need, policies.order(gang))
-    return just_started
 
 
 def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
@@ -147,59 +153,89 @@ def _still_bad(pairs: dict[tuple[str, str], int], now_ms: int) -> dict[tuple[str
     return {pair: until for pair, until in pairs.items() if now_ms < until <= now_ms + BAD_PAIR_MS}
 
 
-def _start_or_reset(gang: Gang) -> bool:
+def _report_findings(work: CycleContext, gang: Gang) -> None:
+    """Report what the gang's members show: first whether it has started or lost everything."""
     history = gang.history
     placed = gang.placed()
     if not history.started:
-        if not placed:
-            return False
-        if history.dormant:
-            # Its nodes are back, and its members with them. The log says no less.
-            history.started = True
-            return False
-        # A gang that runs, or did in part, and that no planner decided was started by another
-        # scheduler, or long ago.
-        found_placed = history.attempt == 0 and not gang.counts[ASSUMED]
-        if found_placed or starts(gang):
-            history.started = True
-            history.failures = 0
-            history.known_as = gang.gang_id
-            return True
+        if placed and history.dormant:
+            # The log already says that it has started.
+            report(work, gang, GangEvent.MEMBERS_RETURNED)
+        elif placed:
+            # A gang that runs, or did in part, and that no planner decided was started by another
+            # scheduler, or long ago.
+            found_placed = history.attempt == 0 and not gang.counts[ASSUMED]
+            if found_placed or starts(gang):
+                report(work, gang, GangEvent.QUORUM_PLACED)
     elif not placed and not gang.counts[ASSUMED]:
-        # Nothing of it is left: what comes now under its name is a fresh gang, to be placed whole.
-        history.started = False
-        # Pods that a release has left have no bound gang to come back to.
-        history.reset_at = -1 if history.releasing else history.attempt
-    return False
-
-
-def _complete(gang: Gang) -> None:
-    # It stays so when its members are cleaned up.
+        report(work, gang, GangEvent.ALL_LOST)
     if gang.members:
+        # A completed gang stays so when its members are cleaned up.
         gang.completed = gang.all_ended
+    # These findings have no effect beside the next state.
+    match history.state:
+        case GangState.WAITING | GangState.BACKING_OFF | GangState.STARTING:
+            apply_event(history, _held(gang), gang.full_name)
+        case GangState.RUNNING | GangState.DEGRADED | GangState.COMPLETED:
+            apply_event(history, _minima_held(gang), gang.full_name)
+        case (
+            GangState.REPAIRING
+            | GangState.RELEASING
+            | GangState.RELEASING_STARTED
+            | GangState.DORMANT
+        ):
+            pass
+        case _:
+            assert_never(history.state)
+
+
+def _held(gang: Gang) -> GangEvent:
+    if gang.have():
+        return GangEvent.MEMBERS_HELD
+    if "backoff" in gang.history.notes:
+        return GangEvent.NOTHING_HELD_IN_BACKOFF
+    return GangEvent.NOTHING_HELD
+
+
+def _minima_held(gang: Gang) -> GangEvent:
+    if gang.completed:
+        return GangEvent.ALL_ENDED
+    return GangEvent.QUORUM_HELD if enough(gang) else GangEvent.QUORUM_LOST
 
 
 def _stage(gang: Gang) -> str:
-    """What operators count it as: its phase, or what is done to it meanwhile."""
-    notes = gang.history.notes
-    if not notes:
-        return gang.phase
-    if "release" in notes:
+    """What its metric counts it as: its phase, or the repair or release of it."""
+    if gang.history.releasing:
         return "Releasing"
-    return "Repairing" if "repair" in notes else gang.phase
+    return "Repairing" if gang.history.state is GangState.REPAIRING else gang.phase
 
 
 def _phase(gang: Gang) -> GangPhase:
+    """The phase of the gang's state. That of a gang that is released follows its members."""
     if gang.completed:
         return "Completed"
-    if gang.history.started:
-        if not enough(gang):
+    state = gang.history.state
+    match state:
+        case GangState.RUNNING:
+            gang.minima_reached = gang.min_member, gang.role_minima
+            return "Running"
+        case GangState.DEGRADED:
             return "Unknown"
-        gang.minima_reached = gang.min_member, gang.role_minima
-        return "Running"
-    if gang.have():
-        return "Starting"
-    return "Inqueue" if gang.admitted else "Pending"
+        case GangState.RELEASING_STARTED:
+            if not enough(gang):
+                return "Unknown"
+            gang.minima_reached = gang.min_member, gang.role_minima
+            return "Running"
+        case GangState.COMPLETED:
+            return "Completed"
+        case GangState.STARTING | GangState.REPAIRING:
+            return "Starting"
+        case GangState.RELEASING if gang.have():
+            return "Starting"
+        case GangState.RELEASING | GangState.WAITING | GangState.BACKING_OFF | GangState.DORMANT:
+            return "Inqueue" if gang.admitted else "Pending"
+        case _:
+            assert_never(state)
 
 
 def _refusal(state: State, gang: Gang) -> str:

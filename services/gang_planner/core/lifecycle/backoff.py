@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.state.gang_history import Failure
+from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import ASSUMED
@@ -62,13 +64,13 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
     repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
     if repairing and refused is None and "repair" not in gang.history.notes:
         return
-    pause(
+    report(
         work,
         gang,
-        REFUSED if refused is not None else FAILED,
-        first.message[:_WORDS_MAX],
-        first_ms=_REPAIR_PAUSE_MS if repairing else _PAUSE_MS,
-        most_ms=_REPAIR_PAUSE_MS_MAX if repairing else _PAUSE_MS_MAX,
+        GangEvent.DECISION_FAILED,
+        reason=REFUSED if refused is not None else FAILED,
+        message=first.message[:_WORDS_MAX],
+        until_ms=work.now_ms + (_repair_pause_ms(gang) if repairing else pause_ms(gang)),
     )
 
 
@@ -81,20 +83,13 @@ def _telling(failure: Failure) -> int:
     return _TELLING.get(failure.result, 1)
 
 
-def pause(
-    work: CycleContext,
-    gang: Gang,
-    reason: str,
-    message: str,
-    *,
-    first_ms: int = _PAUSE_MS,
-    most_ms: int = _PAUSE_MS_MAX,
-) -> None:
-    """Count a failure and open the pause that follows it."""
-    history = gang.history
-    history.failures += 1
-    lasts_ms = min(first_ms << min(history.failures - 1, 16), most_ms)
-    work.open_note(gang, "backoff", until_ms=work.now_ms + lasts_ms, reason=reason, message=message)
+def pause_ms(gang: Gang) -> int:
+    """How long the gang pauses after one more failure."""
+    return min(_PAUSE_MS << min(gang.history.failures, 16), _PAUSE_MS_MAX)
+
+
+def _repair_pause_ms(gang: Gang) -> int:
+    return min(_REPAIR_PAUSE_MS << min(gang.history.failures, 16), _REPAIR_PAUSE_MS_MAX)
 
 
 def close_pause(work: CycleContext, gang: Gang) -> None:
@@ -110,4 +105,4 @@ def close_pause(work: CycleContext, gang: Gang) -> None:
     if gang.vacant and work.now_ms < note.until_ms + MEMORY_MS <= work.now_ms + MEMORY_MS:
         work.timers.set(note.until_ms + MEMORY_MS, gang)
         return
-    work.close_note(gang, "backoff", "Gone" if gang.vacant else "Elapsed")
+    report(work, gang, GangEvent.BACKOFF_ENDED)

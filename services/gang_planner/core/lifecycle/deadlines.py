@@ -11,19 +11,13 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import enough, growing
 from services.gang_planner.core.state.gang_settings import degraded_grace_ms, start_deadline_ms
+from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import LEAVING, PLACED
 from shared.contracts.decisions import NoteKind
 
 START: Final = "StartDeadline"
 DEGRADED: Final = "DegradedGrace"
-
-
-def started(work: CycleContext, gang: Gang) -> None:
-    """The gang's quorum was placed just now: it is to run by its deadline."""
-    lasts_ms = start_deadline_ms(gang)
-    if lasts_ms and not gang.quorum_runs:
-        _open(work, gang, "start", lasts_ms, "QuorumPlaced")
 
 
 def watch(work: CycleContext, gang: Gang) -> None:
@@ -94,7 +88,7 @@ def _watch_start(work: CycleContext, gang: Gang) -> None:
         work.close_note(gang, "start", "Off")
     elif _passed(work, gang, "start", lasts_ms):
         words = f"placed for {lasts_ms // 1000} s, and {not_running_words(gang)}"
-        release.begin(work, gang, START, words)
+        release.begin(work, gang, GangEvent.START_DEADLINE_PASSED, START, words)
 
 
 def _watch_degraded(work: CycleContext, gang: Gang) -> None:
@@ -109,7 +103,7 @@ def _watch_degraded(work: CycleContext, gang: Gang) -> None:
             f"{gang.have()} of {max(gang.min_member, 1)} members are left "
             f"since {lasts_ms // 1000} s, and no replacement is expected"
         )
-        release.begin(work, gang, DEGRADED, words)
+        release.begin(work, gang, GangEvent.GRACE_PASSED, DEGRADED, words)
 
 
 def _open(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int, reason: str) -> None:

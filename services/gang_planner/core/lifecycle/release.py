@@ -16,8 +16,9 @@ from typing import Final
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff
 from services.gang_planner.core.lifecycle.assessment import starts
+from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.reissue import is_old
-from services.gang_planner.core.state import in_flight
+from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
 from services.gang_planner.core.state.member_states import ASSUMED, LEAVING, PLACED, RUNNING
@@ -48,16 +49,22 @@ def worthwhile(gang: Gang) -> bool:
     )
 
 
-def begin(work: CycleContext, gang: Gang, reason: str, message: str) -> bool:
-    """Note that the gang is released; False: nothing of it can be.
+def begin(work: CycleContext, gang: Gang, cause: GangEvent, reason: str, message: str) -> bool:
+    """Begin the gang's release, if it has members that can be released.
 
-    Its repair and its deadlines end with it.
+    Args:
+        work: The cycle.
+        gang: The gang.
+        cause: The event that makes the release necessary.
+        reason: The same in CamelCase, for the note.
+        message: The same in words.
+
+    Returns:
+        Whether the gang is released from now on.
     """
     if gang.history.releasing or not worthwhile(gang):
         return False
-    work.open_note(gang, "release", until_ms=0, reason=reason, message=message)
-    for kind in ("repair", "start", "degraded"):
-        work.close_note(gang, kind, "Released")
+    report(work, gang, cause, reason=reason, message=message)
     return True
 
 
@@ -67,8 +74,8 @@ def advance(work: CycleContext, gang: Gang) -> None:
     if note is None or (gang.key, "release") in work.fresh or gang.key in work.released:
         return
     if not gang.history.started and starts(gang) and not _asked(work, gang):
-        # What was late has come, and nothing has been deleted yet.
-        work.close_note(gang, "release", "Started")
+        # A late binding completed it, and no deletion has been decided yet.
+        report(work, gang, GangEvent.RELEASE_WITHDRAWN)
         return
     if gang.counts[ASSUMED]:
         return
@@ -94,11 +101,14 @@ def _asked(work: CycleContext, gang: Gang) -> bool:
 
 def _end(work: CycleContext, gang: Gang) -> None:
     note = gang.history.notes["release"]
-    in_flight.forget_evictions(work.state, gang.gang_id)
-    # What comes now under its name is to be placed whole.
-    gang.history.started = False
-    work.close_note(gang, "release", "Released")
-    backoff.pause(work, gang, note.reason, note.message)
+    report(
+        work,
+        gang,
+        GangEvent.RELEASED,
+        reason=note.reason,
+        message=note.message,
+        until_ms=work.now_ms + backoff.pause_ms(gang),
+    )
 
 
 def _may_ask(work: CycleContext, gang: Gang, uid: str) -> bool:

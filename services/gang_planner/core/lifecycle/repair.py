@@ -21,11 +21,13 @@ from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import backoff, release
 from services.gang_planner.core.lifecycle.assessment import starts
+from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.queueing.need import members_max, refused_members
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_settings import repair_deadline_ms
+from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang, Member, OrderKey
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
 from shared.model.gang_keys import GangKey
@@ -63,7 +65,7 @@ def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -
         and not history.started
         and not starts(gang)
         and _hopeless(gang)
-        and release.begin(work, gang, backoff.REFUSED, refused.message)
+        and release.begin(work, gang, GangEvent.MEMBER_REFUSED, backoff.REFUSED, refused.message)
     ):
         return
     backoff.pause_after(work, gang, failures)
@@ -74,9 +76,12 @@ def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
     notes = gang.history.notes
     note = notes.get("repair")
     if not partial(gang):
-        if note is not None:
-            started = gang.history.started or starts(gang)
-            work.close_note(gang, "repair", "Started" if started else "NothingBound")
+        if gang.history.state is GangState.REPAIRING:
+            event = GangEvent.QUORUM_PLACED if starts(gang) else GangEvent.NOTHING_BOUND
+            report(work, gang, event)
+        elif note is not None:
+            # The log ends between a release and the end of the repair before it.
+            work.close_note(gang, "repair", "Started" if starts(gang) else "NothingBound")
     elif gang.history.releasing:
         pass
     elif note is None:
@@ -116,6 +121,7 @@ def unblock(work: CycleContext) -> None:
         release.begin(
             work,
             gang,
+            GangEvent.REPAIRS_BLOCKED,
             BLOCKED,
             f"it and {other} each had a part of the capacity that one of them needs",
         )
@@ -142,7 +148,14 @@ def _open_when_due(work: CycleContext, gang: Gang, failures: Sequence[Failure]) 
     credit_ms = min(max(work.now_ms - bound_ms, 0), _CREDIT_MS_MAX)
     lasts_ms = max(repair_deadline_ms(gang, work.state.defaults) - credit_ms, 0)
     reason, message = _cause(gang, failures, lost)
-    work.open_note(gang, "repair", until_ms=work.now_ms + lasts_ms, reason=reason, message=message)
+    report(
+        work,
+        gang,
+        GangEvent.REPAIR_NEEDED,
+        reason=reason,
+        message=message,
+        until_ms=work.now_ms + lasts_ms,
+    )
 
 
 def _cause(gang: Gang, failures: Sequence[Failure], lost: str) -> tuple[str, str]:
@@ -165,7 +178,8 @@ def _continue(work: CycleContext, gang: Gang, until_ms: int) -> None:
     if work.now_ms < until_ms or (gang.key, "repair") in work.fresh:
         work.timers.set(max(until_ms, work.now_ms), gang)
         return
-    release.begin(work, gang, DEADLINE, _incomplete_words(gang, lasts_ms))
+    words = _incomplete_words(gang, lasts_ms)
+    release.begin(work, gang, GangEvent.REPAIR_DEADLINE_PASSED, DEADLINE, words)
 
 
 def _incomplete_words(gang: Gang, lasts_ms: int) -> str:

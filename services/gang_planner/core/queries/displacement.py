@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
+from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.requests import preempts
 from services.gang_planner.core.preemption.search import VictimSearch
@@ -62,7 +63,7 @@ def displaced(
         now_ms: The instant that protections are judged by.
     """
     cycle = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=now_ms, configuration="")
-    work = CycleContext(state, session, cycle, Timers())
+    work = CycleContext(state, session, cycle, Timers(), apply_event)
     if not preempts(work, gang):
         return None
     for action in actions:

@@ -2,6 +2,11 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from services.gang_planner.core.state.gang_states import (
+    RELEASING_STATES,
+    STARTED_STATES,
+    GangState,
+)
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.verdicts import PodRef
 
@@ -27,18 +32,15 @@ class History:
         "preempt_after_ms",
         "preemption_ended",
         "preemptions_failed",
-        "reset_at",
         "spared",
-        "started",
+        "state",
     )
 
     def __init__(self, first_seen_ms: int = 0) -> None:
         #: Decisions made so far.
         self.attempt = 0
-        #: Its quorum was reached once, and something of it is still placed.
-        self.started = False
-        #: `attempt` when it had started and nothing of it was left placed; -1: never.
-        self.reset_at = -1
+        #: Where it is in its life. Only `lifecycle.transitions` changes it.
+        self.state = GangState.WAITING
         self.first_seen_ms = first_seen_ms
         #: Failed decisions in a row.
         self.failures = 0
@@ -69,21 +71,26 @@ class History:
         self.spared: dict[str, int] = {}
 
     @property
+    def started(self) -> bool:
+        """Whether its quorum was placed once, and members are left."""
+        return self.state in STARTED_STATES
+
+    @property
     def dormant(self) -> bool:
-        """Whether it had started, has nothing placed, and has not been decided again: new members
-        are placed whole, but members that come back with their nodes are no half-done start.
-        """
-        return not self.started and self.reset_at == self.attempt
+        """Whether its quorum was placed once, and no member is left."""
+        return self.state is GangState.DORMANT
 
     @property
     def has_started(self) -> bool:
-        """Whether it has started by the log, whichever cycles have assessed it since."""
-        return self.started or self.dormant
+        """Whether its quorum was placed once, and it has neither been released nor decided again
+        after it lost all members.
+        """
+        return self.state in STARTED_STATES or self.state is GangState.DORMANT
 
     @property
     def releasing(self) -> bool:
-        """Whether what is bound of it is being deleted: nothing of it is planned or held."""
-        return "release" in self.notes
+        """Whether its bound members are being deleted: none is planned, and nothing is held."""
+        return self.state in RELEASING_STATES
 
 
 class Kept(NamedTuple):

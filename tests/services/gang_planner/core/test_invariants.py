@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from services.gang_planner.core.state.gang_states import GangState
 from services.gang_planner.core.state.planner_state import State
 from shared.model.invariants import InvariantViolation
 from tests.services.gang_planner.core.scene import (
@@ -101,8 +102,14 @@ def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
     scene.settle()
     scene.step(after_ms=2_000)
     gang = next(iter(scene.planner._state.gangs.gangs.values()))
-    assert "repair" in gang.history.notes
+    assert gang.history.state is GangState.REPAIRING
     del gang.history.notes["repair"]
+    with pytest.raises(InvariantViolation, match="under repair without a note"):
+        scene.planner.validate()
+    gang.history.state = GangState.STARTING
     scene.planner._state.repairs.clear()
     with pytest.raises(InvariantViolation, match="neither repaired nor released"):
+        scene.planner.validate()
+    gang.history.state = GangState.RELEASING
+    with pytest.raises(InvariantViolation, match="is Releasing, and its notes are"):
         scene.planner.validate()

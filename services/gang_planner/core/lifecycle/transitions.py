@@ -1,0 +1,237 @@
+"""The life of a gang as one table: (state, event) -> (next state, effect).
+
+`apply_event` is the only function that changes a gang's state; `restore_state` maps what DECISIONS
+has of a gang to a state, after a restart and in a standby. Modules that find that something
+happened report it through `lifecycle.effects`, which carries out the effect.
+
+Every pair of a state and an event that is not in the table cannot happen, for the reason that
+stands beside the event, and raises `InvariantViolation`. `docs/pictures/life.svg` is drawn from the
+table (`python -m tests.documents.life`), and `tests/.../lifecycle/test_transitions.py` has a
+scenario for each of its pairs.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from services.gang_planner.core.state.gang_history import History
+from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from shared.model.invariants import InvariantViolation
+
+
+class Effect(enum.Enum):
+    """What follows from an event, beside the next state. Notes are records of DECISIONS."""
+
+    NOTHING = enum.auto()
+    #: Record that the gang has started, end its repair, and begin its start deadline.
+    RECORD_START = enum.auto()
+    #: Open a repair with a deadline.
+    OPEN_REPAIR = enum.auto()
+    #: Close the repair: nothing is bound.
+    CLOSE_REPAIR = enum.auto()
+    #: Open a release, which ends repair and deadlines; members are deleted once it is in the log.
+    OPEN_RELEASE = enum.auto()
+    #: Close the release: the gang is whole.
+    WITHDRAW_RELEASE = enum.auto()
+    #: Close the release and open the backoff that follows it.
+    FINISH_RELEASE = enum.auto()
+    #: Open a backoff, or replace the open one.
+    OPEN_BACKOFF = enum.auto()
+    #: Close the backoff.
+    CLOSE_BACKOFF = enum.auto()
+
+
+class Transition(NamedTuple):
+    """The result of an event in a state."""
+
+    next_state: GangState
+    effect: Effect = Effect.NOTHING
+
+
+class Row(NamedTuple):
+    """An event: its transitions by state, and why it cannot happen in all other states."""
+
+    transitions: Mapping[GangState, Transition]
+    otherwise: str
+
+
+_WAITING: Final = GangState.WAITING
+_BACKING_OFF: Final = GangState.BACKING_OFF
+_STARTING: Final = GangState.STARTING
+_REPAIRING: Final = GangState.REPAIRING
+_RELEASING: Final = GangState.RELEASING
+_RUNNING: Final = GangState.RUNNING
+_DEGRADED: Final = GangState.DEGRADED
+_COMPLETED: Final = GangState.COMPLETED
+_RELEASING_STARTED: Final = GangState.RELEASING_STARTED
+_DORMANT: Final = GangState.DORMANT
+
+#: What an assessment distinguishes before the start, and after it.
+_BEFORE_START: Final = (_WAITING, _BACKING_OFF, _STARTING)
+_AFTER_START: Final = (_RUNNING, _DEGRADED, _COMPLETED)
+
+
+def _from(
+    *states: GangState, to: GangState, effect: Effect = Effect.NOTHING
+) -> dict[GangState, Transition]:
+    return dict.fromkeys(states, Transition(to, effect))
+
+
+def _unchanged(*states: GangState, effect: Effect = Effect.NOTHING) -> dict[GangState, Transition]:
+    return {state: Transition(state, effect) for state in states}
+
+
+TABLE: Final[Mapping[GangEvent, Row]] = {
+    GangEvent.NOTHING_HELD: Row(
+        _from(*_BEFORE_START, to=_WAITING),
+        "an assessment reports what is held only of gangs before their start",
+    ),
+    GangEvent.NOTHING_HELD_IN_BACKOFF: Row(
+        _from(*_BEFORE_START, to=_BACKING_OFF),
+        "an assessment reports what is held only of gangs before their start",
+    ),
+    GangEvent.MEMBERS_HELD: Row(
+        _from(*_BEFORE_START, to=_STARTING),
+        "an assessment reports what is held only of gangs before their start",
+    ),
+    GangEvent.QUORUM_PLACED: Row(
+        {
+            **_from(*_BEFORE_START, _REPAIRING, to=_RUNNING, effect=Effect.RECORD_START),
+            **_from(_RELEASING, to=_RELEASING_STARTED, effect=Effect.RECORD_START),
+        },
+        "a gang starts once",
+    ),
+    GangEvent.MEMBERS_RETURNED: Row(
+        _from(_DORMANT, to=_RUNNING), "only a dormant gang had started and has no members"
+    ),
+    GangEvent.ALL_LOST: Row(
+        {
+            **_from(*_AFTER_START, to=_DORMANT),
+            # Pods that a release left over have no bound gang to come back to.
+            **_from(_RELEASING_STARTED, to=_RELEASING),
+        },
+        "only a started gang has members to lose",
+    ),
+    GangEvent.QUORUM_HELD: Row(
+        _from(*_AFTER_START, to=_RUNNING),
+        "an assessment compares the minima only of started gangs that are not released",
+    ),
+    GangEvent.QUORUM_LOST: Row(
+        _from(*_AFTER_START, to=_DEGRADED),
+        "an assessment compares the minima only of started gangs that are not released",
+    ),
+    GangEvent.ALL_ENDED: Row(
+        _from(*_AFTER_START, to=_COMPLETED),
+        "an assessment compares the minima only of started gangs that are not released",
+    ),
+    GangEvent.MEMBERS_DECIDED: Row(
+        {
+            **_from(_WAITING, _STARTING, _DORMANT, to=_STARTING),
+            **_unchanged(_REPAIRING, _RUNNING, _DEGRADED),
+        },
+        "a gang that backs off, is released or has completed is not in the backlog",
+    ),
+    GangEvent.REPAIR_NEEDED: Row(
+        _from(*_BEFORE_START, to=_REPAIRING, effect=Effect.OPEN_REPAIR),
+        "only a gang that has not started is bound in part, and it has one repair at a time",
+    ),
+    GangEvent.NOTHING_BOUND: Row(
+        _from(_REPAIRING, to=_STARTING, effect=Effect.CLOSE_REPAIR),
+        "it is reported only of gangs under repair",
+    ),
+    GangEvent.MEMBER_REFUSED: Row(
+        {
+            **_from(*_BEFORE_START, _REPAIRING, to=_RELEASING, effect=Effect.OPEN_RELEASE),
+            # Its members have come back, and no assessment has seen them yet.
+            **_from(_DORMANT, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
+        },
+        "a started gang runs without the member, and a release is not begun twice",
+    ),
+    GangEvent.REPAIR_DEADLINE_PASSED: Row(
+        _from(_REPAIRING, to=_RELEASING, effect=Effect.OPEN_RELEASE),
+        "only a gang under repair has a repair deadline",
+    ),
+    GangEvent.REPAIRS_BLOCKED: Row(
+        _from(_REPAIRING, to=_RELEASING, effect=Effect.OPEN_RELEASE),
+        "only gangs under repair block each other",
+    ),
+    GangEvent.START_DEADLINE_PASSED: Row(
+        _from(*_AFTER_START, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
+        "a start deadline begins with the start, and ends with a release",
+    ),
+    GangEvent.GRACE_PASSED: Row(
+        _from(_RUNNING, _DEGRADED, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
+        "only a started gang that has not completed has a grace period, and a release ends it",
+    ),
+    GangEvent.RELEASE_WITHDRAWN: Row(
+        _from(_RELEASING, to=_STARTING, effect=Effect.WITHDRAW_RELEASE),
+        "only the release of a gang that has not started is withdrawn",
+    ),
+    GangEvent.RELEASED: Row(
+        _from(_RELEASING, _RELEASING_STARTED, to=_BACKING_OFF, effect=Effect.FINISH_RELEASE),
+        "only a release ends so",
+    ),
+    GangEvent.DECISION_FAILED: Row(
+        {
+            **_from(*_BEFORE_START, to=_BACKING_OFF, effect=Effect.OPEN_BACKOFF),
+            **_unchanged(_REPAIRING, *_AFTER_START, _DORMANT, effect=Effect.OPEN_BACKOFF),
+        },
+        "a release ignores what became of earlier decisions",
+    ),
+    GangEvent.BACKOFF_ENDED: Row(
+        {
+            **_from(_BACKING_OFF, to=_WAITING, effect=Effect.CLOSE_BACKOFF),
+            **_unchanged(
+                _STARTING,
+                _REPAIRING,
+                _RELEASING,
+                *_AFTER_START,
+                _RELEASING_STARTED,
+                _DORMANT,
+                effect=Effect.CLOSE_BACKOFF,
+            ),
+        },
+        "a waiting gang that backs off is in the state for it",
+    ),
+}
+
+
+def apply_event(history: History, event: GangEvent, gang: str) -> Effect:
+    """Change the state of a gang as the table says.
+
+    Args:
+        history: That of the gang.
+        event: What happened to it.
+        gang: Its full name, for errors.
+
+    Returns:
+        The effect that the caller has to carry out.
+
+    Raises:
+        InvariantViolation: The event cannot happen in this state.
+    """
+    row = TABLE[event]
+    found = row.transitions.get(history.state)
+    if found is None:
+        raise InvariantViolation(
+            f"gang {gang}",
+            f"event '{event}' cannot happen while it is {history.state}: {row.otherwise}",
+        )
+    history.state = found.next_state
+    return found.effect
+
+
+def restore_state(history: History, *, started: bool) -> None:
+    """Set the state of a gang to what its open notes in DECISIONS mean, and whether it has
+    `started`. A dormant gang stays so until it is started, repaired or released.
+    """
+    notes = history.notes
+    if "release" in notes:
+        history.state = _RELEASING_STARTED if started else _RELEASING
+    elif "repair" in notes:
+        # A repair ends before the gang starts.
+        history.state = _REPAIRING
+    elif started:
+        history.state = _RUNNING
+    elif not history.dormant:
+        history.state = _BACKING_OFF if "backoff" in notes else _WAITING
