@@ -2,11 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from services.gang_planner.core.state.gang_states import (
-    RELEASING_STATES,
-    STARTED_STATES,
-    GangState,
-)
+from services.gang_planner.core.state.gang_states import GangState
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.verdicts import PodRef
 
@@ -73,7 +69,7 @@ class History:
     @property
     def started(self) -> bool:
         """Whether its quorum was placed once, and members are left."""
-        return self.state in STARTED_STATES
+        return self.state.is_started
 
     @property
     def dormant(self) -> bool:
@@ -85,12 +81,12 @@ class History:
         """Whether its quorum was placed once, and it has neither been released nor decided again
         after it lost all members.
         """
-        return self.state in STARTED_STATES or self.state is GangState.DORMANT
+        return self.state.is_started or self.state is GangState.DORMANT
 
     @property
     def releasing(self) -> bool:
         """Whether its bound members are being deleted: none is planned, and nothing is held."""
-        return self.state in RELEASING_STATES
+        return self.state.is_releasing
 
 
 class Kept(NamedTuple):

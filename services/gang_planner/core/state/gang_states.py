@@ -5,7 +5,6 @@ gang's state.
 """
 
 import enum
-from typing import Final
 
 
 class GangState(enum.StrEnum):
@@ -14,6 +13,12 @@ class GangState(enum.StrEnum):
     Waiting, BackingOff and Starting, as well as Running, Degraded and Completed, are as of the
     gang's last assessment: until the next one they may lag behind its members.
     """
+
+    #: Its quorum was placed, and it has members left. Plain attributes, because they are read
+    #: several times for every gang that changes.
+    is_started: bool
+    #: Its bound members are being deleted.
+    is_releasing: bool
 
     #: No member is decided or placed.
     WAITING = "Waiting"
@@ -90,12 +95,11 @@ class GangEvent(enum.StrEnum):
     BACKOFF_ENDED = "backoff ended"
 
 
-#: States of gangs whose quorum was placed, and that have members left.
-STARTED_STATES: Final = (
-    GangState.RUNNING,
-    GangState.DEGRADED,
-    GangState.COMPLETED,
-    GangState.RELEASING_STARTED,
-)
-#: States of gangs whose bound members are being deleted.
-RELEASING_STATES: Final = (GangState.RELEASING, GangState.RELEASING_STARTED)
+for _state in GangState:
+    _state.is_started = _state in {
+        GangState.RUNNING,
+        GangState.DEGRADED,
+        GangState.COMPLETED,
+        GangState.RELEASING_STARTED,
+    }
+    _state.is_releasing = _state in {GangState.RELEASING, GangState.RELEASING_STARTED}
