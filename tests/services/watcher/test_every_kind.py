@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from shared.dialects.discovery import kinds
+from shared.kube.resources import Resource
 from shared.model import reference_objects
 from tests.controlplane.client import Object, RawClient
 from tests.services.watcher.running import Reader, WatcherProcess
@@ -126,13 +127,19 @@ NAMES: Final = {"csidriver": CSI}
 CALLED: Final = {"workload": f"jobs.batch/{NAME}"}
 
 
+def _resource_of(neutral: str) -> Resource:
+    """The resource that is created for a neutral kind: of workloads, a Job."""
+    found = [kind.resource for kind in kinds() if kind.neutral == neutral]
+    return next((one for one in found if one.plural == "jobs"), found[0])
+
+
 @pytest.fixture
 async def made(watcher: WatcherProcess, api: RawClient, namespace: str) -> AsyncIterator[None]:
     """One object of each; gone afterwards."""
     del watcher
     paths = []
     for neutral, body in MADE.items():
-        resource = next(kind.resource for kind in kinds() if kind.neutral == neutral)
+        resource = _resource_of(neutral)
         name = NAMES.get(neutral, NAME)
         where = namespace if resource.namespaced else ""
         about = {"apiVersion": resource.api_version, "kind": resource.kind}
