@@ -21,6 +21,7 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.invariants import required
 
 #: Shapes whose masks and fits are kept; all are dropped when there are more, which is rare and only
 #: costs time.
@@ -147,5 +148,4 @@ class Fits:
                 continue
             capacity = one.capacity(shape, self.node_capacity, slots)
             least = capacity if least is None else np.minimum(least, capacity)
-        assert least is not None, "at least one filter judges free capacity"
-        return least
+        return required(least, "node filters", "none of them counts free capacity")

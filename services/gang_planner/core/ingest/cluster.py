@@ -30,6 +30,7 @@ from shared.contracts.cluster import (
     VolumeAttachmentChanges,
     WorkloadChanges,
 )
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node, PriorityClass, Queue
 
 #: Cluster state is too old for fresh decisions when the newest `synced` arrived longer ago than
@@ -60,7 +61,8 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
 
 def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     """Replace the cluster state. Objects that the pages do not name are gone."""
-    assert pages, "a snapshot has at least one page"
+    if not pages:
+        raise InvariantViolation("snapshot", "has at least one page")
     view = state.view
     view.epoch = pages[0].epoch
     view.newest_epoch = max(view.newest_epoch, view.epoch)

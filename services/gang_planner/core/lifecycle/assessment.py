@@ -48,6 +48,7 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import EVICTED, PREEMPTING
 from shared.contracts.verdicts import GangPhase
+from shared.model.invariants import required
 
 
 def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
@@ -97,8 +98,7 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
     if gang.refused != "NotAdmitted":
         admission_queue.take(gang)
         return
-    group = gang.group
-    assert group is not None, f"{gang.full_name} has no object and waits to be admitted"
+    group = required(gang.group, gang.full_name, "waits to be admitted and has no group object")
     due_ms = policies.due_ms(gang)
     signature = (
         gang.queue.name,
@@ -114,7 +114,7 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
 
 def starts(gang: Gang) -> bool:
     """Whether its quorum is placed."""
-    if gang.lacks_object and gang.history.attempt:
+    if gang.history.attempt and gang.lacks_object:
         # Its object was deleted while it was bound: how many it needs is not known now.
         return False
     return gang.quorum_placed and sub_gangs.all_placed(gang)
@@ -215,7 +215,11 @@ def _phase(gang: Gang) -> GangPhase:
     if gang.completed:
         return "Completed"
     state = gang.history.state
+    if state is GangState.RELEASING and not gang.have():
+        state = GangState.WAITING
     match state:
+        case GangState.WAITING | GangState.BACKING_OFF | GangState.DORMANT:
+            return "Inqueue" if gang.admitted else "Pending"
         case GangState.RUNNING:
             gang.minima_reached = gang.min_member, gang.role_minima
             return "Running"
@@ -228,12 +232,8 @@ def _phase(gang: Gang) -> GangPhase:
             return "Running"
         case GangState.COMPLETED:
             return "Completed"
-        case GangState.STARTING | GangState.REPAIRING:
+        case GangState.STARTING | GangState.REPAIRING | GangState.RELEASING:
             return "Starting"
-        case GangState.RELEASING if gang.have():
-            return "Starting"
-        case GangState.RELEASING | GangState.WAITING | GangState.BACKING_OFF | GangState.DORMANT:
-            return "Inqueue" if gang.admitted else "Pending"
         case _:
             assert_never(state)
 

@@ -10,6 +10,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.state.gangs import Gang, OrderKey
 from shared.model.gang_keys import GangKey
+from shared.model.invariants import required
 
 
 def run(work: CycleContext) -> None:
@@ -27,8 +28,7 @@ def run(work: CycleContext) -> None:
         return order(gang), gang.key
 
     for gang in sorted(gangs, key=place):
-        bucket = gang.bucket
-        assert bucket is not None, f"{gang.full_name} lacks members and does not wait"
+        bucket = required(gang.bucket, gang.full_name, "lacks members and does not wait")
         outranked = highest is not None and gang.priority < highest
         if outranked or bucket.need.best_effort:
             continue

@@ -37,6 +37,7 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
 )
 from services.gang_planner.core.state.planner_state import State
+from shared.model.invariants import required
 
 #: A clock that goes back by more than this was set back.
 _CLOCK_STEP_MS: Final = 1_000
@@ -306,8 +307,7 @@ def _is_over(state: State, hold: Hold, gang: Gang) -> bool:
 
 def _still_room(session: Session, hold: Hold) -> bool:
     """Whether the node still takes the shape, and is not over-filled."""
-    reservation = hold.reservation
-    assert reservation is not None
+    reservation = required(hold.reservation, f"hold for pod {hold.uid}", "has no reservation")
     if not session.fits.masks.mask(hold.shape)[reservation.slot]:
         return False
     session.node_capacity.fit_cells()

@@ -27,6 +27,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.state.gang_settings import late_roles
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import FAILED, LEAVING
+from shared.model.invariants import required
 
 #: Controllers make the pods that do not wait for anything within a second or two.
 _SILENCE_MS: Final = 10_000
@@ -90,6 +91,6 @@ def _is_mpi_job(gang: Gang) -> bool:
 
 def _launcher_of(gang: Gang) -> str:
     """What the group calls the launcher, if it names roles."""
-    assert gang.group is not None, f"{gang.full_name} has no group"
-    roles = (role for role, _ in gang.group.min_task_member)
+    group = required(gang.group, gang.full_name, "has no group object")
+    roles = (role for role, _ in group.min_task_member)
     return next((role for role in roles if _LAUNCHER in role.lower()), _LAUNCHER)

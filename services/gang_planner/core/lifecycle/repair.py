@@ -31,6 +31,7 @@ from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang, Member, OrderKey
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
 from shared.model.gang_keys import GangKey
+from shared.model.invariants import required
 
 #: A gang may be partial this long without a note.
 QUIET_MS: Final = 1_000
@@ -240,8 +241,7 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
 
 
 def _would_fit(work: CycleContext, gang: Gang) -> bool:
-    assert gang.bucket is not None
-    need = gang.bucket.need
+    need = required(gang.bucket, gang.full_name, "is under repair and does not wait").need
     most = members_max(work.state, gang, need)
     attempt = GangPlacement(work.session, gang.queue, need, members_max=most)
     fits = attempt.run()

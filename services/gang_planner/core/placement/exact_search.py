@@ -20,6 +20,7 @@ import numpy.typing as npt
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.invariants import InvariantViolation
 
 #: Cells examined in one search: some 30 ms of numpy on a small core.
 WORK_MAX: Final = 8_000_000
@@ -170,7 +171,7 @@ def _trace(
                 cell, last = source, max(last - more, 0)
                 break
         else:
-            raise AssertionError("a table of the search has no way back")
+            raise InvariantViolation(f"slot {slot}", "no step of the search leads to this cell")
     return [
         (
             np.fromiter(one.keys(), dtype=np.int64, count=len(one)),

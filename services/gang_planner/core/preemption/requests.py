@@ -20,6 +20,7 @@ from services.gang_planner.core.state.needs import FailedSearch
 from services.gang_planner.core.state.preemptions import PREEMPTING
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
+from shared.model.invariants import required
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
@@ -170,8 +171,7 @@ def _may_preempt(work: CycleContext, gang: "Gang") -> bool:
     if gang.have() and not history.started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
         return False
-    assert gang.bucket is not None
-    if gang.bucket.need.reserved:
+    if required(gang.bucket, gang.full_name, "asks for evictions and does not wait").need.reserved:
         # No eviction can be proven to help pods whose shapes are not known.
         return False
     if gang.key in work.took_over:

@@ -13,6 +13,7 @@ from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 from services.gang_planner.core.state.needs import Claimant, Need
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from shared.model.gang_keys import GangKey
+from shared.model.invariants import InvariantViolation
 
 
 class Backlog:
@@ -64,7 +65,8 @@ class Backlog:
             return
         gang.bucket = None
         at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
-        assert bucket.entries[at][2] is gang, f"{gang.full_name} is not in its bucket"
+        if bucket.entries[at][2] is not gang:
+            raise InvariantViolation(gang.full_name, "is not in its bucket")
         del bucket.entries[at]
         self._taken(bucket, 1)
 
@@ -168,7 +170,8 @@ class Line:
             del self._heaps[queue]
         bucket = self._buckets[index]
         gang = bucket.entries[0][2]
-        assert gang.key == key, f"{gang.full_name} stands where {key} stood"
+        if gang.key != key:
+            raise InvariantViolation(gang.full_name, f"is first in its bucket instead of {key}")
         return index, bucket, gang
 
     def alike(self, bucket: Bucket, most: int) -> list[Gang]:

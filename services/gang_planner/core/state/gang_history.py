@@ -14,6 +14,7 @@ class History:
     """What a gang carries from decision to decision; DECISIONS remembers it through a restart."""
 
     __slots__ = (
+        "_state",
         "attempt",
         "bad",
         "failed_on",
@@ -29,14 +30,16 @@ class History:
         "preemption_ended",
         "preemptions_failed",
         "spared",
-        "state",
+        "started",
     )
 
     def __init__(self, first_seen_ms: int = 0) -> None:
         #: Decisions made so far.
         self.attempt = 0
-        #: Where it is in its life. Only `lifecycle.transitions` changes it.
-        self.state = GangState.WAITING
+        #: Whether its quorum was placed once, and members are left. It follows `state`, and is an
+        #: attribute because every change of a gang reads it a dozen times.
+        self.started = False
+        self._state = GangState.WAITING
         self.first_seen_ms = first_seen_ms
         #: Failed decisions in a row.
         self.failures = 0
@@ -67,26 +70,31 @@ class History:
         self.spared: dict[str, int] = {}
 
     @property
-    def started(self) -> bool:
-        """Whether its quorum was placed once, and members are left."""
-        return self.state.is_started
+    def state(self) -> GangState:
+        """Where it is in its life. Only `lifecycle.transitions` changes it."""
+        return self._state
+
+    @state.setter
+    def state(self, state: GangState) -> None:
+        self._state = state
+        self.started = state.is_started
 
     @property
     def dormant(self) -> bool:
         """Whether its quorum was placed once, and no member is left."""
-        return self.state is GangState.DORMANT
+        return self._state is GangState.DORMANT
 
     @property
     def has_started(self) -> bool:
         """Whether its quorum was placed once, and it has neither been released nor decided again
         after it lost all members.
         """
-        return self.state.is_started or self.state is GangState.DORMANT
+        return self.started or self._state is GangState.DORMANT
 
     @property
     def releasing(self) -> bool:
         """Whether its bound members are being deleted: none is planned, and nothing is held."""
-        return self.state.is_releasing
+        return self._state.is_releasing
 
 
 class Kept(NamedTuple):

@@ -7,6 +7,7 @@ every address. Few pods use host ports, so this is a dictionary of the nodes tha
 from collections.abc import Iterable
 from typing import Final
 
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import HostPort
 
 _EVERY: Final = "0.0.0.0"  # noqa: S104 - an address to compare with, nothing is bound to it
@@ -31,7 +32,8 @@ class PortTable:
         for port in ports:
             key = _key(port)
             left = used[key] - count
-            assert left >= 0, f"port {key} given back more often than taken"
+            if left < 0:
+                raise InvariantViolation(f"port {key}", "was given back more often than taken")
             if left:
                 used[key] = left
             else:

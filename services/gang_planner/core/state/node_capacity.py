@@ -19,6 +19,7 @@ from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Storage
 from services.gang_planner.core.state.topology.table import TopologyTable
+from shared.model.invariants import InvariantViolation
 
 
 class NodeCapacity:
@@ -88,7 +89,8 @@ class NodeCapacity:
 
     def exchange(self, slot: int, before: ShapeEntry, after: ShapeEntry) -> None:
         """A pod that was taken with one entry counts as another one of the same shape."""
-        assert before.encoded == after.encoded, "only the profile of a pod is exchanged"
+        if before.encoded != after.encoded:
+            raise InvariantViolation(f"node in slot {slot}", "its pod was exchanged with another")
         self.pairs.add(slot, before.tallies, -1)
         self.pairs.add(slot, after.tallies, 1)
 

@@ -23,6 +23,7 @@ from services.gang_planner.core.state.columns import (
 from services.gang_planner.core.state.images import ImageTable
 from services.gang_planner.core.state.node_labels import LabelColumns
 from services.gang_planner.core.state.taints import TaintSets
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node
 
 #: Requests of one resource whose shares are kept.
@@ -133,7 +134,8 @@ class NodeTable:
 
     def drop_phantom(self, slot: int) -> None:
         """Give the slot of a phantom back; the caller knows that nothing is accounted on it."""
-        assert self.objects[slot] is None, f"node {self.names[slot]} still exists"
+        if self.objects[slot] is not None:
+            raise InvariantViolation(f"node {self.names[slot]}", "still exists")
         del self._slots[self.names[slot]]
         self.names[slot] = ""
         self._spare.append(slot)

@@ -262,8 +262,8 @@ def _sync_rows(tables: "Tables", one: Preemption) -> None:
         ):
             _drop(tables, one, binding.uid)
             kept = None
-        if kept is None and wanted and exists and member is not None and gang is not None:
-            assert slot is not None, "a node that exists has a slot"
+        free = kept is None and wanted and exists
+        if free and slot is not None and member is not None and gang is not None:
             reservation = Reservation(
                 owner=gang.gang_id, uid=binding.uid, shape=member.shape, slot=slot
             )

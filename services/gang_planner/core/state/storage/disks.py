@@ -6,6 +6,7 @@ disk of AWS never only reads it: `shared.dialects.shapes`.) Few pods do so.
 
 from collections.abc import Iterable
 
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import Disk
 
 
@@ -21,7 +22,8 @@ class Disks:
         for one in disks:
             users, writers = used.get(one.name, (0, 0))
             users, writers = users + count, writers + (0 if one.read_only else count)
-            assert users >= 0, f"disk {one.name} given back more often than taken"
+            if users < 0:
+                raise InvariantViolation(f"disk {one.name}", "was given back more often than taken")
             if users:
                 used[one.name] = users, writers
             else:
