@@ -1,9 +1,10 @@
-"""The kinds whose CRDs Tutti ships, typed: what users write, and what our controllers write.
+"""The kinds whose CRDs Tutti ships, typed: the fields that users and Tutti's controllers write.
 
-One file for each kind. A struct's fields are the wire's (camelCase there), absent means the
-default, and the CRD's rules (bounds, patterns, enums, CEL) stand beside each field: `fields.rules`.
-Those are the API server's to enforce, not the decoder's: an object that an older CRD let in still
-decodes. Pod templates, claims' specs and label selectors stay as they were written (`dict`).
+One file per kind. A struct has the API's fields (camelCase in JSON); an absent field has its
+default. Each field is annotated with its rules in the CRD (bounds, patterns, enums, CEL; see
+`fields.rules`). The API server enforces them, the decoder does not: an object that an older CRD
+accepted still decodes. Pod templates, claim specs and label selectors are kept as written (`dict`).
 
-Pure, and only msgspec is imported. `deploy/crds` is generated from here (`tutti.manifests`).
+Pure. `tutti.manifests` generates `deploy/crds` from here; each struct's docstring becomes a
+description in the CRD.
 """

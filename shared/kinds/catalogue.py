@@ -12,7 +12,7 @@ from shared.kinds.kubebatch import KUBE_BATCH
 from shared.kinds.podgroup import POD_GROUP
 from shared.kinds.queue import QUEUE
 
-#: To be raised with each change of any schema below; see `tutti.up.crds`.
+#: Raise this with each change of a schema below; see `tutti.up.crds`.
 SCHEMA_REVISION: Final = 4
 
 CATALOGUE: Final[tuple[Description, ...]] = (

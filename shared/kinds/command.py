@@ -1,6 +1,6 @@
 """Command of bus.volcano.sh/v1alpha1: an order to a controller about one object.
 
-A controller that takes a Command deletes it first and acts then, so that it acts at most once.
+A controller deletes a Command before it performs it, so that it performs it at most once.
 """
 
 from typing import Annotated, Final

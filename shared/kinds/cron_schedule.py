@@ -1,11 +1,11 @@
-"""Schedules of CronJobs: five fields of cron, or a macro, and the instants that they mean.
+"""Schedules of CronJobs: five cron fields or a macro, and the instants that they denote.
 
-As Volcano's users know them: names of months and weekdays in any case, `?` for `*`, Sunday is 0 and
-not 7, `a/step` continues to the field's end, `@every` with a Go duration. When day of month and
-weekday are both restricted, either is enough.
+The syntax is Volcano's: names of months and weekdays in any case, `?` equals `*`, Sunday is 0 and
+not 7, `a/step` continues to the field's maximum, `@every` takes a Go duration. If day of month and
+weekday are both restricted, a day needs to match only one of them.
 
-Instants are found on the zone's clock: an hour that a change of clocks leaves out is left out, one
-that comes twice counts twice.
+Schedules follow local time in their zone: an hour that daylight saving time skips has no instants,
+an hour that it repeats has its instants twice.
 """
 
 from datetime import datetime, time, timedelta, tzinfo
@@ -38,22 +38,25 @@ _MONTHS: Final = (
     "dec",
 )
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-#: A day that does not come within the longest distance of two leap days never comes.
+#: The longest distance of two leap days: a schedule without an instant in this time has none.
 _YEARS_MAX: Final = 8
-#: No user writes a schedule of this length; reading one takes the square of it.
+#: Limits the time to parse a schedule, which grows with the square of its length.
 _CHARACTERS_MAX: Final = 1000
 _MINUTE: Final = timedelta(minutes=1)
 
 
 class ScheduleError(ValueError):
-    """A text is no schedule; the message names the text and what of it cannot be read."""
+    """A text is not a schedule; the message names the invalid part."""
 
 
 class Schedule(Protocol):
-    """When something is due."""
+    """A parsed schedule."""
 
     def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
-        """The first instant after `at` (which knows its zone); None when there is none in years."""
+        """The first instant after `at`, a datetime with a zone; None if the next years have none.
+
+        The schedule's fields are in the local time of `zone`.
+        """
         ...
 
 
@@ -74,32 +77,32 @@ _FIELDS: Final = (
 
 
 class Every(NamedTuple):
-    """At a fixed distance from whatever it is asked about."""
+    """An `@every` schedule."""
 
     period: timedelta
 
     def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
-        """One period later, on a whole second."""
+        """One period after `at`, which is cut to a whole second."""
         del zone
         return at.replace(microsecond=0) + self.period
 
 
 class Fields(NamedTuple):
-    """By the clock and the calendar."""
+    """A schedule of five cron fields: the values that each field matches."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
-    #: Day of month and weekday are both restricted: either is enough.
+    #: Day of month and weekday are both restricted: a day matches if one of them does.
     either_day: bool
 
     def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
-        """The first minute after `at` whose fields all match in `zone`; None when the next years
+        """The first minute after `at` whose local time in `zone` matches; None if the next years
         have none.
         """
-        # Whole minutes of elapsed time; the zone names them.
+        # Steps are in elapsed time; the zone only converts each instant to local time.
         instant = at.replace(second=0, microsecond=0) + _MINUTE
         last_year = at.year + _YEARS_MAX
         while True:
@@ -125,7 +128,7 @@ class Fields(NamedTuple):
 
 
 def parse(text: str) -> Schedule:
-    """Read a schedule; blanks around it do not matter. Raises ScheduleError."""
+    """Parse a schedule; surrounding whitespace is ignored. Raises ScheduleError."""
     text = text.strip()
     if len(text) > _CHARACTERS_MAX:
         raise ScheduleError(f"{text[:50]!r}…: has more than {_CHARACTERS_MAX} characters")
@@ -144,7 +147,7 @@ def parse(text: str) -> Schedule:
 
 
 def is_schedule(text: str) -> bool:
-    """Whether it can be read."""
+    """Whether `parse` accepts the text."""
     try:
         parse(text)
     except ScheduleError:
@@ -158,7 +161,7 @@ def _every(text: str) -> Every:
         raise ScheduleError(f"@every {text[:50]}: a duration such as 1h30m is wanted")
     if found_ms > MS_MAX:
         raise ScheduleError(f"@every {text}: that is longer than Go's 292 years")
-    # Less than a second, or less than nothing, is a second.
+    # A period below one second, also a negative one, becomes one second.
     return Every(timedelta(seconds=max(int(found_ms) // 1000, 1)))
 
 

@@ -1,4 +1,4 @@
-"""CronJob of batch.volcano.sh/v1alpha1: Jobs by the clock."""
+"""CronJob of batch.volcano.sh/v1alpha1: creates Jobs on a schedule."""
 
 from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias, get_args
@@ -13,7 +13,7 @@ from shared.kinds.metadata import Metadata
 ConcurrencyPolicy: TypeAlias = Literal["Allow", "Forbid", "Replace"]
 CONCURRENCY_POLICIES: Final[tuple[ConcurrencyPolicy, ...]] = get_args(ConcurrencyPolicy)
 
-#: On a CronJob's Jobs: the instant that each was due, RFC 3339 in the CronJob's zone.
+#: Annotation of a CronJob's Jobs: the scheduled instant, RFC 3339 in the CronJob's zone.
 SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
 
 

@@ -1,4 +1,4 @@
-"""What a CRD says beside its schema."""
+"""The fields of a CRD other than its schema."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column that `kubectl get` prints; priority 1 only with `-o wide`."""
+    """A column of `kubectl get`; one of priority 1 appears only with `-o wide`."""
 
     name: str
     type: Literal["string", "integer", "date"]
@@ -15,9 +15,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind as its CRD describes it; `struct` gives the schema and, by its docstring, the
-    description.
-    """
+    """The CRD of one kind; `struct` defines its schema and, by its docstring, its description."""
 
     struct: type[msgspec.Struct]
     group: str
@@ -27,14 +25,14 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
-    #: Whether `/status` is written apart from the rest.
+    #: Whether `status` is written only through the `/status` subresource.
     status_subresource: bool = True
-    #: Installed only when asked for: kubectl would find its plural before a kind of today's.
+    #: Installed only on request: kubectl would resolve its plural to it instead of a current kind.
     opt_in: bool = False
-    #: What the CRD must carry beside our own annotations.
+    #: Annotations of the CRD in addition to Tutti's own.
     annotations: dict[str, str] = {}
 
     @property
     def crd_name(self) -> str:
-        """The name of its CRD, which is the stem of its file too."""
+        """`metadata.name` of the CRD."""
         return f"{self.plural}.{self.group}"

@@ -1,10 +1,10 @@
-"""Durations as Go writes them ("1h30m", "300ms"), as Volcano has them everywhere."""
+"""Durations in Go's syntax ("1h30m", "300ms"), which Volcano uses everywhere."""
 
 import re
 from fractions import Fraction
 from typing import Final
 
-#: Go counts nanoseconds in 63 bits; longer durations are taken for this.
+#: The longest duration in Go, which counts nanoseconds in 63 bits.
 MS_MAX: Final = 2**63 // 1_000_000
 _TEXT_CHARACTERS_MAX: Final = 64
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
@@ -22,7 +22,7 @@ _MS: Final = {
 
 
 def exact_ms(text: str) -> Fraction | None:
-    """Milliseconds of a duration, exactly; None when the text is none. "0" needs no unit."""
+    """A duration in milliseconds, exactly; None if the text is not one. "0" needs no unit."""
     whole = _WHOLE.fullmatch(text) if len(text) <= _TEXT_CHARACTERS_MAX else None
     if whole is None:
         return None
@@ -32,9 +32,9 @@ def exact_ms(text: str) -> Fraction | None:
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of a duration, rounded up so that a positive one never becomes none.
+    """A duration in milliseconds, rounded up so that a positive one never becomes 0.
 
-    None when the text is no duration, or a negative one.
+    At most `MS_MAX`. None if the text is not a duration, or a negative one.
     """
     found = exact_ms(text)
     if found is None or found < 0:

@@ -1,15 +1,13 @@
-"""What the fields of all kinds are made of: their settings, their shared types, and the rules that
-the CRD states about them.
-"""
+"""Shared parts of all kinds: the base struct, field types, and rules for a field's CRD schema."""
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-#: Keys that the generator takes out of a field's schema: it hoists the first to the parent's list
-#: of required fields, puts a schema of Kubernetes in place of the second, and keeps everything that
-#: is written below the third in place of schemas of Kubernetes.
+#: Keys in a field's schema that the CRD generator removes. REQUIRED adds the field to the parent's
+#: required fields. BUILT_IN makes Kubernetes' own schema that of the field. SHALLOW replaces all
+#: such schemas below the field by ones that preserve unknown fields.
 REQUIRED: Final = "x-tutti-required"
 BUILT_IN: Final = "x-tutti-built-in"
 SHALLOW: Final = "x-tutti-shallow"
@@ -22,25 +20,24 @@ BuiltIn: TypeAlias = Literal["PodTemplateSpec", "PersistentVolumeClaimSpec", "La
 
 
 class KindStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The settings that all structs share.
+    """The base of all structs.
 
-    Encoding leaves out what has its default: right for an object that is created or replaced whole,
-    wrong for a merge patch that means to set a number back to 0.
+    Encoding omits fields with their default. This is right for an object that is created or
+    replaced whole, and wrong for a merge patch that is to reset a number to 0.
     """
 
 
 def always(text: str) -> str:
-    """The default of a text that is encoded even so: an object's apiVersion and kind."""
+    """Default of a field that is encoded even with its default: an object's apiVersion and kind."""
     return msgspec.field(default_factory=lambda: text)
 
 
 def rules(description: str = "", /, **schema: Any) -> Meta:
-    """Describe a field, and state rules of its schema, for the CRD only: decoding ignores them.
+    """Describe a field and its schema rules, for the CRD only: decoding ignores them.
 
-    Keyword arguments are the schema's keys in snake case (`max_length`, `min_items`), with `cel`
-    for x-kubernetes-validations (a sequence of rule and message), `required` to make the parent
-    insist on the field, `built_in` for a schema of Kubernetes, `shallow` for none of them below it,
-    and `list_type`, `map_type`.
+    Keyword arguments are the schema's keys in snake case (`max_length`, `min_items`, `list_type`,
+    `map_type`), and: `cel`, x-kubernetes-validations as (rule, message) pairs; `required`,
+    `built_in` and `shallow`, as `REQUIRED`, `BUILT_IN` and `SHALLOW` above.
     """
     keys = {
         "max_length": "maxLength",
@@ -62,7 +59,7 @@ def rules(description: str = "", /, **schema: Any) -> Meta:
 
 
 Int32: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-"""What the API calls int32: a number beyond it is refused by the decoder, as Go's does."""
+"""The API's int32. The decoder refuses larger numbers, as Go's does."""
 
 Count: TypeAlias = Annotated[Int32, rules(minimum=0)]
 """An int32 that is not negative."""
@@ -80,7 +77,7 @@ Quantity: TypeAlias = Annotated[
 ResourceList: TypeAlias = dict[str, Quantity]
 
 Name: TypeAlias = Annotated[str, rules(max_length=63, pattern=_DNS_LABEL)]
-"""A DNS label, or nothing."""
+"""A DNS label, or ""."""
 
 SUBDOMAIN_PATTERN: Final = _DNS_SUBDOMAIN
 

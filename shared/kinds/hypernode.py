@@ -9,7 +9,7 @@ from shared.kinds.description import Column, Description
 from shared.kinds.fields import SUBDOMAIN_PATTERN, KindStruct, RawSelector, always, rules
 from shared.kinds.metadata import Metadata
 
-#: On HyperNodes that were discovered: by what.
+#: Label of a discovered HyperNode: the source that discovered it.
 TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
 
 

@@ -51,7 +51,7 @@ JobEvent: TypeAlias = Literal[
 ]
 EVENTS: Final[tuple[JobEvent, ...]] = get_args(JobEvent)
 
-#: Events that no policy of a user may name.
+#: Events that a user's policy must not name.
 INTERNAL_EVENTS: Final = frozenset({"OutOfSync", "CommandIssued", "PodRunning"})
 
 JobAction: TypeAlias = Literal[
@@ -71,12 +71,12 @@ JobAction: TypeAlias = Literal[
 ]
 ACTIONS: Final[tuple[JobAction, ...]] = get_args(JobAction)
 
-#: Actions that no policy of a user may name.
+#: Actions that a user's policy must not name.
 INTERNAL_ACTIONS: Final = frozenset(
     {"SyncJob", "EnqueueJob", "SyncQueue", "OpenQueue", "CloseQueue"}
 )
 
-#: Phases that a job never leaves by itself, and in which none of its pods live on.
+#: Final phases: a job leaves them only by a Command, and none of its pods keeps running in them.
 FINISHED_PHASES: Final = frozenset({"Completed", "Failed", "Terminated"})
 
 

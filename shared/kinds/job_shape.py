@@ -1,6 +1,6 @@
-"""A Job as it is meant: what its webhook would have filled in is filled in, names are made.
+"""Fills in a Job's defaults, and derives the names of its pods, its PodGroup and its hosts.
 
-A Job that was created while the webhook was away, or without one, runs all the same.
+The defaults are the webhook's, so that a Job created without the webhook runs, too.
 """
 
 from typing import Any, Final
@@ -14,10 +14,10 @@ _MAX_RETRY: Final = 3
 
 
 def completed(job: Job) -> Job:
-    """The job with every default filled in, as the webhook fills them in."""
+    """The job with the defaults that the webhook fills in."""
     spec = job.spec
     tasks = tuple(_task(index, task) for index, task in enumerate(spec.tasks))
-    # A webhook would have given each role its minimum: then a 0 is meant.
+    # The webhook fills in each role's minimum. Where it has, a minAvailable of 0 is intended.
     bare = not spec.min_available and any(task.min_available is None for task in spec.tasks)
     minimum = sum(task_minimum(task) for task in tasks) if bare else spec.min_available
     return msgspec.structs.replace(
@@ -65,12 +65,12 @@ def group_name(job: Job) -> str:
 
 
 def queue_name(job: Job) -> str:
-    """The queue that the job is in."""
+    """The job's queue; the default queue if it names none."""
     return job.spec.queue or DEFAULT_QUEUE
 
 
 def partition_of(task: TaskSpec, index: int) -> int | None:
-    """Which part of its role a pod belongs to; None: the role has no parts."""
+    """Index of the partition that a pod of the role belongs to; None: the role has none."""
     parts = task.partition_policy
     if parts is None or parts.partition_size <= 0:
         return None
@@ -89,7 +89,7 @@ def template_spec(task: TaskSpec) -> dict[str, Any]:
 
 
 def hosts(job: Job, task: TaskSpec) -> list[str]:
-    """The names by which the role's pods find each other: one for all when the template says so."""
+    """Host names of the role's pods, by index; only one if the template sets `hostname`."""
     given = template_spec(task)
     subdomain = given.get("subdomain") or job.metadata.name
     if given.get("hostname"):

@@ -1,4 +1,4 @@
-"""JobFlow and JobTemplate of flow.volcano.sh/v1alpha1: Jobs that start when others are done."""
+"""JobFlow and JobTemplate of flow.volcano.sh/v1alpha1: Jobs that start after other Jobs."""
 
 from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias, get_args
@@ -66,8 +66,8 @@ class FlowDependsOn(KindStruct, frozen=True, kw_only=True):
 class FlowPatch(KindStruct, frozen=True, kw_only=True):
     """Stored for the user; the Job is made as its template says."""
 
-    # No service reads it: the schema of its pods would be a quarter of what ours cost the API
-    # server.
+    # No service reads it, and its pod schema would be a quarter of the API server's cost for
+    # Tutti's CRDs.
     job_spec: Annotated[JobSpec | None, rules(shallow=True)] = None
 
 

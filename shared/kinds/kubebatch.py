@@ -1,9 +1,9 @@
-"""PodGroup and Queue of kube-batch, which served both of its API groups with the same two kinds.
+"""PodGroup and Queue of kube-batch, the same in both of its API groups.
 
-Their CRDs are installed on request only (`Description.opt_in`): of several groups with one plural
-kubectl takes the first in the alphabet, which would be theirs.
+Their CRDs are installed only on request (`Description.opt_in`): kubectl resolves a plural of
+several groups to the first group in alphabetical order, which would be one of these.
 
-Their schema is lenient, as the old CRDs were: unknown fields (minResources among them) are kept.
+As in the old CRDs, unknown fields (minResources among them) are kept.
 """
 
 from typing import Annotated, Final
@@ -73,7 +73,7 @@ class OldQueue(KindStruct, frozen=True, kw_only=True):
     status: Annotated[OldQueueStatus, rules(preserve=True)] = OldQueueStatus()
 
 
-#: *.k8s.io is a protected group; the API server asks for this word where no review took place.
+#: The API server requires this annotation on a CRD of a *.k8s.io group without an API review.
 _UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, the API of the retired kube-batch"}
 
 

@@ -1,4 +1,4 @@
-"""`metadata`, as far as controllers need it, and references to other objects."""
+"""The fields of `metadata` that controllers need, and references to other objects."""
 
 from datetime import datetime
 from typing import Annotated, Any, Protocol
@@ -20,7 +20,7 @@ class OwnerReference(KindStruct, frozen=True, kw_only=True):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """As an object's manifest has it."""
+        """The reference as a part of a manifest."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
@@ -43,7 +43,7 @@ class Metadata(KindStruct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> int:
-        """`resourceVersion` as the number it is; 0 if absent."""
+        """`resourceVersion` as an integer; 0 if absent."""
         return int(self.resource_version) if self.resource_version else 0
 
     @property
@@ -54,7 +54,7 @@ class Metadata(KindStruct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The name, with the namespace and a slash before it if there is one."""
+        """`namespace/name`, or the name alone of an object without a namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
@@ -78,7 +78,7 @@ class Owner(Protocol):
 
 
 def controlled_by(owner: Owner) -> OwnerReference:
-    """The object as the controller of what it makes: what is made goes with it."""
+    """A controller reference to `owner`: an object that has it is deleted with `owner`."""
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,

@@ -1,8 +1,8 @@
-"""Patterns of names, as HyperNodes have them: Go's syntax, and Go's promise of time.
+"""Regular expressions on names, as in HyperNodes: Go's syntax and Go's linear time.
 
-They are matched by RE2, the engine whose rules Go's follows: a pattern means to us what it means to
-Volcano, and no pattern takes exponential time, as some do in Python's own engine (`(a+)+$` beside a
-node's name of thirty letters stops a process).
+RE2 matches them, because Go follows its rules: a pattern means the same as in Volcano, and none
+takes exponential time. Some do in Python's own engine: `(a+)+$` on a node name of thirty letters
+blocks a process.
 """
 
 from collections.abc import Iterable
@@ -10,23 +10,23 @@ from typing import Final
 
 import re2
 
-#: Longer ones are refused: names that a pattern is to choose have 253 characters at most.
+#: Longer patterns are refused; the names to match have at most 253 characters.
 CHARACTERS_MAX: Final = 1024
-#: Of one compiled pattern; RE2 refuses those that need more (`((a{99}){99})`).
+#: Memory for one compiled pattern; RE2 refuses patterns that need more (`((a{99}){99})`).
 _MEMORY_BYTES_MAX: Final = 1 << 20
-#: What can distinguish the begin of a line from the begin of the text, or define how `^` is read.
+#: Syntax that distinguishes the start of a line from the start of the text, or redefines `^`.
 _OF_WHOLE_TEXTS: Final = (r"\A", r"\z", "(?")
 
 
 class PatternError(ValueError):
-    """A text is no pattern, or one that is too large; the message says why."""
+    """A text is not a pattern, or a too large one; the message has the reason."""
 
 
 class Pattern:
-    """A pattern that has been read."""
+    """A compiled pattern."""
 
     def __init__(self, text: str) -> None:
-        """Read a pattern. Raises PatternError."""
+        """Compile a pattern. Raises PatternError."""
         if len(text) > CHARACTERS_MAX:
             raise PatternError(f"must have at most {CHARACTERS_MAX} characters")
         options = re2.Options()
@@ -36,7 +36,7 @@ class Pattern:
         options.max_mem = _MEMORY_BYTES_MAX
         try:
             self._one = re2.compile(text.encode(), options)
-            # Alone it must be a pattern already: "a)(b" would be one within our brackets.
+            # Compiled second: "a)(b" is not a pattern, but would be one inside these brackets.
             at_once = f"(?m:(?:{text}).*)".encode()
             plain = not any(mark in text for mark in _OF_WHOLE_TEXTS)
             self._lines = re2.compile(at_once, options) if plain else None
@@ -46,10 +46,10 @@ class Pattern:
             raise PatternError("must be valid Unicode") from None
 
     def among(self, names: Iterable[str]) -> frozenset[str]:
-        """The names that it matches, anywhere in them unless it says otherwise.
+        """The names in which the pattern matches; without anchors it matches anywhere in a name.
 
-        All names are searched as one text where that is the same: once for each name takes twenty
-        times as long (measured: 10,000 names, 120 ms).
+        Searches all names as one text where the result is the same: one search per name takes
+        twenty times as long (measured: 10,000 names, 120 ms).
         """
         listed = [*names]
         text = "\n".join(listed).encode("utf-8", "surrogatepass")
@@ -67,5 +67,5 @@ def _bytes(name: str) -> bytes:
 
 
 def _words(said: object = "") -> str:
-    """RE2's words for what it refuses."""
+    """The text of RE2's error."""
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)

@@ -94,7 +94,7 @@ class PodGroupStatus(KindStruct, frozen=True, kw_only=True):
 
     phase: Annotated[PodGroupPhase | Literal[""], rules(enum=list(PHASES))] = ""
     conditions: tuple[PodGroupCondition, ...] = ()
-    #: Ours; Volcano's own CRD drops it.
+    #: Tutti's own field; Volcano's CRD drops it.
     members: Annotated[Int32, rules("How many pods name the group.")] = 0
     running: Int32 = 0
     succeeded: Int32 = 0
@@ -123,7 +123,7 @@ POD_GROUP: Final = Description(
         Column("minMember", "integer", ".spec.minMember"),
         Column("RUNNINGS", "integer", ".status.running"),
         Column("AGE", "date", ".metadata.creationTimestamp"),
-        # Behind Volcano's columns, so that scripts find those where they were.
+        # After Volcano's columns, so that scripts find those in their places.
         Column("QUEUE", "string", ".spec.queue"),
         Column("MEMBERS", "integer", ".status.members"),
         Column("REASON", "string", '.status.conditions[?(@.type=="Unschedulable")].reason'),

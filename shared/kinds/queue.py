@@ -1,4 +1,4 @@
-"""Queue of scheduling.volcano.sh/v1beta1: divides the cluster among those who submit."""
+"""Queue of scheduling.volcano.sh/v1beta1: divides the cluster among its users."""
 
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
@@ -11,11 +11,11 @@ from shared.kinds.metadata import Metadata
 QueueState: TypeAlias = Literal["Open", "Closed", "Closing", "Unknown"]
 STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)
 
-#: The queue above all others, and the one that is meant where none is named.
+#: The root of the queue tree, and the queue of groups that name none.
 ROOT_QUEUE: Final = "root"
 DEFAULT_QUEUE: Final = "default"
 
-#: On a queue that was closed because its parent was: "true"; after each opening: "false".
+#: Annotation of a queue: "true" if it was closed with its parent, "false" after each opening.
 CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
 
 

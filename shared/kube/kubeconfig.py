@@ -1,12 +1,12 @@
-"""Reads kubeconfig files as kubectl does: which cluster, as which user.
+"""Reads kubeconfig files as kubectl does, and selects a cluster and a user.
 
-In: the files that `--kubeconfig` or `$KUBECONFIG` name (a list is merged, the first mention of a
-    name wins, relative paths start at the file they stand in). Out: one `Access`. Whatever needs a
-    program or a provider to be run (`exec`, `auth-provider`) is only carried on; `credentials` has
-    it resolved in a process of its own.
+In: the files named by `--kubeconfig` or `$KUBECONFIG`. Several files are merged: the first
+    definition of a name wins, relative paths start at the directory of their file. Out: one
+    `Access`. It contains the `exec` and `auth-provider` sections unresolved; `credentials` resolves
+    them in a process of its own.
 
-`as-user-extra` is refused, because ignoring it would act as another user. Ignored: `proxy-url`,
-`disable-compression`, extensions.
+`as-user-extra` is refused, because without it requests would have another user's rights. Ignored:
+`proxy-url`, `disable-compression`, extensions.
 """
 
 import base64
@@ -20,16 +20,16 @@ import yaml
 
 from shared.kube.errors import CredentialsError
 
-#: A kubeconfig is a few kilobytes; a file beyond this is something else.
+#: A kubeconfig has a few kilobytes; a larger file is not one.
 _FILE_BYTES_MAX = 8 * 1024 * 1024
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """One cluster and one identity, every file it names read (but for a token file, which is read
-    again and again).
+    """One cluster and one identity, with the contents of the files that the kubeconfig names. Only
+    the token file stays a path, because its token is renewed.
     """
 
-    #: Where this came from, for messages: file and context.
+    #: Files and context, for error messages.
     origin: str
     #: Base URL without trailing slash.
     server: str
@@ -45,18 +45,18 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     password: str = ""
     #: `Impersonate-*` headers (kubeconfig `as`, `as-groups`, `as-uid`), in order.
     impersonate: tuple[tuple[str, str], ...] = ()
-    #: The user's `exec` section, its command made absolute if it was relative to the file.
+    #: The user's `exec` section; a command with a slash is resolved against the file's directory.
     exec_plugin: Mapping[str, Any] | None = None
     #: The user's `auth-provider` section.
     auth_provider: Mapping[str, Any] | None = None
 
 
 def read_access(files: list[Path], context: str = "", *, must_exist: bool) -> Access:
-    """The access that the current context, or the one named, gives.
+    """Read the cluster and the identity of one context.
 
     Args:
-        files: Kubeconfig files, most important first.
-        context: Name of the context; "" for the current one.
+        files: Kubeconfig files in order of precedence.
+        context: Name of the context; "" for the current context.
         must_exist: Whether a missing file is an error (kubectl skips missing files of
             `$KUBECONFIG`).
 
@@ -71,10 +71,10 @@ def read_access(files: list[Path], context: str = "", *, must_exist: bool) -> Ac
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A named cluster, user or context, and the file it stands in."""
+    """A named cluster, user or context, and its file."""
 
     path: Path
-    #: Where in the file, for messages: "users[admin].user".
+    #: Field path in the file, for error messages: "users[admin].user".
     field: str
     value: Mapping[str, Any]
 
@@ -107,8 +107,8 @@ class _Entry(msgspec.Struct, frozen=True):
         return self.path.parent / Path(name).expanduser()
 
     def content(self, key: str) -> bytes | None:
-        """Bytes of `<key>-data` (base64), else of the file that `<key>` names; None when neither is
-        given.
+        """The bytes of `<key>-data` (base64), or else of the file named by `<key>`; None if both
+        are absent.
         """
         data = self.text(f"{key}-data")
         if data:
@@ -126,7 +126,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class _Merged:
-    """The merge of several files: the first mention of each name, and the first current-context."""
+    """Merges several files: the first definition of each name, and the first current-context."""
 
     def __init__(self) -> None:
         self._clusters: dict[str, _Entry] = {}
@@ -154,8 +154,7 @@ class _Merged:
         chosen = _entry(self._contexts, "contexts", name, origin)
         cluster = _entry(self._clusters, "clusters", chosen.text("cluster"), origin)
         user_name = chosen.text("user")
-        # A context without user is anonymous: kubectl allows it, and so does a cluster without
-        # authentication.
+        # kubectl allows a context without a user, for clusters without authentication.
         user = _entry(self._users, "users", user_name, origin) if user_name else None
         return _access(f"{origin} (context {name})", chosen, cluster, user)
 
@@ -180,7 +179,7 @@ def _with_user(access: Access, user: _Entry) -> Access:
     if (certificate is None) != (key is None):
         missing = "client-key" if key is None else "client-certificate"
         raise user.error(missing, "must be given: a client certificate needs both parts")
-    # As kubectl: a token file is preferred to a token, because it is the one that can be renewed.
+    # As in kubectl, a token file takes precedence over a token, because only a file can be renewed.
     token_file = user.text("tokenFile")
     return msgspec.structs.replace(
         access,

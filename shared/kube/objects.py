@@ -1,13 +1,11 @@
-"""Kubernetes objects, typed: only the fields that scheduling reads, everything else is skipped
-while decoding.
+"""Kubernetes objects, typed: only the fields that scheduling reads. Decoding skips all others.
 
-Absent and null mean the same, as they do in Kubernetes: a field has its empty value then.
-(`decoding` strips nulls on its slow path, so the types here need no `| None` for them.) None stands
-only where absent differs from empty.
+Absent and null mean the same, as in Kubernetes: the field has its empty value. (`decoding` removes
+nulls on its slow path, so the types here need no `| None` for them.) A type includes None only
+where absent differs from empty.
 
-These structs are the API's; the model that the planner works with is `shared.model`. All kinds
-stand in this one file, longer than most, because they are declarations without logic that refer to
-each other.
+These structs follow the API; the planner's model is `shared.model`. One long file declares all
+kinds, because the declarations have no logic and refer to each other.
 """
 
 from datetime import datetime
@@ -21,7 +19,8 @@ Quantity: TypeAlias = str | int | float
 ResourceList: TypeAlias = dict[str, Quantity]
 
 Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-"""What the API calls int32. Larger numbers can stand in custom resources whose schema is lenient.
+"""The API's int32. Custom resources with a lenient schema may contain larger numbers; decoding
+refuses those.
 """
 
 
@@ -32,7 +31,7 @@ class KubeStruct(
 
 
 class Present(KubeStruct, frozen=True, kw_only=True):
-    """A nested object whose presence is all that matters: its fields are skipped."""
+    """A nested object of which only the presence matters; its fields are skipped."""
 
 
 class OwnerReference(KubeStruct, frozen=True, kw_only=True):
@@ -60,8 +59,8 @@ class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> int:
-        """`resourceVersion` as the number it is (comparable since Kubernetes 1.35, and on etcd
-        always); 0 if absent.
+        """`resourceVersion` as an integer; 0 if absent. Kubernetes guarantees since 1.35 that
+        versions can be compared; those of etcd always could.
         """
         return int(self.resource_version) if self.resource_version else 0
 
@@ -264,8 +263,8 @@ class RbdImage(KubeStruct, frozen=True, kw_only=True):
 
 
 class Volume(KubeStruct, frozen=True, kw_only=True):
-    """`spec.volumes[]`: the kinds that tie a pod to certain nodes, or keep it from some; with none
-    set it is of another kind.
+    """`spec.volumes[]`: only the volume types that restrict a pod's nodes. A volume of another type
+    has none of them set.
     """
 
     name: str = ""
@@ -284,7 +283,7 @@ class SchedulingGate(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodResourceClaim(KubeStruct, frozen=True, kw_only=True):
-    """`spec.resourceClaims[]`: a claim by name, or one to be made from a template."""
+    """`spec.resourceClaims[]`: an existing ResourceClaim by its name, or one from a template."""
 
     name: str = ""
     resource_claim_name: str = ""
@@ -297,7 +296,7 @@ class SchedulingGroup(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadReference(KubeStruct, frozen=True, kw_only=True):
-    """`spec.workloadRef`: the same in 1.35; the name is the Workload's."""
+    """`spec.workloadRef`: its predecessor in Kubernetes 1.35; `name` is the Workload's."""
 
     name: str = ""
 
@@ -329,14 +328,14 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class ContainerStateWaiting(KubeStruct, frozen=True, kw_only=True):
-    """Why a container does not run yet."""
+    """`state.waiting`: why a container does not run yet."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerState(KubeStruct, frozen=True, kw_only=True):
-    """`state` of a container; with `waiting` None it runs or has ended."""
+    """`state` of a container; `waiting` is None if it runs or has ended."""
 
     waiting: ContainerStateWaiting | None = None
 
@@ -347,15 +346,15 @@ class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
     name: str = ""
     state: ContainerState = ContainerState()
     restart_count: Int32 = 0
-    #: What the kubelet has set aside, and what is in force: they differ from the spec during an
-    #: in-place resize.
+    #: The resources that the kubelet has allocated, and those that it has applied. They differ from
+    #: the spec during an in-place resize.
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
 
 
 class PodResourceClaimStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status.resourceClaimStatuses[]`: the claim that was made for one of `spec.resourceClaims`;
-    "" when none is needed.
+    """`status.resourceClaimStatuses[]`: the ResourceClaim created for an entry of
+    `spec.resourceClaims`; "" if the entry needs none.
     """
 
     name: str = ""
@@ -374,7 +373,7 @@ class PodStatus(KubeStruct, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
-    #: Pod-level resources, as those of a container.
+    #: Pod-level resources, with the same meaning as a container's.
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
 
@@ -406,7 +405,7 @@ class NodeSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class ContainerImage(KubeStruct, frozen=True, kw_only=True):
-    """`status.images[]` of a node: an image under all of its names."""
+    """`status.images[]` of a node: one image with all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
@@ -457,7 +456,7 @@ class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     min_task_member: dict[str, Int32] = {}
     queue: str = ""
     priority_class_name: str = ""
-    #: None: nothing declared (Volcano admits such a group at once).
+    #: None: not declared. Volcano admits such a group at once.
     min_resources: ResourceList | None = None
     network_topology: NetworkTopology | None = None
     sub_group_policy: tuple[SubGroupPolicy, ...] = ()
@@ -564,11 +563,11 @@ class PriorityClass(KubeStruct, frozen=True, kw_only=True):
     preemption_policy: str = "PreemptLowerPriority"
 
 
-# --- Status, the API server's answer when there is no object to give ---
+# --- Status: the API server's response when it returns no object ---
 
 
 class StatusCause(KubeStruct, frozen=True, kw_only=True):
-    """`details.causes[]`: one thing that was wrong, with its field."""
+    """`details.causes[]`: one violation, with its field."""
 
     reason: str = ""
     message: str = ""

@@ -1,5 +1,5 @@
-"""Kinds around pods and nodes, typed as `shared.kube.objects` types all kinds: namespaces, quotas,
-budgets, storage, devices, HyperNodes, workloads.
+"""Reference objects, typed as in `shared.kube.objects`: namespaces, quotas, storage, devices,
+HyperNodes and workloads.
 """
 
 import msgspec
@@ -46,7 +46,7 @@ class ResourceQuotaSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class ResourceQuotaStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a ResourceQuota: what is enforced, and what is used."""
+    """`status` of a ResourceQuota: the enforced limits, and the usage."""
 
     hard: ResourceList = msgspec.field(default_factory=dict)
     used: ResourceList = msgspec.field(default_factory=dict)
@@ -79,7 +79,7 @@ class CsiSource(KubeStruct, frozen=True, kw_only=True):
 
 
 class InTreeSource(KubeStruct, frozen=True, kw_only=True):
-    """Names under which the in-tree kinds that CSI drivers have taken over know a volume."""
+    """An in-tree volume that a CSI driver has taken over: its type uses one of these fields."""
 
     volume_id: str = msgspec.field(default="", name="volumeID")
     pd_name: str = ""
@@ -259,7 +259,7 @@ class RegexMatch(KubeStruct, frozen=True, kw_only=True):
 
 
 class MemberSelector(KubeStruct, frozen=True, kw_only=True):
-    """`selector` of a member; exactly one is given."""
+    """`selector` of a member; exactly one field is set."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None
@@ -318,8 +318,8 @@ class DeviceClass(KubeStruct, frozen=True, kw_only=True):
 
 
 class Device(KubeStruct, frozen=True, kw_only=True):
-    """`spec.devices[]` of a ResourceSlice: its name, and what makes it more than a whole device
-    that anybody may have.
+    """`spec.devices[]` of a ResourceSlice: its name, and the fields that divide the device or
+    restrict its use.
     """
 
     name: str = ""
@@ -442,7 +442,7 @@ class ResourceClaim(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a Job, a JobSet, a LeaderWorkerSet or a Volcano Job: what stops or shrinks it."""
+    """`spec` of a Job, JobSet, LeaderWorkerSet or Volcano Job: the fields that limit its pods."""
 
     suspend: bool = False
     replicas: int | None = None
@@ -456,14 +456,14 @@ class WorkloadPhase(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of the same kinds: whether it has ended."""
+    """`status` of the same kinds: the fields that show whether the workload has finished."""
 
     conditions: tuple[Condition, ...] = ()
     state: WorkloadPhase = WorkloadPhase()
 
 
 class Workload(KubeStruct, frozen=True, kw_only=True):
-    """Any kind whose controller makes pods: the fields that these kinds share."""
+    """An object of any kind whose controller creates pods: the fields common to these kinds."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
