@@ -1,1 +1,1 @@
-"""What keeps a pod off a node."""
+"""Rules that exclude nodes for a pod."""

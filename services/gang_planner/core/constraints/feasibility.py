@@ -1,8 +1,8 @@
-"""How often a shape fits on each node, cached per shape and repaired where capacity changed.
+"""How many pods of a shape fit on each node, cached per shape and updated where capacity changed.
 
-`Fits` adds the filters of free capacity on one `NodeCapacity` to the `Masks` of the node filters.
-Per shape it keeps the position in the change log up to which the counts are true, and the versions
-of the filters that have one.
+`Fits` combines the `Masks` of the node filters with the capacity filters on one `NodeCapacity`. Per
+shape it keeps the position in the change log at which the counts were valid, and the filters'
+versions.
 """
 
 from collections import Counter
@@ -23,8 +23,7 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import required
 
-#: Shapes whose masks and fits are kept; all are dropped when there are more, which is rare and only
-#: costs time.
+#: Number of cached shapes. Beyond it the whole cache is dropped, which is rare and only costs time.
 _CACHED_MAX = 4096
 
 
@@ -44,8 +43,8 @@ class _Fit:
 class Fits:
     """How many more pods of a shape each node of one node capacity table holds.
 
-    Of a shape that rules between pods concern it is as many as it can hold at most, whatever else
-    is placed first; whether the next pod may be on a node now says `takes`.
+    For a shape with inter-pod rules, counts are upper bounds that hold whatever is placed first;
+    `takes` returns whether a node accepts the next pod now.
     """
 
     def __init__(
@@ -63,14 +62,14 @@ class Fits:
         self._cache: dict[bytes, _Fit] = {}
 
     def counts(self, shape: ShapeEntry) -> Ints:
-        """One count per slot, 0 where the shape may not or does not fit. Not to be written to."""
+        """One count per slot; 0 where a filter excludes the shape. Callers must not write to it."""
         counts = self._current(shape).counts
         ruled = self._ruled(shape)
         return counts if ruled is None else counts * ruled[0].ceiling(ruled[1])
 
     def total(self, shape: ShapeEntry) -> int:
-        """How many pods of the shape fit, alone on the cluster as it is; of a shape that rules
-        between pods concern, at most how many.
+        """How many pods of the shape fit on all nodes; an upper bound for a shape with inter-pod
+        rules.
         """
         fit = self._current(shape)
         ruled = self._ruled(shape)
@@ -82,14 +81,14 @@ class Fits:
         return fit.total
 
     def takes(self, shape: ShapeEntry, slot: int) -> bool:
-        """Whether one pod of the shape may be on the node now."""
+        """Whether the node accepts one pod of the shape now."""
         if self._current(shape).counts[slot] <= 0:
             return False
         ruled = self._ruled(shape)
         return ruled is None or bool(ruled[0].allowed(ruled[1])[slot])
 
     def reasons(self, shape: ShapeEntry) -> Counter[str]:
-        """Why nodes hold no pod of this shape: text -> number of nodes."""
+        """Why nodes hold no pod of the shape: reason text -> number of nodes."""
         self.node_capacity.fit_cells()
         remaining, found = self.masks.reasons(shape)
         for one in self.filters:
@@ -106,7 +105,7 @@ class Fits:
         return found
 
     def _ruled(self, shape: ShapeEntry) -> tuple[PairRules, PairView] | None:
-        """The rules between pods, and what they say of the shape; None: nothing."""
+        """The inter-pod rules and the shape's view of them; None if none applies."""
         if not shape.pairwise or self.pairs is None:
             return None
         view = self.pairs.view(shape)

@@ -1,7 +1,7 @@
-"""Which nodes the node filters let a shape use, cached per shape and repaired where nodes changed.
+"""Which nodes pass the node filters for a shape, cached per shape and updated where nodes changed.
 
-The answers do not depend on what is free. Per shape the position in the nodes' change log up to
-which its mask is true is kept, and the versions of the filters that have one.
+Masks do not depend on free capacity. Each is kept with the position in the nodes' change log at
+which it was valid, and the filters' versions.
 """
 
 from collections import Counter
@@ -14,8 +14,7 @@ from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
-#: Shapes whose masks are kept; all are dropped when there are more, which is rare and only costs
-#: time.
+#: Number of cached shapes. Beyond it the whole cache is dropped, which is rare and only costs time.
 _CACHED_MAX = 4096
 
 
@@ -29,7 +28,7 @@ class _Mask:
 
 
 class Masks:
-    """Which nodes the node filters let a shape use."""
+    """Masks of the nodes that pass the node filters, per shape."""
 
     def __init__(self, nodes: NodeTable, filters: Sequence[NodeFilter]) -> None:
         self.nodes = nodes
@@ -38,11 +37,11 @@ class Masks:
         self._cache: dict[bytes, _Mask] = {}
 
     def versions(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """What the shape's mask depends on beside the nodes."""
+        """Versions of the filters that read more than the node, for the shape."""
         return versions(self._versioned, shape) if self._versioned else ()
 
     def mask(self, shape: ShapeEntry) -> Bools:
-        """One flag per slot; False for slots without a node. Not to be written to."""
+        """One flag per slot; False for slots without a node. Callers must not write to it."""
         nodes = self.nodes
         current = self.versions(shape)
         mask = self._cache.get(shape.encoded)
@@ -68,8 +67,8 @@ class Masks:
         return passing
 
     def reasons(self, shape: ShapeEntry) -> tuple[Bools, Counter[str]]:
-        """The mask, and why the other nodes refuse: each node counts for the first filter that
-        refuses it.
+        """The mask, and the reasons of the other nodes: text -> number of nodes. Each node counts
+        for the first filter that excludes it.
         """
         nodes = self.nodes
         remaining = nodes.exists[: nodes.size].copy()

@@ -1,1 +1,1 @@
-"""What a policy may contribute, and the policies of one configuration together."""
+"""The contributions of a policy, and the combined policies of one configuration."""

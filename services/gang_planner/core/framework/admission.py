@@ -1,8 +1,8 @@
-"""Admission: policies vote on groups whose pods exist only after they are admitted.
+"""Admission: policies vote on groups whose pods are created only after admission.
 
-Quotas exclude a group; a lack of free capacity only delays it. A vote permits, rejects or abstains.
-In each tier one rejection refuses the group, otherwise one permission admits it and lower tiers do
-not vote; without any vote the group is admitted.
+A vote permits, rejects or abstains. In each tier, one rejection refuses the group; otherwise one
+permission admits it and lower tiers do not vote. If no policy permits or rejects a group, it is
+admitted.
 """
 
 import enum
@@ -15,12 +15,12 @@ from services.gang_planner.core.state.queues import QueueEntry
 if TYPE_CHECKING:
     from services.gang_planner.core.state.planner_state import State
 
-#: Names that only quotas of a namespace know: no node has such resources.
+#: Prefixes of resource names that exist only in ResourceQuotas, not on nodes.
 QUOTA_KEYS = ("count/", "limits.", "requests.")
 
 
 class Vote(enum.Enum):
-    """A policy's vote on a group that waits to be admitted."""
+    """A policy's vote on a group that waits for admission."""
 
     PERMIT = "permit"
     ABSTAIN = "abstain"
@@ -28,29 +28,36 @@ class Vote(enum.Enum):
 
 
 class AdmissionView:
-    """The state that voters read, within one cycle; promises change with every admission."""
+    """The state that voters read within one cycle; every admission changes it."""
 
     def __init__(
         self, state: "State", totals: Sequence[int], now_ms: int, without_room: int
     ) -> None:
-        """`without_room`: groups per queue that are admitted although no node can hold them."""
+        """Wrap the planner's state.
+
+        Args:
+            state: The planner's tables.
+            totals: Allocatable amounts of all nodes, by resource row.
+            now_ms: Time of the cycle, Unix milliseconds.
+            without_room: Groups per queue that are admitted without free capacity.
+        """
         self.state = state
         self.totals = totals
         self.now_ms = now_ms
         self.without_room = without_room
         self._free: list[int] | None = None
-        #: Minima of admitted gangs that nodes have not refused: they will take this capacity.
+        #: By resource row, minima of admitted gangs that were not refused for lack of capacity.
         self._coming: dict[int, int] | None = None
         self._elastic: dict[QueueEntry, dict[int, int]] = {}
 
     def minimum(self, gang: Gang) -> dict[int, int]:
-        """The `minResources` of a group, by resource row."""
+        """`minResources` of a group, by resource row; empty without a group."""
         if gang.group is None:
             return {}
         return gang.queue.amounts(gang.group.min_resources or ())
 
     def node_minimum(self, gang: Gang) -> dict[int, int]:
-        """As `minimum`, without resources that only quotas have."""
+        """Like `minimum`, without resources that exist only in quotas."""
         names = self.state.resources.names
         return {
             row: amount
@@ -59,11 +66,11 @@ class AdmissionView:
         }
 
     def used(self, row: int) -> int:
-        """How much of a resource pods and reservations take, on all nodes."""
+        """Amount of a resource that pods and reservations use on all nodes."""
         return self._total(row) - self._free_sum(row)
 
     def coming(self, row: int) -> int:
-        """How much of a resource admitted gangs are going to take, as far as is known."""
+        """Amount of a resource that admitted waiting gangs are expected to use."""
         if self._coming is None:
             self._coming = {}
             by_id = self.state.gangs.by_id
@@ -75,19 +82,19 @@ class AdmissionView:
         return self._coming.get(row, 0)
 
     def count(self, amounts: dict[int, int]) -> None:
-        """Account for a group that was admitted."""
+        """Add the amounts of an admitted group to `coming`."""
         if self._coming is None:
             return
         for row, amount in amounts.items():
             self._coming[row] = self._coming.get(row, 0) + amount
 
     def total(self, row: int) -> int:
-        """How much of a resource there is on all nodes."""
+        """Allocatable amount of a resource on all nodes."""
         return self._total(row)
 
     def waiting_before(self, gang: Gang) -> int:
-        """Admitted gangs of its queue and of at least its priority that wait for capacity or
-        pods.
+        """Number of admitted gangs in the gang's queue, with at least its priority, that wait for
+        capacity or pods.
         """
         found = 0
         for gang_id in gang.queue.promises:
@@ -96,9 +103,7 @@ class AdmissionView:
         return found
 
     def elastic(self, queue: QueueEntry) -> dict[int, int]:
-        """Amounts that gangs of the queue's subtree hold beyond their minima: these can be
-        evicted.
-        """
+        """Amounts, by resource row, that gangs of the queue's subtree hold beyond their minima."""
         found = self._elastic.get(queue)
         if found is None:
             found = self._elastic[queue] = {}
@@ -132,11 +137,11 @@ class AdmissionView:
 
 
 Voter: TypeAlias = Callable[[Gang, AdmissionView], Vote]
-"""A policy's vote on a group; it changes nothing."""
+"""Returns a policy's vote on a group, without side effects."""
 
 
 def count_votes(tiers: Iterable[Sequence[Voter]], gang: Gang, view: AdmissionView) -> bool:
-    """Whether the group is admitted."""
+    """Whether the tiers' votes admit the group."""
     for voters in tiers:
         votes = [voter(gang, view) for voter in voters]
         if Vote.REJECT in votes:
@@ -147,8 +152,9 @@ def count_votes(tiers: Iterable[Sequence[Voter]], gang: Gang, view: AdmissionVie
 
 
 def within_capability(gang: Gang, view: AdmissionView) -> Vote:
-    """Permit a group that fits into the capabilities of its queue and the queues above, besides
-    held and promised amounts; amounts that gangs hold beyond their minima do not count.
+    """Permit a group whose minimum fits into the capabilities of its queue and the queue's
+    ancestors, in addition to held and promised amounts; reject it otherwise. Amounts that gangs
+    hold beyond their minima do not count.
     """
     wanted = view.minimum(gang)
     for shortage in gang.queue.shortages(wanted, promised=True):

@@ -1,5 +1,5 @@
-"""Arguments of policies and actions, as a `volcano-scheduler.conf` gives them: text or typed YAML,
-checked where read.
+"""Arguments of policies and actions from a `volcano-scheduler.conf`: text or typed YAML, validated
+when they are read.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ _FALSE = frozenset({"false", "0", "no"})
 
 
 class ConfigurationError(ValueError):
-    """The file is invalid: `where` is the path in it, the message names the rule."""
+    """The file is invalid: `where` is the path in the file, the message states the rule."""
 
     def __init__(self, where: str, rule: str) -> None:
         super().__init__(f"{where}: {rule}")
@@ -20,7 +20,7 @@ class ConfigurationError(ValueError):
 
 
 class Arguments:
-    """The arguments of one plugin; a value of the wrong type raises `ConfigurationError`."""
+    """Arguments of one plugin; reading a value of the wrong type raises `ConfigurationError`."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Arguments:
         values: Mapping[str, object],
         flags: Collection[str] = frozenset(),
     ) -> None:
-        """`flags` are those that the plugin's entry sets to true."""
+        """`where` is the plugin's path in the file; `flags` are the flags that are set to true."""
         self._where = where
         self._values = values
         self._flags = flags
@@ -36,12 +36,12 @@ class Arguments:
         self._parts: list[Arguments] = []
 
     def unread(self) -> list[str]:
-        """Paths of arguments that no policy has read: they have no effect."""
+        """Paths of arguments that no policy has read and that therefore have no effect."""
         own = [self._path(name) for name in self._values if name not in self._asked]
         return own + [path for part in self._parts for path in part.unread()]
 
     def entry(self, name: str) -> "Arguments":
-        """A mapping as arguments of its own; empty where it is not given."""
+        """A mapping, as nested arguments; empty if it is not set."""
         value = self._get(name)
         found: object = {} if value is None else value
         if isinstance(value, str):
@@ -57,16 +57,16 @@ class Arguments:
         return part
 
     def entries(self, name: str) -> list[tuple[str, "Arguments"]]:
-        """A mapping of mappings, in the order of names."""
+        """A mapping of mappings, sorted by name."""
         whole = self.entry(name)
         return [(key, whole.entry(key)) for key in whole.given()]
 
     def given(self) -> list[str]:
-        """Names of what is given, sorted."""
+        """Names of the arguments that are set, sorted."""
         return sorted(self._values)
 
     def scaled(self, name: str, unit: int) -> int:
-        """A number, whole or not, in units of `unit`; 0 where it is not given."""
+        """A decimal number times `unit`, rounded; 0 if it is not set."""
         text = self.text(name)
         try:
             return round(float(text or 0) * unit)
@@ -74,20 +74,20 @@ class Arguments:
             raise ConfigurationError(self._path(name), f"must be a number, not {text!r}") from None
 
     def flag(self, name: str) -> bool:
-        """Whether the plugin's entry sets a flag to true."""
+        """Whether the flag is set to true."""
         return name in self._flags
 
     def wrong(self, name: str, rule: str) -> ConfigurationError:
-        """What to raise for a value that breaks a rule of the plugin's own."""
+        """The error to raise for a value that violates a rule of the plugin."""
         return ConfigurationError(self._path(name), rule)
 
     def text(self, name: str) -> str | None:
-        """A value as text; None: it is not given."""
+        """A value as stripped text; None if it is not set."""
         value = self._get(name)
         return None if value is None else str(value).strip()
 
     def integer(self, name: str, default: int, *, minimum: int = 0) -> int:
-        """A whole number; given as text or number."""
+        """A whole number of at least `minimum`, from text or a number."""
         value = self._get(name)
         if value is None:
             return default
@@ -100,7 +100,7 @@ class Arguments:
         return int(text)
 
     def boolean(self, name: str, default: bool) -> bool:
-        """True or false; given as text or boolean."""
+        """A boolean, from text or a boolean."""
         value = self._get(name)
         if value is None:
             return default
@@ -112,7 +112,7 @@ class Arguments:
         raise ConfigurationError(self._path(name), f"must be true or false, not {value!r}")
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list of names, separated by commas."""
+        """Names separated by commas; empty if it is not set."""
         value = self._get(name)
         if value is None:
             return ()

@@ -1,6 +1,4 @@
-"""Dominant shares: the largest part of any resource of the cluster that a gang or queue
-holds.
-"""
+"""Dominant shares: the largest part of any cluster resource that a gang or queue holds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,7 +8,10 @@ _WHOLE: Final = 1_000_000
 
 
 def dominant_share(held: Mapping[int, int], totals: Sequence[int]) -> int:
-    """The share of these amounts, by resource row, of the cluster's totals."""
+    """Largest share of the cluster's totals that these amounts are, in millionths.
+
+    Both are by resource row.
+    """
     most = 0
     for row, amount in held.items():
         if row < len(totals) and totals[row] > 0:

@@ -1,15 +1,18 @@
-"""Which pods may be evicted for which gangs: what always holds, and what policies add.
+"""Which pods may be evicted for which gangs: the fixed rules, and the rules that policies add.
 
-Always: a victim is ours, on its node, of another gang that has started and is neither released nor
-evicted already, not marked `volcano.sh/preemptable: "false"` (on the pod or its group), not refused
-lately, and has run for its minimum. To *preempt* takes in the same queue: from gangs of strictly
-lower priority, or from gangs that then still hold no smaller share of the cluster, as the first
-tier says in which a policy says either (`entitles`); priority, when none does. To *reclaim* takes
-from queues that hold more than they deserve, for a queue that then still holds no more than it
+In every configuration, a victim is a pod of Tutti on its node. It belongs to another gang that has
+started, and it is not being released or evicted. It is not marked `volcano.sh/preemptable: "false"`
+(on the pod or its group), its eviction was not refused recently, and it has run for its minimum
+time.
+
+*Preemption* evicts pods in the same queue: of gangs with strictly lower priority, or of gangs whose
+share of the cluster afterwards is still at least the preemptor's. The first tier with a policy that
+sets `entitles` decides between the two; without one, priority decides. *Reclaim* evicts pods of
+queues that hold more than they deserve, for a queue that afterwards still holds no more than it
 deserves.
 
-Policies only protect: each is asked, wherever its tier, and one refusal is enough. (In Volcano a
-victim that one tier protects can be had through the next.)
+Policies can only protect pods: all policies are checked, whatever their tier, and one refusal is
+enough. (In Volcano, a later tier can select a victim that an earlier tier protects.)
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +26,7 @@ Kind: TypeAlias = Literal["preempt", "reclaim"]
 
 
 class Preemptor(NamedTuple):
-    """A gang for which pods of others may be evicted."""
+    """A gang for which pods of other gangs may be evicted."""
 
     gang: "Gang"
     kind: Kind
@@ -31,7 +34,7 @@ class Preemptor(NamedTuple):
 
 
 Title: TypeAlias = Literal["priority", "share"]
-"""What entitles a gang to the capacity of another one in its queue."""
+"""The measure by which a gang may preempt another gang in its queue."""
 
 _BY_PRIORITY: Final[frozenset[Title]] = frozenset({"priority"})
 
@@ -40,26 +43,26 @@ Allows: TypeAlias = Callable[["Member"], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class VictimRule:
-    """What a policy demands of victims."""
+    """A policy's restrictions on victims."""
 
-    #: Whether it lets a pod be evicted; None: it does not look at single pods.
+    #: Whether the policy permits the eviction of a pod; None: it does not restrict single pods.
     allows: Allows | None = None
-    #: No gang is brought below its quorum: only members above it are victims.
+    #: Evictions leave every gang its quorum: only members above it are victims.
     keeps_quorum: bool = False
-    #: No PodDisruptionBudget is violated; without it the API server refuses, which may know better.
+    #: No eviction violates a PodDisruptionBudget. Without this, only the API server enforces them.
     keeps_budgets: bool = False
-    #: A pod is protected for its cool-down time after its start.
+    #: A pod is not evicted during its cool-down time after its start.
     keeps_cooldown: bool = False
-    #: By what it says which gangs may preempt which.
+    #: The measure that it defines for preemption; None: it defines none.
     entitles: Title | None = None
-    #: How many levels of queues above a victim's own must hold more than they deserve, too; None:
-    #: all that are not the asking queue's.
+    #: Number of ancestors of the victim's queue that must also hold more than they deserve; None:
+    #: all that are not ancestors of the reclaiming queue.
     levels: int | None = None
     on_preempt: bool = True
     on_reclaim: bool = True
 
     def only(self, *, preempt: bool, reclaim: bool) -> "VictimRule | None":
-        """The rule as far as its flags leave it; None: nothing of it."""
+        """The rule restricted to the enabled kinds of eviction; None if neither is enabled."""
         if not (preempt or reclaim):
             return None
         return replace(
@@ -68,7 +71,7 @@ class VictimRule:
 
 
 class VictimRules(NamedTuple):
-    """All policies' rules for one kind of eviction."""
+    """The combined rules of all policies for one kind of eviction."""
 
     allows: tuple[Allows, ...] = ()
     keeps_quorum: bool = False
@@ -78,17 +81,19 @@ class VictimRules(NamedTuple):
     levels: int | None = None
 
     def allow(self, member: "Member") -> bool:
-        """Whether every policy lets the pod be evicted."""
+        """Whether every policy permits the eviction of the pod."""
         return all(allows(member) for allows in self.allows)
 
     @property
     def for_gangs(self) -> "VictimRules":
-        """The same where whole gangs go, whatever protects a quorum: priority alone entitles."""
+        """The rules for evictions of whole gangs: quorums are not protected, and only priority
+        decides.
+        """
         return self._replace(keeps_quorum=False, entitles=_BY_PRIORITY)
 
 
 def combined(rules: Iterable[tuple[int, VictimRule]], kind: Kind) -> VictimRules:
-    """The rules that speak of this kind; each with the tier that names it."""
+    """Combine the (tier, rule) pairs that apply to this kind of eviction."""
     speak = [
         (tier, one)
         for tier, one in rules

@@ -1,6 +1,6 @@
-"""Rules about places that a shape alone does not decide: the queue, the gang's other members, how
-full whole domains are. They are asked again for every batch of members, because what they read
-changes with each.
+"""Node rules and preferences that depend on more than the shape: on the queue, on the gang's other
+members, or on the utilization of domains. They are evaluated again for every batch of members,
+because each batch changes their input.
 """
 
 from collections.abc import Callable
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Members of one role and shape that are about to be placed."""
+    """The next batch of members to place: one role and shape, with its context."""
 
     queue: QueueEntry
     role: str
     shape: ShapeEntry
     node_capacity: NodeCapacity
-    #: What is placed already of their gang by this attempt.
+    #: Members of the gang that this attempt has placed.
     statement: Statement
-    #: What their gang says of places.
+    #: Topology, sub-gangs and roles of the gang.
     structure: Structure
 
 
 QueueMask: TypeAlias = Callable[[QueueEntry], Bools | None]
-"""The slots that gangs of a queue may use; None: all."""
+"""Returns one flag per slot: whether gangs of the queue may use the node; None: all."""
 
 PlacePoints: TypeAlias = Callable[[Place], tuple[Ints | None, int] | None]
-"""Points of every slot (None: all alike), and their change per further member on it; None: no
-opinion.
+"""Returns (points per slot, change per further member on the same node). Points None: equal for all
+slots. Result None: no preference.
 """
 
 QueueMaskFactory: TypeAlias = Callable[["State"], QueueMask]
-"""Makes a mask that looks at the planner's tables; called once per configuration."""
+"""Makes a mask that reads the planner's tables; called once per configuration."""
 
 PlacePointsFactory: TypeAlias = Callable[["State"], PlacePoints]
-"""As `QueueMaskFactory`."""
+"""Makes preferences that read the planner's tables; called once per configuration."""

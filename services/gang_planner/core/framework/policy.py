@@ -1,9 +1,8 @@
-"""What a policy can contribute to a cycle: keys that order, rules that keep nodes out, preferences
-among nodes.
+"""The contributions of a policy to a cycle: sort keys, filters, and scores.
 
-A policy never sees one pod beside one node: it returns keys for gangs and queues, and objects that
-answer with arrays. Tiers combine contributions: keys are compared in the order of the
-configuration, filters all apply, scores add up.
+A policy never evaluates a single pod on a single node. It provides keys for gangs and queues, and
+filters and scores that return arrays over nodes. Keys are compared in the order of the
+configuration, all filters apply, and scores are added.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,80 +26,80 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.planner_state import State
 
 GroupKey: TypeAlias = Callable[[Gang], tuple[int, ...]]
-"""Of two gangs the one with the lower key goes first; always as many items."""
+"""Sort key of a gang: the lowest goes first. All keys of a policy have the same length."""
 
 QueueKey: TypeAlias = Callable[[QueueEntry, Sequence[int]], tuple[int, ...]]
-"""Of two queues the one with the lower key has the next turn. Given the cluster's total amounts, by
-resource row.
+"""Sort key of a queue: the lowest has the next turn. The second argument is the cluster's total
+amounts, by resource row.
 """
 
 QueueShare: TypeAlias = Callable[[QueueEntry], int]
-"""How much of its part a queue and all below it hold. Turns are taken level by level: what the
-ancestors hold is compared first, from the top, then what the queues hold themselves; less goes
-first. It may only change when something is charged to the queue.
+"""The part of its deserved amounts that a queue's subtree holds. Queues are compared level by
+level: first by the shares of their ancestors, from the top, then by their own; the smaller share
+goes first. A share may only change when a gang is charged to the queue.
 """
 
 GroupKeyFactory: TypeAlias = Callable[["State"], GroupKey]
-"""Makes a key that looks at the planner's tables; called once per configuration."""
+"""Makes a key that reads the planner's tables; called once per configuration."""
 
 QueueKeyFactory: TypeAlias = Callable[["State"], QueueKey]
-"""As `GroupKeyFactory`."""
+"""Like `GroupKeyFactory`, for queues."""
 
 Deserve: TypeAlias = Callable[[QueueEntry, int], tuple[int, int | None]]
-"""By which weight a queue shares a resource, given its row, and how much of it at most; None: as
-much as its gangs hold and wait for.
+"""Returns (weight, maximum) of a queue for the resource in a row. Maximum None: the demand of the
+queue's gangs, held and waiting.
 """
 
 NodeFilterFactory: TypeAlias = Callable[["State"], NodeFilter]
-"""Makes a filter that looks at the planner's tables; called once per configuration."""
+"""Makes a filter that reads the planner's tables; called once per configuration."""
 
 CapacityFilterFactory: TypeAlias = Callable[["State"], CapacityFilter]
-"""As `NodeFilterFactory`."""
+"""Like `NodeFilterFactory`."""
 
 NodeScoreFactory: TypeAlias = Callable[["State"], NodeScore]
-"""As `NodeFilterFactory`."""
+"""Like `NodeFilterFactory`, for scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """One policy's contributions; absent ones are left out.
+    """The contributions of one policy; defaults contribute nothing.
 
-    A factory stands for a filter or score that needs the planner's tables: `PolicySet.bind` calls
-    it. Filters and scores themselves are never callable.
+    A filter or score that needs the planner's tables is given as a factory, which `PolicySet.bind`
+    calls. Filters and scores themselves are never callable.
     """
 
     name: str
     group_key: GroupKey | None = None
     queue_key: QueueKey | None = None
-    #: Instead of a key, where turns are taken level by level.
+    #: Used instead of `queue_key` if queues are compared level by level.
     queue_share: QueueShare | None = None
-    #: Keys that look at the planner's tables, instead of the two above.
+    #: Used instead of `group_key` and `queue_key` if a key reads the planner's tables.
     group_key_of: GroupKeyFactory | None = None
     queue_key_of: QueueKeyFactory | None = None
-    #: What it says of a group that wants to be admitted.
+    #: Vote on a group that waits for admission.
     enqueue: Voter | None = None
-    #: When a group has waited long enough, in ms; 0: it has no deadline.
+    #: Admission deadline of a group in Unix milliseconds; 0: none.
     due_ms: Callable[[Gang], int] | None = None
-    #: Number of the tier that names it: votes are combined tier by tier.
+    #: Index of the policy's tier; votes are combined tier by tier.
     tier: int = 0
     deserve: Deserve | None = None
-    #: Whether parents of queues count.
+    #: Whether queues have parents.
     hierarchical: bool = False
     node_filters: tuple[NodeFilter | NodeFilterFactory, ...] = ()
     capacity_filters: tuple[CapacityFilter | CapacityFilterFactory, ...] = ()
-    #: What is judged and preferred of terms between pods.
+    #: Enabled inter-pod rules and preferences.
     pairwise: Switches = NOTHING
-    #: The gangs that it protects from eviction.
+    #: Restrictions on victims.
     victims: VictimRule | None = None
     #: (weight, score).
     scores: tuple[tuple[int, NodeScore | NodeScoreFactory], ...] = ()
     #: Nodes that gangs of a queue may use.
     queue_mask: QueueMaskFactory | None = None
-    #: Preferences that a shape alone does not decide.
+    #: Preferences that depend on more than the shape.
     place_points: PlacePointsFactory | None = None
-    #: Whether annotations about a gang's roles count.
+    #: Whether the annotations on a gang's roles are read.
     reads_tasks: bool = False
 
 
 Build: TypeAlias = Callable[[Arguments], Policy]
-"""Makes a policy from its arguments; raises `ConfigurationError` for a wrong one."""
+"""Makes a policy from its arguments; raises `ConfigurationError` for an invalid argument."""

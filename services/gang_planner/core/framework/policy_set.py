@@ -1,4 +1,4 @@
-"""The policies of one configuration, combined: what a cycle asks instead of asking each."""
+"""The combined policies of one configuration, as a cycle uses them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from services.gang_planner.core.framework.admission import Voter
     from services.gang_planner.core.state.planner_state import State
 
-#: Deeper queues take their turns within the one at this level by their names alone.
+#: Shares of queues are compared down to this level; deeper queues are compared by name.
 _LEVELS: Final = 8
-#: Stands for levels that a queue does not have.
+#: Padding for the levels that a queue does not have.
 _NO_LEVELS: Final = (-1,) * _LEVELS
 
 _Key = TypeVar("_Key", GroupKey, QueueKey)
@@ -41,7 +41,7 @@ _Rule = TypeVar("_Rule", NodeFilter, CapacityFilter, NodeScore)
 class PolicySet:
     """Keys, filters and scores of all policies, in the order of the configuration.
 
-    Rules that need the planner's tables are left out until `bind`.
+    Contributions that need the planner's tables are absent until `bind`.
     """
 
     def __init__(
@@ -59,23 +59,23 @@ class PolicySet:
             ((one.queue_key, one.queue_key_of) for one in self.policies), state
         )
         shares = [one.queue_share for one in self.policies if one.queue_share is not None]
-        #: Turns are taken level by level by it, and by no key.
+        #: If set, queues are compared level by level by this share, and by no key.
         self._queue_share = shares[0] if len(shares) == 1 and not self._queue_keys else None
         if self._queue_share is None:
             self._queue_keys += [_by_level(share) for share in shares]
-        #: Groups per queue that are admitted although no node can hold them.
+        #: Groups per queue that are admitted without free capacity.
         self.without_room = without_room
         tiers: dict[int, list[Voter]] = {}
         for one in self.policies:
             if one.enqueue is not None:
                 tiers.setdefault(one.tier, []).append(one.enqueue)
-        #: Voters on groups that want to be admitted, by tier.
+        #: Admission votes, by tier.
         self.voters = tuple(tuple(voters) for _, voters in sorted(tiers.items()))
         self._due = [one.due_ms for one in self.policies if one.due_ms is not None]
-        #: How queues share; None: they do not.
+        #: Weights and maxima of queues; None: queues do not share the cluster.
         self.deserve = next((one.deserve for one in self.policies if one.deserve is not None), None)
         self.hierarchical = any(one.hierarchical for one in self.policies)
-        #: What is judged and preferred of terms between pods.
+        #: Enabled inter-pod rules and preferences.
         self.pairwise = Switches(
             affinity=any(one.pairwise.affinity for one in self.policies),
             spread=any(one.pairwise.spread for one in self.policies),
@@ -92,7 +92,7 @@ class PolicySet:
         points = [one.place_points for one in self.policies if one.place_points is not None]
         self._queue_masks = [made(state) for made in masks] if state is not None else []
         self.place_points = [made(state) for made in points] if state is not None else []
-        #: Whether annotations about a gang's roles count.
+        #: Whether the annotations on a gang's roles are read.
         self.reads_tasks = any(one.reads_tasks for one in self.policies)
         self.node_filters: tuple[NodeFilter, ...] = tuple(
             rule for one in self.policies for rule in _made(one.node_filters, state)
@@ -100,8 +100,8 @@ class PolicySet:
         reservations: list[CapacityFilter] = [
             rule for one in self.policies for rule in _made(one.capacity_filters, state)
         ]
-        #: Judged whatever is configured: nothing here ever over-commits a node, or binds a pod
-        #: beside its volumes and devices.
+        #: The last four apply in every configuration: no node is overcommitted, and no pod is bound
+        #: without its volumes and devices.
         self.capacity_filters: tuple[CapacityFilter, ...] = (
             *reservations,
             resources_fit.FILTER,
@@ -111,23 +111,22 @@ class PolicySet:
         )
 
     def bind(self, state: "State") -> "PolicySet":
-        """The same policies, with the rules that need the planner's tables."""
+        """The same policies, including contributions that need the planner's tables."""
         return PolicySet(self.policies, state, without_room=self.without_room)
 
     def due_ms(self, gang: Gang) -> int:
-        """When the group has waited long enough to be admitted, in ms; 0: it has no deadline."""
+        """Admission deadline of the group in Unix milliseconds; 0: none."""
         return next((found for one in self._due if (found := one(gang))), 0)
 
     def victims(self, kind: Kind) -> VictimRules:
-        """What all policies together say of victims."""
+        """The combined restrictions of all policies on victims of this kind of eviction."""
         rules = ((one.tier, one.victims) for one in self.policies if one.victims is not None)
         return combined(rules, kind)
 
     def order(self, gang: Gang) -> OrderKey:
-        """The gang's place: what is half placed first, then the policies' keys, then age and name.
+        """Sort key of a gang: partly placed gangs first, then the policies' keys, age and name.
 
-        A gang that holds room and has not reached its quorum wastes it as long as it waits, so
-        nothing outranks it.
+        A gang that holds capacity below its quorum wastes it while it waits, so no key outranks it.
         """
         half_placed = not gang.history.started and gang.have() and not gang.quorum_held
         key: OrderKey = (0 if half_placed else 1,)
@@ -136,11 +135,11 @@ class PolicySet:
         return (*key, gang.created_ms, gang.namespace, gang.name, gang.gang_id)
 
     def queue_order(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
-        """The queue's turn: its priority, then the policies' keys, then its name."""
+        """Sort key of a queue: its priority, then the policies' keys, then its name."""
         return self.queue_order_start(queue, totals) + self.queue_order_end(queue)
 
     def queue_order_start(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
-        """The part of its turn that a queue has in common with those that it is
+        """The prefix of `queue_order` that is equal for all queues with the same
         `compared_with`.
         """
         if self._queue_share is not None:
@@ -151,8 +150,8 @@ class PolicySet:
         return tuple(key)
 
     def queue_order_end(self, queue: QueueEntry) -> OrderKey:
-        """The rest of its turn: no two queues that are compared with each other share it,
-        and changes only when something is charged to the queue itself.
+        """The rest of `queue_order`. It differs between all queues with the same `compared_with`,
+        and changes only when a gang is charged to the queue itself.
         """
         if self._queue_share is None:
             return (queue.name,)
@@ -162,11 +161,11 @@ class PolicySet:
         return self._queue_share(queue), *_NO_LEVELS[depth:], queue.name
 
     def compared_with(self, queue: QueueEntry) -> object:
-        """Queues for which this is equal have the start of their turns in common."""
+        """A value that is equal for queues with the same `queue_order_start`."""
         return queue.name if self._queue_share is None else (queue.priority, queue.chain[1:])
 
     def within(self, queue: QueueEntry, mask: Bools | None) -> Bools | None:
-        """The part of a mask (None: all nodes) that gangs of a queue may use; None: all nodes."""
+        """Restrict a mask of slots to the nodes that gangs of a queue may use; None: all nodes."""
         for one in self._queue_masks:
             allowed = one(queue)
             if allowed is not None:
@@ -176,7 +175,10 @@ class PolicySet:
     def with_points(
         self, place: Place, slots: Ints, score: Ints, slope: Ints | None, *, packed: bool
     ) -> tuple[Ints, Ints | None]:
-        """Scores and slopes of some slots with what a shape alone does not decide."""
+        """Add the preferences that depend on more than the shape to scores and slopes of slots.
+
+        `packed` leaves the slopes unchanged.
+        """
         for one in self.place_points:
             said = one(place)
             if said is None:
@@ -191,7 +193,9 @@ class PolicySet:
     def scores(
         self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints
     ) -> tuple[Ints, Ints | None]:
-        """Points of the first pod on each node, and their change per further pod (None: none)."""
+        """Points of the first pod on each of the slots, and the change per further pod on the same
+        node (None: no change).
+        """
         nodes = ScoredNodes(shape, node_capacity, slots)
         score: Ints = np.zeros(len(slots), dtype=np.int64)
         slope: Ints | None = None
@@ -212,14 +216,14 @@ def _by_level(share: QueueShare) -> QueueKey:
 
 
 def _shares(share: QueueShare, chain: Sequence[QueueEntry]) -> list[int]:
-    """The shares of a queue's ancestors from the top."""
+    """Shares of the queues of a chain, from the top."""
     return [share(one) for one in chain[::-1][:_LEVELS]]
 
 
 def _keys(
     pairs: "Iterable[tuple[_Key | None, Callable[[State], _Key] | None]]", state: "State | None"
 ) -> "list[_Key]":
-    """The keys, and what factories among them make of the tables; without tables nothing."""
+    """The keys, and the results of the factories; without state, factories are skipped."""
     keys: list[_Key] = []
     for key, factory in pairs:
         if key is not None:
@@ -232,7 +236,7 @@ def _keys(
 def _made(
     rules: "Iterable[_Rule | Callable[[State], _Rule]]", state: "State | None"
 ) -> list[_Rule]:
-    """The rules, and what factories among them make of the tables; without tables nothing."""
+    """The rules, and the results of the factories; without state, factories are skipped."""
     made: list[_Rule] = []
     for one in rules:
         if not callable(one):

@@ -1,8 +1,8 @@
-"""A Statement: reversible allocations on one node capacity and one queue, kept whole or undone
-whole.
+"""A Statement: reversible allocations on one node capacity and one queue, committed or discarded as
+a whole.
 
-All-or-nothing is this object. Until `commit` everything it did can be undone exactly: free amounts,
-ports and the queue's charge are then what they were, to the last unit.
+It implements all-or-nothing placement. Until `commit`, every allocation can be undone: free
+amounts, ports and the queue's charge are then exactly what they were.
 """
 
 from dataclasses import dataclass
@@ -24,27 +24,27 @@ class Allocation:
     shape: ShapeEntry
     slots: Ints
     counts: Ints
-    #: The sub-gang that they belong to; "": to none.
+    #: The sub-gang of the members; "": none.
     part: str = ""
 
     @property
     def total(self) -> int:
-        """Members placed by it."""
+        """Number of members that it places."""
         return int(self.counts.sum())
 
 
 class Statement:
-    """A list of allocations, each applied at once."""
+    """A list of allocations, each applied immediately."""
 
     def __init__(self, node_capacity: NodeCapacity, queue: QueueEntry | None) -> None:
-        """`queue` is charged; None: gangs of several queues are, by the caller."""
+        """Charge allocations to `queue`; None: the caller charges several queues."""
         self._node_capacity = node_capacity
         self._queue = queue
         self._allocations: list[Allocation] = []
         self._open = True
 
     def allocate(self, allocation: Allocation) -> None:
-        """Take capacity for members on nodes. The caller knows that they fit.
+        """Take capacity for members on nodes. The caller ensures that they fit.
 
         Raises:
             InvariantViolation: The statement has ended, or a node is overcommitted.
@@ -61,35 +61,36 @@ class Statement:
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
-        """What it holds now."""
+        """The current allocations."""
         return tuple(self._allocations)
 
     def checkpoint(self) -> int:
-        """A mark to roll back to."""
+        """A mark for `rollback`."""
         return len(self._allocations)
 
     def rollback(self, mark: int) -> None:
-        """Undo everything since the mark, newest first."""
+        """Undo all allocations since the mark, newest first."""
         while len(self._allocations) > mark:
             allocation = self._allocations.pop()
             self._node_capacity.give_many(allocation.slots, allocation.counts, allocation.shape)
             self._charge(allocation.shape, -allocation.total)
 
     def discard(self) -> None:
-        """Undo everything."""
+        """Undo all allocations and end the statement."""
         self.rollback(0)
         self._open = False
 
     def commit(self) -> tuple[Allocation, ...]:
-        """Keep everything. The capacity stays taken: the caller adopts it.
+        """End the statement and return its allocations. Their capacity stays taken; the caller
+        assigns it to members.
 
-        The queue's charge is given back, because members are charged one by one as they take their
-        state.
+        The queue's charge is reverted, because the queue is charged per member when the member
+        changes its state.
         """
         self._open = False
         for allocation in self._allocations:
             self._charge(allocation.shape, -allocation.total)
-            # Gangs that must be near it, or wait for spread, are tried again.
+            # Gangs with affinity to these pods, or that wait for spread, are tried again.
             self._node_capacity.freed += self._node_capacity.pairs.attracts(
                 allocation.shape.profile
             )

@@ -1,7 +1,7 @@
-"""One file per policy, each with `build(arguments) -> Policy`; its name is the file's, dashes as
-underscores.
+"""Policies, the equivalent of Volcano's plugins: one file per policy, with a function
+`build(arguments) -> Policy`. The policy's name is the file's name with dashes for underscores.
 
-Adding a policy is adding a file. The configuration alone decides which run, and in what order.
+A new file adds a policy. The configuration decides which policies run, and in which order.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from services.gang_planner.core.framework.policy import Build
 
 @lru_cache(maxsize=1)
 def discovered() -> dict[str, Build]:
-    """All policies in this package, by the name that a configuration uses."""
+    """The `build` functions of all policies in this package, by the name in the configuration."""
     found: dict[str, Build] = {}
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
         loaded = importlib.import_module(f"{__name__}.{module.name}")

@@ -1,7 +1,8 @@
-"""Prefers nodes that the pod fills up, resource by resource as weighted.
+"""Prefers nodes with a high utilization after the pod: the weighted mean over the resources that
+the pod requests.
 
-Among gangs of one shape it wins over the spreading of `nodeorder` when its weight is larger; with
-equal weights they cancel out and the order of names decides, as in Volcano.
+It outweighs the spreading of `nodeorder` when its weight is larger. With equal weights the two
+cancel out and the order of node names decides, as in Volcano.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ _RESOURCES = "binpack.resources"
 
 
 class _Binpack:
-    """Weighted mean of the used shares, after the pod, of the resources that it asks for."""
+    """Weighted mean of the used shares after the pod, over the resources that it requests."""
 
     name = "binpack"
 
@@ -46,8 +47,8 @@ class _Binpack:
 
 
 def build(arguments: Arguments) -> Policy:
-    """Arguments `binpack.weight`, `.cpu`, `.memory` (1 each), `.resources` (names),
-    `.resources.<name>` (1).
+    """Arguments `binpack.weight`, `.cpu`, `.memory` (1 each), `.resources` (names of further
+    resources), `.resources.<name>` (1).
     """
     weights = {
         "cpu": arguments.integer("binpack.cpu", 1),

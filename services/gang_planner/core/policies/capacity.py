@@ -1,11 +1,14 @@
-"""Queues deserve what they declare, hold at most their capability, and keep their guarantee.
+"""Each queue deserves the amounts of its `spec.deserved`, holds at most its capability, and keeps
+its guarantee.
 
-The queue that holds the least of what it deserves has the next turn. It may borrow what others do
-not claim (see `queueing.fair_share`); with `enableHierarchy` queues have parents, gangs wait in
-leaves only, and turns are taken level by level. Where nodes cannot give all queues what they
-deserve, each gets its part of it. A queue is reclaimed from while it, and the queues above it that
-are not above the asking one, hold more than they deserve; with `ancestorReclaimLevel` only so many
-of those above it.
+The queue that holds the smallest part of its deserved amounts has the next turn. A queue may borrow
+capacity that other queues do not demand (see `queueing.fair_share`). If the nodes cannot provide
+all deserved amounts, each queue deserves a proportional part.
+
+With `enableHierarchy`, queues have parents, gangs wait only in leaf queues, and turns are taken
+level by level. Capacity is reclaimed from a queue while it holds more than it deserves, and so do
+its ancestors that are not ancestors of the reclaiming queue. `ancestorReclaimLevel` limits how many
+ancestors are checked.
 """
 
 from typing import Final
@@ -16,12 +19,12 @@ from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.queues import QueueEntry
 
-#: Shares are compared in millionths of what a queue deserves.
+#: Shares are compared in millionths of a queue's deserved amount.
 _WHOLE: Final = 1_000_000
 
 
 def build(arguments: Arguments) -> Policy:
-    """Takes the flag `enableHierarchy`; argument `ancestorReclaimLevel`, by default all levels."""
+    """Flag `enableHierarchy`. Argument `ancestorReclaimLevel` (default: all levels)."""
     level = arguments.integer("ancestorReclaimLevel", -1, minimum=-1)
     return Policy(
         name="capacity",
@@ -39,8 +42,8 @@ def _declared(queue: QueueEntry, row: int) -> tuple[int, int | None]:
 
 
 def _share(queue: QueueEntry) -> int:
-    """The largest part of what it deserves that a queue holds, in millionths; asked of every queue
-    below a parent whenever one of them has placed something.
+    """The largest held part of any deserved resource, in millionths; cached until the queue's
+    charges change, because every placement compares all queues below a parent.
     """
     charges, used, declared, share = queue.share
     if charges != queue.charges or used is not queue.used or declared is not queue.declared:

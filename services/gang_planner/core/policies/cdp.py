@@ -1,5 +1,5 @@
-"""Cool-down protection: a pod with `volcano.sh/cooldown-time` is not evicted for that long after
-its start.
+"""Cool-down protection: a pod with the annotation `volcano.sh/cooldown-time` is not evicted until
+that time has passed since its start.
 """
 
 from services.gang_planner.core.framework.arguments import Arguments

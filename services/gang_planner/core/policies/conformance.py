@@ -1,4 +1,6 @@
-"""Pods that the cluster itself needs are never evicted: critical pods, and all of `kube-system`."""
+"""Protects system pods from eviction: pods of the classes `system-cluster-critical` and
+`system-node-critical`, and all pods in `kube-system`.
+"""
 
 from typing import TYPE_CHECKING, Final
 

@@ -1,10 +1,11 @@
-"""Dominant resource fairness: the gang that holds the smallest part of the cluster goes first, by
-the resource of which it holds most. Where no policy of an earlier tier says which gangs may preempt
-(`priority` does), a gang may preempt for its minimum those that then hold no smaller share (flag
-`enablePreemptable`).
+"""Dominant resource fairness: orders gangs by their dominant share, the largest part of any
+cluster resource that they hold; the smallest share goes first. To reach its minimum, a gang may
+preempt gangs whose share afterwards is still at least its own (flag `enablePreemptable`), unless a
+policy of an earlier tier decides who may preempt, as `priority` does.
 
-With `enableHierarchy` queues take turns by the same measure along their annotations
-`volcano.sh/hierarchy` and `-weights`: level by level the subtree that holds least for its weight.
+With `enableHierarchy`, queues take turns by the annotations `volcano.sh/hierarchy` and
+`volcano.sh/hierarchy-weights`: at each level, the subtree with the smallest dominant share per
+weight goes first.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,12 @@ from services.gang_planner.core.state.queues import ROOT, QueueEntry
 if TYPE_CHECKING:
     from services.gang_planner.core.state.planner_state import State
 
-#: Deeper paths are compared up to here.
+#: Paths are compared up to this depth.
 _LEVELS: Final = 8
 
 
 def build(arguments: Arguments) -> Policy:
-    """Takes the flag `enableHierarchy`."""
+    """Flag `enableHierarchy`."""
     hierarchical = arguments.flag("enableHierarchy")
     return Policy(
         name="drf",
@@ -61,7 +62,7 @@ class _Dominant:
 
 def _queue_key(state: "State") -> QueueKey:
     def key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
-        """Of each level of the queue's path: what the subtree holds, for its weight."""
+        """Dominant share per weight of the subtree at each level of the queue's path."""
         levels: list[int] = []
         path, weights = _path(queue), _weights(queue)
         for depth in range(1, min(len(path), _LEVELS) + 1):
@@ -77,7 +78,7 @@ def _queue_key(state: "State") -> QueueKey:
 
 
 def _path(queue: QueueEntry) -> tuple[str, ...]:
-    """The names on a queue's path below the root; without the annotation it is a child of it."""
+    """Names on a queue's path below the root; without the annotation, only the queue's name."""
     found = queue.queue.hierarchy if queue.queue is not None else ""
     names = tuple(name for name in found.split("/") if name)
     if names[:1] == (ROOT,):
@@ -86,7 +87,7 @@ def _path(queue: QueueEntry) -> tuple[str, ...]:
 
 
 def _weights(queue: QueueEntry) -> tuple[int, ...]:
-    """A weight for each name of the path; what is missing or no whole number is 1."""
+    """One weight per name of the path; 1 where it is missing or not a whole number."""
     path = _path(queue)
     found = queue.queue.hierarchy_weights if queue.queue is not None else ""
     given = [part for part in found.split("/") if part]

@@ -1,8 +1,9 @@
-"""Gangs that have not reached their quorum before those that only grow. No gang is evicted below
-its quorum: members above it may be (flags `enablePreemptable` and `enableReclaimable`).
+"""Orders gangs that have not reached their quorum before gangs that have. Evictions leave every
+gang at least its quorum: only members above it are victims (flags `enablePreemptable` and
+`enableReclaimable`).
 
-That a gang is placed whole or not at all is no policy: the Statement sees to it, whatever the
-configuration says.
+All-or-nothing placement does not depend on this policy: `Statement` enforces it in every
+configuration.
 """
 
 from services.gang_planner.core.framework.arguments import Arguments

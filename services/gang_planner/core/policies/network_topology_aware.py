@@ -1,8 +1,8 @@
-"""Fuller domains first: pods go where the HyperNodes around a node are used most, so that whole
-domains stay free for gangs that need them.
+"""Prefers nodes whose HyperNodes have the highest utilization, so that whole domains stay free for
+gangs that need them.
 
-That gangs with a topology stay inside its limits is no policy: the search sees to it, whatever the
-configuration says.
+The topology limits of a gang do not depend on this policy: the domain search enforces them in every
+configuration.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.planner_state import State
 
 _PREFIX: Final = "hypernode.binpack"
-#: Fading in thousandths.
+#: `fading` is kept in thousandths.
 _WHOLE: Final = 1000
 _EVERY_TIER: Final = NetworkTopology(mode="soft")
 
 
 class _Fullness:
-    """Weighted mean, over tiers and resources, of how full a node's domains are."""
+    """Weighted mean over tiers and resources of the utilization of a node's domains."""
 
     def __init__(self, weight: int, weights: dict[str, int], fading: int, *, plain: bool) -> None:
         self._weight = weight
         self._weights = weights
         self._fading = fading
-        #: Pods whose gangs have no topology count, too.
+        #: Also score pods whose gangs have no topology.
         self._plain = plain
 
     def points(self, place: Place) -> tuple[Ints | None, int] | None:
@@ -51,7 +51,7 @@ class _Fullness:
         return (found // factors * self._weight, 0) if factors else None
 
     def _used(self, place: Place, level: Level) -> Ints:
-        """Used shares of each slot's domain, of the resources that the pod asks for."""
+        """Utilization of each slot's domain by the resources that the pod requests, 0 to `FULL`."""
         nodes = place.node_capacity.nodes
         place.node_capacity.fit_cells()
         nodes.allocatable.ensure(*place.node_capacity.free.cells.shape)
@@ -75,8 +75,9 @@ class _Fullness:
 
 
 def build(arguments: Arguments) -> Policy:
-    """Arguments `weight` (1), `hypernode.binpack.cpu` and `.memory` (1 each), `.resources` (names),
-    `.resources.<name>` (1), `.normal-pod.enable` (true), `.normal-pod.fading` (0.8).
+    """Arguments `weight` (1), `hypernode.binpack.cpu` and `.memory` (1 each), `.resources` (names
+    of further resources), `.resources.<name>` (1), `.normal-pod.enable` (true: also score pods of
+    gangs without a topology), `.normal-pod.fading` (0.8: factor from one tier to the next).
     """
     weight = arguments.integer("weight", 1)
     weights = {

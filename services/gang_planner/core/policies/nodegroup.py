@@ -1,8 +1,9 @@
-"""Queues and groups of nodes: which groups (label `volcano.sh/nodegroup-name`) the gangs of a queue
-may use, must not use, or like better, as `spec.affinity` of the queue says.
+"""Restricts the gangs of a queue to node groups (label `volcano.sh/nodegroup-name`), excludes
+groups and prefers groups, as `spec.affinity` of the queue specifies.
 
-A queue with an affinity uses only groups that it names; one without uses nodes of no group. With
-`strict` (as in Volcano the default) no queue uses nodes of no group.
+A queue with an affinity uses only nodes of the groups that it names. A queue without an affinity
+uses only nodes that belong to no group; with `strict` (the default, as in Volcano) it uses no
+nodes.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -25,7 +26,7 @@ LABEL: Final = "volcano.sh/nodegroup-name"
 
 
 class _Groups:
-    """What queues say of groups of nodes."""
+    """Masks and points of nodes by the node group affinity of a queue."""
 
     def __init__(
         self, nodes: "NodeTable", *, strict: bool, in_order: bool, hierarchical: bool
@@ -77,8 +78,8 @@ class _Groups:
 
 
 def build(arguments: Arguments) -> Policy:
-    """Arguments `strict` (true), `enablePreferredOrder` (false); takes the flag `enableHierarchy`:
-    a queue without an affinity has its nearest ancestor's.
+    """Arguments `strict` (true), `enablePreferredOrder` (false: preferred groups get equal
+    points). Flag `enableHierarchy`: a queue without an affinity inherits its nearest ancestor's.
     """
     strict = arguments.boolean("strict", default=True)
     in_order = arguments.boolean("enablePreferredOrder", default=False)

@@ -1,4 +1,4 @@
-"""Preferences among nodes that fit: the scoring rules, with Volcano's weights."""
+"""Scores the nodes that fit by the scoring rules, with Volcano's default weights."""
 
 from services.gang_planner.core.constraints.inter_pod.switches import Switches
 from services.gang_planner.core.framework.arguments import Arguments
@@ -8,7 +8,7 @@ from services.gang_planner.core.scoring import scoring_rules
 
 def build(arguments: Arguments) -> Policy:
     """Arguments: the weight of each scoring rule (below), `podaffinity.weight` and
-    `podtopologyspread.weight` (2 each); 0 leaves a preference out.
+    `podtopologyspread.weight` (2 each); the weight 0 disables a rule.
     """
     weighted = [
         (arguments.integer(rule.weight_argument, rule.default_weight), rule.score)

@@ -1,11 +1,14 @@
-"""Groups that do not fit wait for admission, except for a few of each queue.
+"""Delays the admission of groups that exceed the cluster's capacity times a factor, except for a
+limited number of groups per queue.
 
-A group is let in when its minimum fits into what nodes have in all, times a factor, less what is
-taken and what admitted gangs will take. Gangs that have pods and found no room do not count: they
-take none. A group for which there is no room is let in all the same while fewer than
-`enqueueWithoutRoom` (an argument of the enqueue action, or an annotation of the queue) gangs of its
-queue and of its priority or above wait inside, so that its pods exist: a preemptor is never kept
-out by gangs of lower priority, and an autoscaler sees what is missing.
+A group is admitted if its minimum fits into the total of all nodes times the factor, minus the used
+capacity and the capacity that admitted gangs are expected to use. Gangs whose pods fit on no node
+are not counted.
+
+A group that does not fit is admitted while fewer than `enqueueWithoutRoom` admitted gangs of its
+queue, with at least its priority, wait. (`enqueueWithoutRoom` is an argument of the enqueue action
+or an annotation of the queue.) Its pods then exist: gangs of lower priority cannot keep a preemptor
+out, and an autoscaler sees the missing capacity.
 """
 
 from fractions import Fraction
@@ -22,7 +25,7 @@ _DEFAULT: Final = Fraction(6, 5)
 
 
 def build(arguments: Arguments) -> Policy:
-    """Argument `overcommit-factor` (1.2); one below 1 counts as 1.2."""
+    """Argument `overcommit-factor` (1.2); a factor below 1 is replaced by 1.2."""
     text = arguments.text(_FACTOR)
     factor = _DEFAULT
     if text is not None:

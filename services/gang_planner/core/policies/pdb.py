@@ -1,7 +1,7 @@
-"""No pod is evicted against a PodDisruptionBudget.
+"""Never selects a victim whose eviction would violate a PodDisruptionBudget.
 
-Without this policy such pods are still the last to be chosen, and the API server's eviction refuses
-them: a budget's status may be newer than what is known here.
+Without this policy such pods are selected last, and the API server can still refuse their eviction:
+it may know a newer status of the budget than the planner.
 """
 
 from services.gang_planner.core.framework.arguments import Arguments

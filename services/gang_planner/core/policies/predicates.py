@@ -1,8 +1,8 @@
-"""Which nodes a pod may use at all: the filters, and terms between pods.
+"""Filters nodes by kube-scheduler's rules: the filters below, inter-pod affinity and topology
+spread.
 
-Resources, host ports and the taint-like rules are always judged by kube-scheduler; here the rules
-that have a switch can be turned off by the arguments that Volcano knows. Without this policy only
-the free capacity counts.
+Volcano's arguments switch individual rules off. Without this policy, only the filters for
+resources, volumes and devices apply.
 """
 
 from services.gang_planner.core.constraints.filters import CapacityRule, NodeRule, filter_rules
@@ -13,7 +13,7 @@ from services.gang_planner.core.framework.policy import Policy
 
 def build(arguments: Arguments) -> Policy:
     """Arguments: the switch of each filter (below), `predicate.PodAffinityEnable` and
-    `predicate.PodTopologySpreadEnable`, all true.
+    `predicate.PodTopologySpreadEnable` (true each).
     """
     rules = [
         rule

@@ -1,5 +1,5 @@
-"""Gangs of higher priority first; they may preempt gangs of strictly lower priority (flag
-`enablePreemptable`).
+"""Orders gangs by priority, the highest first. A gang may preempt gangs of strictly lower priority
+(flag `enablePreemptable`).
 """
 
 from services.gang_planner.core.framework.arguments import Arguments

@@ -1,11 +1,10 @@
-"""Queues share the cluster by weight: each deserves what its gangs hold and wait for, at most its
-share, never below its guarantee, never above its capability; what one does not need goes to
-other queues.
+"""Divides the cluster among queues by weight. A queue deserves the demand of its gangs (held and
+waiting), at most its share; never less than its guarantee or more than its capability. Capacity
+that a queue does not need goes to other queues.
 
-Of queues of equal priority the one that holds the least for its weight has the next turn; what it
-holds is the largest part of the cluster, of any resource. A queue takes more than it deserves while
-no other queue claims it (see `queueing.fair_share`), so two gangs larger than their queues' shares
-do not block each other.
+Among queues of equal priority, the one with the smallest dominant share per weight has the next
+turn. A queue exceeds its deserved amounts while no other queue demands the capacity (see
+`queueing.fair_share`), so two gangs larger than their queues' shares do not block each other.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
-"""Packs some resources and spreads others, keeps pods that do not need a scarce resource off its
-nodes, and reserves what the scarce resource's users will need beside it.
+"""Packs some resources and spreads others. Optionally prefers nodes without scarce resources for
+pods that do not request them (`sra`), and reserves cpu and memory next to free scarce devices
+(`proportional`).
 
-Only the resources that a pod asks for count in its score, as in Volcano. Its annotations that
-choose a strategy for one pod are not read.
+Only the resources that a pod requests count in its score, as in Volcano. Annotations that choose a
+strategy for a single pod are not supported.
 """
 
 from collections import Counter
@@ -19,19 +20,19 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 _TYPES: Final = ("LeastAllocated", "MostAllocated")
-#: What one unit of `resourceProportion` stands for: a core, a GiB.
+#: Base units per unit of `resourceProportion`: a core, a GiB.
 _UNITS: Final = {"cpu": 1000, "memory": 1 << 30}
 
 
 class _Fit:
-    """Weighted mean over the resources asked for: used share where packed, free share where
-    spread.
+    """Weighted mean over the requested resources: the used share of a packed resource, the free
+    share of a spread one.
     """
 
     name = "resource-strategy-fit"
 
     def __init__(self, strategies: dict[str, tuple[bool, int]]) -> None:
-        #: Resource (or prefix that ends with "*") -> whether it is packed, weight.
+        #: Resource, or prefix followed by "*" -> (whether it is packed, weight).
         self._strategies = strategies
 
     def score(self, nodes: ScoredNodes) -> Ints:
@@ -70,7 +71,7 @@ class _Fit:
 
 
 class _Retention:
-    """Nodes without scarce resources are preferred: those that have them stay free for others."""
+    """Prefers nodes that lack the scarce resources, weighted per resource."""
 
     name = "resource-strategy-fit/sra"
 
@@ -94,12 +95,12 @@ class _Retention:
 
 
 class _Proportion:
-    """On a node with free devices, cpu and memory for their users stay free of all other pods."""
+    """Reserves cpu and memory per free scarce device; other pods cannot use that capacity."""
 
     name = "resource-strategy-fit/proportional"
 
     def __init__(self, reserved: dict[str, dict[str, int]]) -> None:
-        #: Scarce resource -> what each unit of it will need.
+        #: Scarce resource -> resource -> reserved amount per free unit, in base units.
         self._reserved = reserved
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
@@ -130,8 +131,9 @@ class _Proportion:
 
 
 def build(arguments: Arguments) -> Policy:
-    """Arguments `resourceStrategyFitWeight` (10), `resources` {name: {type, weight}}, `sra` and
-    `proportional` (both with `enable` and `resources`).
+    """Arguments `resourceStrategyFitWeight` (10), `resources` {name: {type, weight}} with the type
+    `LeastAllocated` (spread, the default) or `MostAllocated` (pack), `sra` and `proportional` (both
+    with `enable` and `resources`).
     """
     weight = arguments.integer("resourceStrategyFitWeight", 10)
     strategies: dict[str, tuple[bool, int]] = {}

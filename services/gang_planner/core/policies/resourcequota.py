@@ -1,9 +1,9 @@
-"""A group is admitted only when its minimum fits into every ResourceQuota of its namespace, beside
-what is used there and what was promised to groups whose pods do not exist yet.
+"""Admits a group only if its minimum fits into every ResourceQuota of its namespace, in addition to
+the used amounts and the minima of admitted groups that have no pods yet.
 
-Quotas name their amounts in their own way: `requests.cpu` and `cpu` are the same, `pods` and
-`count/pods` are the group's size where its minimum does not say. A quota with scopes counts where
-they can match the group.
+`requests.cpu` and `cpu` are the same resource. `pods` and `count/pods` are the group's minimum
+number of members if `minResources` does not set them. A quota with scopes applies if the scopes can
+match the group's pods.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from shared.model.reference_objects import ResourceQuota
 
 _REQUESTS: Final = "requests."
 _POD_COUNTS: Final = frozenset({"pods", "count/pods"})
-#: Scopes of pods that no gang of a batch job has: such quotas say nothing of it.
+#: Scopes that never match pods of a batch job: quotas with such a scope do not apply.
 _OTHERS: Final = frozenset({"BestEffort", "Terminating", "CrossNamespacePodAffinity"})
 
 
@@ -35,7 +35,7 @@ def _vote(gang: Gang, view: AdmissionView) -> Vote:
 
 
 def shortages(gang: Gang, view: AdmissionView) -> Iterator[tuple[ResourceQuota, dict[str, int]]]:
-    """Quotas that a group does not fit into, by how much by the quota's own names."""
+    """Yield each quota that the group exceeds, with the excess per resource name of the quota."""
     for quota in view.state.reference_objects.quotas.values():
         if quota.namespace == gang.namespace and matches(quota, gang.group):
             over = _short(gang, quota, view)
@@ -57,7 +57,10 @@ def _short(gang: Gang, quota: ResourceQuota, view: AdmissionView) -> dict[str, i
 
 
 def counted_as(name: str, group: PodGroup | None, members: int) -> int:
-    """What a group's minimum, of so many members, is under a quota's name."""
+    """The amount of a group's minimum under a quota's resource name; 0 if it requests none.
+
+    `members` is the group's minimum number of members.
+    """
     asked = dict(group.min_resources or ()) if group is not None else {}
     if name in asked:
         return asked[name]
@@ -69,7 +72,7 @@ def counted_as(name: str, group: PodGroup | None, members: int) -> int:
 
 
 def _promised(gang: Gang, name: str, view: AdmissionView) -> int:
-    """What admitted groups of the namespace will use that have no pods yet."""
+    """Total minima of admitted groups in the namespace that have no pods yet."""
     promised = 0
     for entry in view.state.queues.entries.values():
         for gang_id in entry.promises:

@@ -1,8 +1,8 @@
-"""Groups that have waited too long: the one whose deadline comes first goes first, and at its
-deadline it is admitted without asking lower tiers.
+"""Limits the waiting time of groups: orders gangs by deadline, and admits a group at its deadline
+without votes of lower tiers.
 
-The waiting time is counted from the group's creation. It is the group's own (annotation
-`sla-waiting-time`), else the one that the configuration gives for all.
+The deadline is the group's creation plus its waiting time: the group's annotation
+`sla-waiting-time`, or else the configuration's argument.
 """
 
 from typing import Final
@@ -14,13 +14,13 @@ from services.gang_planner.core.state.gangs import Gang
 from shared.kinds.durations import duration_ms
 
 _WAITING_TIME: Final = "sla-waiting-time"
-#: Behind every deadline.
+#: Later than every deadline.
 _NEVER: Final = 2**62
 
 
 def build(arguments: Arguments) -> Policy:
-    """Argument `sla-waiting-time`: a duration as Go writes it, `1h30m`; absent: groups without
-    their own have none.
+    """Argument `sla-waiting-time`: a duration in Go's format, such as `1h30m`. If it is absent,
+    groups without the annotation have no deadline.
     """
     text = arguments.text(_WAITING_TIME)
     waiting_ms = 0
@@ -38,7 +38,7 @@ class _Sla:
         self._waiting_ms = waiting_ms
 
     def due_ms(self, gang: Gang) -> int:
-        """When the group has waited long enough; 0: it has no deadline."""
+        """Deadline of the group in Unix milliseconds; 0: none."""
         own_ms = gang.group.sla_waiting_ms if gang.group is not None else 0
         waiting_ms = own_ms or self._waiting_ms
         return gang.created_ms + waiting_ms if waiting_ms else 0

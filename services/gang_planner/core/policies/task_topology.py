@@ -1,5 +1,6 @@
-"""Members of roles that belong together on the same nodes, of roles that do not on others, as the
-gang's annotations say (`task_topology`). A preference: no gang waits for it.
+"""Prefers nodes with members of roles that the gang's annotations want together, and avoids nodes
+with members of roles that they want apart (`task_topology`). It is only a preference: no gang waits
+for it.
 """
 
 import numpy as np

@@ -1,10 +1,9 @@
-"""One file per preference among nodes that fit, with a `RULE`. Points as in kube-scheduler, 0 to
-100, in thousandths.
+"""One file per score of nodes that fit, each with a `RULE`. Points are kube-scheduler's 0 to 100,
+in thousandths.
 
-A score is linear in the number of pods that a decision adds: `score` is what the first pod of the
-shape would earn on a node, `slope` how much less (or more) each further one earns. So a whole gang
-is spread or packed by arithmetic on arrays (`placement.distribution`), with the result that a
-pod-by-pod loop would have.
+A score is linear in the number of pods that a decision adds to a node: `score` returns the points
+of the first pod, `slope` the change per further pod. A whole gang is therefore spread or packed by
+array arithmetic (`placement.distribution`), with the result of a pod-by-pod loop.
 """
 
 import importlib
@@ -21,12 +20,12 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 #: 100 points.
 FULL: Final = 100_000
 
-#: What a pod without a request counts for when nodes are compared: kube-scheduler's own numbers.
+#: Assumed requests of pods without a request in scores, as in kube-scheduler.
 _NONZERO: Final = {"cpu": 100, "memory": 200 * 1024 * 1024}
 
 
 class ScoredNodes:
-    """A shape and the nodes that are compared for it; shares are worked out once for all scores."""
+    """A shape and its candidate nodes; shares are computed once for all scores."""
 
     def __init__(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> None:
         self.shape = shape
@@ -35,10 +34,8 @@ class ScoredNodes:
         self._shares: dict[str, tuple[Ints, Ints]] = {}
 
     def shares(self, resource: str) -> tuple[Ints, Ints]:
-        """Free share of one resource after one pod, and the share that a pod takes; `FULL` is the
-        whole.
-
-        Nodes that have nothing of the resource have nothing free.
+        """Per slot, the free share of a resource after one pod, and the share that one pod takes;
+        `FULL` is the whole. The free share of a node without the resource is 0.
         """
         found = self._shares.get(resource)
         if found is None:
@@ -46,7 +43,7 @@ class ScoredNodes:
         return found
 
     def request(self, row: int, resource: str) -> int:
-        """What the shape counts for in one resource."""
+        """The shape's request of a resource in base units, or kube-scheduler's assumed one."""
         for pair_row, amount in self.shape.pairs:
             if pair_row == row:
                 return amount
@@ -67,7 +64,7 @@ class ScoredNodes:
 
 
 class NodeScore(Protocol):
-    """A preference."""
+    """A score of nodes."""
 
     @property
     def name(self) -> str:
@@ -75,11 +72,11 @@ class NodeScore(Protocol):
         ...
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """Points of the first pod on each of these nodes, 0 to `FULL`."""
+        """Points of the first pod on each candidate node, 0 to `FULL`."""
         ...
 
     def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """Change of points per further pod; None: none."""
+        """Change of points per further pod on each candidate node; None: no change."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Prefers nodes whose cpu and memory would be used to about the same share."""
+"""Prefers nodes with a similar utilization of cpu and memory after the pod."""
 
 from typing import Final
 
@@ -9,9 +9,7 @@ from services.gang_planner.core.state.columns import Ints
 
 
 class BalancedAllocation:
-    """Full points minus the standard deviation of the two used shares, which is half their
-    distance.
-    """
+    """Full points minus the standard deviation of the two used shares: half their difference."""
 
     name = "balancedresource"
 
@@ -23,10 +21,10 @@ class BalancedAllocation:
         return FULL - distance // 2
 
     def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """Half of how much each pod widens the distance; 0 where pods narrow it.
+        """Minus half of the increase of the difference per pod; 0 where pods reduce it.
 
-        Where they narrow it the score would rise until the shares cross and fall behind, which is
-        no straight line: the first pod's points stand for all.
+        Where pods reduce the difference, the score rises until the shares cross and then falls.
+        That is not linear, so all pods get the points of the first.
         """
         cpu, cpu_taken = nodes.shares("cpu")
         memory, memory_taken = nodes.shares("memory")

@@ -1,6 +1,7 @@
-"""Prefers nodes that have the pod's images, by their size and by how many nodes have them.
+"""Prefers nodes that have the pod's images, weighted by image size and by the fraction of nodes
+that have the image.
 
-An image that few nodes have counts for little: not all pods are to end on those few.
+An image that few nodes have gets few points, so that pods do not pile up on those nodes.
 """
 
 from typing import Final
@@ -12,13 +13,13 @@ from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.nodes import NodeTable
 
 _MIB: Final = 1024 * 1024
-#: What is smaller is pulled in no time; beyond the second nothing is gained, per image.
+#: Below the first size images get no points; above the second, per image, no more points.
 _LEAST_BYTES: Final = 23 * _MIB
 _MOST_BYTES: Final = 1000 * _MIB
 
 
 class ImageLocality:
-    """kube-scheduler's points; it counts containers where this counts distinct images."""
+    """kube-scheduler's points, scaled by the number of distinct images instead of containers."""
 
     name = "imagelocality"
 
@@ -41,7 +42,7 @@ class ImageLocality:
 
 
 def _have(names: tuple[str, ...], nodes: NodeTable) -> Ints:
-    """Bytes of the images that each node has, less where few have them."""
+    """Bytes of the named images on each node, scaled by the fraction of nodes that have them."""
     have: Ints = np.zeros(nodes.size, dtype=np.int64)
     for name in names:
         found = nodes.images.of(name)

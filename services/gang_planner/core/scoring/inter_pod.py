@@ -1,5 +1,5 @@
-"""Points for preferred terms and spread constraints, as kube-scheduler gives them: sums over
-domains, brought to 0 to 100 among the nodes that are compared. In thousandths, like all scores.
+"""Points for preferred inter-pod terms and spread constraints, as in kube-scheduler: sums over
+domains, normalized to 0 to 100 among the candidate nodes. In thousandths, like all scores.
 """
 
 import math
@@ -11,21 +11,21 @@ from services.gang_planner.core.constraints.inter_pod.rules import Even, PairRul
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Bools, Ints
 
-#: kube-scheduler counts each node by itself under this key.
+#: kube-scheduler counts each node separately under this key.
 HOSTNAME: Final = "kubernetes.io/hostname"
-#: Weights of topology sizes are logarithms; so many parts make one.
+#: Fixed-point unit of the logarithmic weights of topology sizes.
 _PARTS: Final = 1 << 16
 
 
 class _Counted:
-    """Counts of one tally at the candidates, kept in line while pods are placed on them."""
+    """Counts of one tally at the candidates, updated as pods are placed on them."""
 
     __slots__ = ("at", "domains", "own", "scoped", "weight")
 
     def __init__(
         self, at: Ints, domains: Ints, weight: int, own: int, scoped: Bools | None = None
     ) -> None:
-        #: What is counted in each candidate's domain.
+        #: Count in each candidate's domain.
         self.at = at
         #: Domain of each candidate; 0: none.
         self.domains = domains
@@ -35,7 +35,7 @@ class _Counted:
         self.scoped = scoped
 
     def place(self, candidate: int) -> None:
-        """One pod more is on this candidate."""
+        """Count one more pod on the candidate."""
         if self.own and (self.scoped is None or self.scoped[candidate]):
             domain = self.domains[candidate]
             if domain:
@@ -43,7 +43,7 @@ class _Counted:
 
 
 class Preferences:
-    """Points of candidates (some slots, in the order given) for one shape."""
+    """Points of candidates (some slots, in the given order) for one shape."""
 
     def __init__(self, rules: PairRules, view: PairView, slots: Ints) -> None:
         self._switches = rules.switches
@@ -68,11 +68,11 @@ class Preferences:
 
     @property
     def moving(self) -> bool:
-        """Whether points change with every pod placed."""
+        """Whether each placed pod changes the points."""
         return any(one.own for one in (*self._pulls, *self._spreads))
 
     def points(self, among: Bools) -> Ints:
-        """Points of all candidates, compared with those flagged."""
+        """Points of all candidates, normalized among the flagged ones."""
         points: Ints = np.zeros(len(among), dtype=np.int64)
         if self._pulls:
             points += self._switches.affinity_weight * self._attraction(among)
@@ -81,7 +81,7 @@ class Preferences:
         return points
 
     def place(self, candidate: int) -> None:
-        """One pod more is on this candidate."""
+        """Count one more pod on the candidate."""
         for one in self._pulls:
             one.place(candidate)
         for one in self._spreads:
@@ -120,12 +120,12 @@ class Preferences:
         key = one.constraint.topology_key
         domains = rules.of_slot(key)[slots]
         scored = domains[self._scored]
-        # An empty selector means the pod itself and yet counts no pod.
+        # An empty selector matches the pod itself, but counts no pod.
         own = one.own if one.tally >= 0 else 0
         if key == HOSTNAME:
             size = len(scored)
             per_slot = rules.counts.per_slot(one.tally, rules.node_capacity.nodes.size)
-            # Each node by itself, even where two have the same label.
+            # Each node is a domain, even if two nodes have the same label.
             return _Counted(per_slot[slots], np.arange(1, len(slots) + 1), _weight(size), own)
         counts, _ = rules.even_counts(view, one)
         scoped = rules.scopes.of(view.shape, one.keys, one.constraint).mask[slots]
@@ -134,7 +134,7 @@ class Preferences:
 
 
 def _weight(size: int) -> int:
-    """Weight of a topology of so many domains, in parts: differences in small ones are not drowned
-    by large ones.
+    """Weight of a topology with this number of domains, in parts: large topologies must not
+    outweigh small ones.
     """
     return round(math.log(size + 2) * _PARTS)

@@ -1,4 +1,4 @@
-"""Prefers nodes with much left of cpu and memory: spreads."""
+"""Prefers nodes with much free cpu and memory: spreads pods."""
 
 from typing import Final
 

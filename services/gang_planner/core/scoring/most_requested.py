@@ -1,4 +1,4 @@
-"""Prefers nodes with little left of cpu and memory: packs."""
+"""Prefers nodes with little free cpu and memory: packs pods."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Prefers nodes that match preferred terms of the pod's node affinity, by the terms' weights."""
+"""Prefers nodes that match preferred terms of the pod's node affinity, by weight."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 
 class NodePreference:
-    """The sum of the weights that match; full points where it is the largest of all nodes."""
+    """Sum of the matching weights, normalized to the largest sum of any node."""
 
     name = "nodeaffinity"
 
@@ -21,7 +21,7 @@ class NodePreference:
         table = nodes.node_capacity.nodes
         if not nodes.shape.shape.preferred_node_affinity:
             return np.zeros(len(nodes.slots), dtype=np.int64)
-        # What all nodes have decides about each, so all are looked at.
+        # Points are normalized over all nodes, so all nodes are evaluated.
         preferred = nodes.shape.shape.preferred_node_affinity
         weights = table.derived(preferred, lambda: _weights(nodes.shape, table))
         most = max(int(weights.max(initial=0)), 1)

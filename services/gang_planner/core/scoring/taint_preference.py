@@ -10,7 +10,7 @@ from services.gang_planner.core.state.taints import preferred_against
 
 
 class TaintPreference:
-    """Full points without such a taint, none with the most that any set of taints has."""
+    """Full points without such a taint, 0 points for the largest number of any set of taints."""
 
     name = "tainttoleration"
 

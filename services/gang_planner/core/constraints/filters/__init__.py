@@ -1,11 +1,11 @@
-"""One file per rule that keeps a pod off a node, each with its reason in kube-scheduler's words.
+"""One file per filter that excludes nodes for a pod, with kube-scheduler's reason texts.
 
-Two kinds. A `NodeFilter` reads only the node (its answers are cached per shape and repaired when a
-node changes). A `CapacityFilter` reads the free capacity and returns how many more pods of a shape
-a node holds. A filter that also reads something else is `Versioned`.
+A `NodeFilter` reads only the node; its results are cached per shape and updated when a node
+changes. A `CapacityFilter` reads the free capacity and returns how many more pods of a shape a node
+holds. A filter that also reads other state is `Versioned`.
 
-A file has one object, `FILTER`, and registers it as `RULE` for the policy `predicates`. Files
-without a `RULE` apply whatever is configured (`framework.policy_set`).
+Each file defines one object, `FILTER`, and registers it as `RULE` for the policy `predicates`.
+Filters without a `RULE` apply in every configuration (`framework.policy_set`).
 """
 
 import importlib
@@ -20,10 +20,10 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
-#: Pods of one shape that a node holds when nothing limits them: more than any decision binds.
+#: The count of pods on a node without a limit: more than any decision binds.
 UNLIMITED: Final = 2**31
 
-#: Filters that have nothing to say about shapes without claims.
+#: Filters that apply only to shapes with claims.
 CLAIM_FILTERS: Final = frozenset(
     {
         "VolumeRestrictions",
@@ -36,7 +36,7 @@ CLAIM_FILTERS: Final = frozenset(
 
 
 class NodeFilter(Protocol):
-    """A rule about the node itself."""
+    """A filter that depends only on the node."""
 
     @property
     def name(self) -> str:
@@ -44,16 +44,16 @@ class NodeFilter(Protocol):
         ...
 
     def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
-        """Which of these nodes the rule lets the shape use."""
+        """One flag per slot: whether pods of the shape may use the node."""
         ...
 
     def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
-        """Why these nodes, which did not pass, refuse: text -> number of nodes."""
+        """Reason text -> number of nodes, for nodes that do not pass."""
         ...
 
 
 class CapacityFilter(Protocol):
-    """A rule about what is free on the node."""
+    """A filter that depends on the node's free capacity."""
 
     @property
     def name(self) -> str:
@@ -65,30 +65,32 @@ class CapacityFilter(Protocol):
         ...
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """Why these nodes hold none: text -> number of nodes; a node may have several reasons."""
+        """Reason text -> number of nodes, for nodes that hold no such pod; a node may have several
+        reasons.
+        """
         ...
 
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A filter of either kind whose answers also depend on what is neither a node nor room on it,
-    such as claims or namespaces.
+    """A filter of either kind whose results also depend on objects other than nodes and their free
+    capacity, such as claims or namespaces.
     """
 
     def version(self, shape: ShapeEntry) -> int:
-        """A number that changes whenever the answers for this shape may have changed for another
-        reason than a changed node or changed room; asked at every look, so it must be cheap.
+        """A number that changes whenever such an object may have changed the results for the shape.
+        It is read at every lookup and must be cheap.
         """
         ...
 
 
 def versioned(filters: Iterable[NodeFilter] | Iterable[CapacityFilter]) -> tuple[Versioned, ...]:
-    """Those of the filters that have a version."""
+    """The filters that have a version."""
     return tuple(one for one in filters if isinstance(one, Versioned))
 
 
 def versions(filters: tuple[Versioned, ...], shape: ShapeEntry) -> tuple[int, ...]:
-    """What the answers for this shape depend on beside nodes and room, to be compared."""
+    """Versions of the filters for the shape; cached results are valid while they are equal."""
     return tuple(one.version(shape) for one in filters)
 
 
@@ -96,9 +98,9 @@ class NodeRule(NamedTuple):
     """A `NodeFilter` as its file registers it: the module constant `RULE`."""
 
     filter: NodeFilter
-    #: The argument of the policy `predicates` that switches it off; None: it is always applied.
+    #: The argument of the policy `predicates` that switches it off; None: there is none.
     switch: str | None = None
-    #: A node that several filters refuse is counted for the one with the lowest position.
+    #: A node that several filters exclude is counted for the one with the lowest position.
     position: int = 100
 
 

@@ -1,5 +1,5 @@
-"""ResourceClaims: the devices that they have can be used on the node, or there are enough for
-them.
+"""Nodes where the pod's ResourceClaims cannot be satisfied: their allocated devices are not usable
+there, or too few devices are free.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ TOO_FEW: Final = "cannot allocate all claims"
 
 
 class DynamicResources:
-    """Always judged, whatever is configured: a pod bound without its devices never runs."""
+    """Applies in every configuration: a pod that is bound without its devices never runs."""
 
     name = "DynamicResources"
 

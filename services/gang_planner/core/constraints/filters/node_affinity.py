@@ -1,4 +1,6 @@
-"""nodeSelector and required node affinity, `matchFields` on metadata.name included."""
+"""Nodes that do not match the pod's nodeSelector or required node affinity, including
+`matchFields` on metadata.name.
+"""
 
 from collections import Counter
 from typing import Final
@@ -14,7 +16,7 @@ from shared.model.objects import Requirement
 
 
 class NodeAffinity:
-    """Labels and names that the pod asks for."""
+    """Compares the labels and names of nodes."""
 
     name = "NodeAffinity"
 

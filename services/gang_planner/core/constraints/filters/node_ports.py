@@ -1,4 +1,6 @@
-"""Host ports: a node holds one pod of a shape that claims any, and none where a claim conflicts."""
+"""Nodes on which a host port of the pod is in use. A node holds at most one pod of a shape with
+host ports.
+"""
 
 from collections import Counter
 from typing import Final
@@ -12,7 +14,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 
 class NodePorts:
-    """Few nodes have claims; only these are examined."""
+    """Examines only nodes with used host ports, which are few."""
 
     name = "NodePorts"
 

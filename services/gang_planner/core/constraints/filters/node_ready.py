@@ -1,8 +1,7 @@
-"""Nodes that are not ready: out of bounds unless the pod tolerates the taint of such a node.
+"""Nodes that are not ready, unless the pod tolerates the taint `node.kubernetes.io/not-ready`.
 
-Kubernetes' node controller puts that taint on them; here the condition itself counts, so that
-nothing is bound to a node in the seconds before the taint appears, or where no such controller
-runs.
+The filter reads the condition Ready instead of the taint. Therefore the planner binds no pod to
+such a node before the node controller sets the taint, or in clusters without that controller.
 """
 
 from collections import Counter
@@ -18,7 +17,7 @@ from services.gang_planner.core.state.taints import NOT_READY, tolerates
 
 
 class NodeReady:
-    """The condition Ready."""
+    """Reads the condition Ready."""
 
     name = "NodeReady"
 

@@ -1,4 +1,4 @@
-"""Cordoned nodes: out of bounds unless the pod tolerates the taint that a cordoned node has."""
+"""Cordoned nodes, unless the pod tolerates the taint `node.kubernetes.io/unschedulable`."""
 
 from collections import Counter
 from typing import Final
@@ -13,7 +13,7 @@ from services.gang_planner.core.state.taints import UNSCHEDULABLE, tolerates
 
 
 class NodeUnschedulable:
-    """spec.unschedulable."""
+    """Reads `spec.unschedulable`."""
 
     name = "NodeUnschedulable"
 

@@ -1,4 +1,4 @@
-"""Resources: how many times the requests fit into what is free, the number of pods among them."""
+"""Nodes with too little free capacity for the pod's requests, or without a free pod slot."""
 
 from collections import Counter
 from typing import Final
@@ -15,7 +15,7 @@ INSUFFICIENT: Final = "Insufficient "
 
 
 class ResourcesFit:
-    """`min over resources of free // request`; a node that foreign pods over-filled holds none."""
+    """`min over resources of free // request`; 0 on a node that foreign pods overcommitted."""
 
     name = "NodeResourcesFit"
 
@@ -25,7 +25,7 @@ class ResourcesFit:
         least: Ints | None = None
         for row, amount in shape.pairs:
             free = cells[row, : node_capacity.nodes.size][slots]
-            # Division is most of the cost; a request of one (pods, devices) needs none.
+            # Division dominates the cost; a request of one (pods, devices) needs none.
             times = free // amount if amount > 1 else free
             least = times if least is None else np.minimum(least, times)
         if least is None:

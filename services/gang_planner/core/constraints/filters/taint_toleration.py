@@ -1,4 +1,4 @@
-"""Taints with effect NoSchedule or NoExecute that the pod does not tolerate."""
+"""Nodes with a taint of the effect NoSchedule or NoExecute that the pod does not tolerate."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -14,12 +14,12 @@ from services.gang_planner.core.state.taints import first_untolerated
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: Nodes up to which only their own sets are judged: a repair, not a first look.
+#: Up to this number of nodes, only their own sets of taints are evaluated, not all sets.
 _FEW: Final = 8
 
 
 class TaintToleration:
-    """Judges each distinct set of taints once, whatever the number of nodes that share it."""
+    """Evaluates each distinct set of taints once, however many nodes share it."""
 
     name = "TaintToleration"
 
@@ -27,7 +27,7 @@ class TaintToleration:
         """See `NodeFilter`."""
         tolerations = shape.shape.tolerations
         sets = nodes.taint_set[slots]
-        # Repairing a few nodes must not judge the sets of all nodes.
+        # An update of a few nodes must not evaluate the sets of all nodes.
         listed: list[int] = sets.tolist() if len(sets) <= _FEW else []
         judged: Iterable[int] = sorted(set(listed)) or range(len(nodes.taints.sets))
         tolerated = np.zeros(len(nodes.taints.sets), dtype=np.bool_)

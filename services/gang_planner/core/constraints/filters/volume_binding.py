@@ -1,5 +1,5 @@
-"""Claims: volumes that they are bound to can be used on the node, waiting ones find a volume there
-or have one made.
+"""Nodes where the pod's PersistentVolumeClaims cannot be satisfied: a bound volume is not usable
+there, or an unbound claim finds no volume and none can be provisioned.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ NO_SPACE: Final = "node(s) did not have enough free storage"
 
 
 class VolumeBinding:
-    """Always judged, whatever is configured: a pod bound beside its volume never runs."""
+    """Applies in every configuration: a pod that is bound away from its volume never runs."""
 
     name = "VolumeBinding"
 

@@ -1,4 +1,4 @@
-"""Volumes that a driver can attach to a node, as its CSINode says."""
+"""Nodes where the pod's volumes would exceed the CSI driver's attach limit (CSINode)."""
 
 from collections import Counter
 from typing import Final
@@ -12,7 +12,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 
 class NodeVolumeLimits:
-    """The volumes of a shape are the same for all its pods: they fit, or they do not."""
+    """All pods of a shape share its volumes, so the limit admits any number of them or none."""
 
     name = "NodeVolumeLimits"
 

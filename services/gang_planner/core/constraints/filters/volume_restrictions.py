@@ -1,5 +1,5 @@
-"""ReadWriteOncePod: a claim that one pod uses is no other pod's. And disks without a claim that two
-pods on a node may not share.
+"""Nodes where another pod uses the pod's ReadWriteOncePod claim, or mounts a disk without a claim
+that two pods on a node cannot share.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ DISK_CONFLICT: Final = "node(s) had no available disk"
 
 
 class VolumeRestrictions:
-    """Of claims the same on all nodes: such a one is in use, or free for one pod."""
+    """An exclusive claim admits one pod, or none while it is in use, on all nodes alike."""
 
     name = "VolumeRestrictions"
 

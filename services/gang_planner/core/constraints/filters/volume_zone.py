@@ -1,5 +1,5 @@
-"""Zones and regions of volumes that carry them as labels: older than node affinity, still written
-by some provisioners.
+"""Nodes outside the zone or region in the labels of the pod's volumes. Some provisioners still set
+these labels instead of a node affinity.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from shared.model.terms import Requirement
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 _REGION: Final = "topology.kubernetes.io/region"
-#: A label of a volume, and the labels of nodes that it is compared with: the first that a node has.
+#: Label of a volume -> labels of nodes; the first one that a node has is compared.
 _KEYS: Final = {
     "failure-domain.beta.kubernetes.io/zone": ("failure-domain.beta.kubernetes.io/zone", _ZONE),
     "failure-domain.beta.kubernetes.io/region": (
@@ -26,12 +26,12 @@ _KEYS: Final = {
     _ZONE: (_ZONE,),
     _REGION: (_REGION,),
 }
-#: Between the zones of a volume that is in several.
+#: Separates the zones of a volume in several zones.
 _SEPARATOR: Final = "__"
 
 
 class VolumeZone:
-    """A node without any such label takes every volume."""
+    """A node without any of these labels accepts every volume."""
 
     name = "VolumeZone"
 

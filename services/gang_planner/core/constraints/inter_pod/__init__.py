@@ -1,15 +1,14 @@
-"""Rules between pods: affinity, anti-affinity and topology spread, required and preferred.
+"""Inter-pod rules: affinity, anti-affinity and topology spread, required and preferred.
 
-What a pod may do depends on which pods are where, by their labels. Everything works on counts:
+These rules depend on the labels and nodes of other pods. They are evaluated on counts:
 
-* `state.inter_pod.terms` names every selector of a term or constraint once, as a *matcher*; the
-  matchers that a pod satisfies are its *profile* (`state.inter_pod.label_index`), and a shape with
-  a profile is an entry of its own, so that pods of one entry are interchangeable for all rules;
-* `state.inter_pod.counts` counts pods per matcher (and per term that pods carry) and node, and sums
-  them up per topology domain (`state.inter_pod.domains`, `spread_scopes`);
-* `rules` turns these counts into masks over nodes, and into reasons; `scoring.inter_pod` into
-  points;
-* `placement.dependent_pods` places several equal pods of which each counts for the next.
+* `state.inter_pod.terms` registers every selector of a term or constraint once, as a *matcher*. The
+  matchers that a pod satisfies are its *profile* (`state.inter_pod.label_index`). Pods with
+  different profiles have different shape entries, so pods of one entry are interchangeable.
+* `state.inter_pod.counts` counts pods per node for each matcher, and for each term that pods carry,
+  and sums the counts per topology domain (`state.inter_pod.domains`, `spread_scopes`).
+* `rules` converts the counts to node masks and reasons, `scoring.inter_pod` to points.
+* `placement.dependent_pods` places several equal pods if each affects the next.
 
-None of this runs for shapes without terms in a cluster in which no term selects them.
+None of this runs for shapes without terms that no other pod's term selects.
 """

@@ -1,8 +1,8 @@
-"""Which nodes the terms between pods leave to a shape, as kube-scheduler 1.36 judges them.
+"""Node masks of inter-pod terms and spread constraints for a shape, as in kube-scheduler 1.36.
 
-`allowed` is the answer for one pod now. `ceiling` is what stays true whatever else is placed first:
-anti-affinity only ever closes nodes, while affinity and spread may open some, so these two only
-demand their labels there.
+`allowed` is the mask for one pod now. `ceiling` is an upper bound that holds whatever is placed
+first: a placed pod can only exclude nodes by anti-affinity, but it can make nodes eligible by
+affinity and spread. For these two, `ceiling` only requires the topology labels.
 """
 
 from collections import Counter
@@ -26,14 +26,14 @@ ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 SPREAD: Final = "node(s) didn't match pod topology spread constraints"
 SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
-#: The least count of a constraint that counts no domain: nothing is too much beside it.
+#: Minimum count of a constraint without any domain: it never limits the skew.
 NO_DOMAIN: Final = 2**31 - 1
-#: Views kept; all are dropped when there are more.
+#: Number of cached views. Beyond it the whole cache is dropped.
 _VIEWS_MAX: Final = 4096
 
 
 class Apart(NamedTuple):
-    """Nodes in a domain where anything counts under the tally are closed."""
+    """Anti-affinity: excludes domains of `key` in which the tally is above 0."""
 
     tally: int
     key: str
@@ -42,9 +42,9 @@ class Apart(NamedTuple):
 class Even(NamedTuple):
     """One spread constraint."""
 
-    #: -1: it counts no pod.
+    #: Tally of the pods that it counts; -1: none.
     tally: int
-    #: 1 when a pod of the shape counts itself.
+    #: 1 if a pod of the shape counts itself, else 0.
     own: int
     constraint: SpreadConstraint
     #: All keys of the shape's constraints of this kind.
@@ -52,17 +52,17 @@ class Even(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """Points per count in a node's domain."""
+    """A preferred term: points per count of the tally in a node's domain."""
 
     tally: int
     key: str
     points: int
-    #: What a pod of the shape itself adds to the tally.
+    #: Count that a pod of the shape adds to the tally.
     own: int
 
 
 class PairView:
-    """What a shape is judged by."""
+    """The rules and preferences that apply to a shape."""
 
     __slots__ = (
         "affinity",
@@ -82,14 +82,14 @@ class PairView:
     def __init__(self, shape: ShapeEntry, version: int) -> None:
         self.shape = shape
         self.version = version
-        #: Tally of the pods that it must be near to; -1: none.
+        #: Tally of the pods that its required affinity selects; -1: none.
         self.affinity = -1
         self.affinity_keys: tuple[str, ...] = ()
-        #: It must be near pods that cannot exist.
+        #: No pod can match its required affinity.
         self.none_match = False
         self.own_affinity = False
         self.apart: tuple[Apart, ...] = ()
-        #: Keys by which its pods keep from each other.
+        #: Topology keys of anti-affinity terms that match the shape's own pods.
         self.own_apart: tuple[str, ...] = ()
         self.existing: tuple[Apart, ...] = ()
         self.even: tuple[Even, ...] = ()
@@ -98,7 +98,7 @@ class PairView:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is judged or preferred."""
+        """Whether no rule or preference applies."""
         return not (
             self.affinity_keys
             or self.apart
@@ -110,7 +110,7 @@ class PairView:
 
 
 class PairRules:
-    """The rules on one node capacity under one configuration."""
+    """The inter-pod rules on one node capacity under one configuration."""
 
     def __init__(self, node_capacity: "NodeCapacity", terms: Terms, switches: Switches) -> None:
         self.node_capacity = node_capacity
@@ -123,7 +123,7 @@ class PairRules:
         self._ceilings: dict[int, tuple[tuple[int, int, int], Bools]] = {}
 
     def view(self, shape: ShapeEntry) -> PairView | None:
-        """What the shape is judged by; None: nothing."""
+        """The rules and preferences that apply to the shape; None: none."""
         view = self._views.get(shape.id)
         if view is None or view.version != self._terms.version or view.shape is not shape:
             if len(self._views) >= _VIEWS_MAX:
@@ -135,15 +135,15 @@ class PairRules:
     # ------------------------------------------------------------------- masks
 
     def allowed(self, view: PairView) -> Bools:
-        """One flag per slot: whether one pod may be there now."""
+        """One flag per slot: whether the node accepts one pod now."""
         passing = self._near(view) & self._apart(view)
         for one in view.even:
             passing &= self.even_enough(view, one)
         return passing
 
     def open_now(self, view: PairView) -> Bools:
-        """As `allowed`, but for the spread constraints by which the shape counts itself: those
-        change with every pod, and only demand their labels here.
+        """Like `allowed`, but spread constraints that count the shape's own pods only require
+        their topology labels, because every placed pod changes them.
         """
         passing = self._near(view) & self._apart(view)
         for one in view.even:
@@ -154,7 +154,7 @@ class PairRules:
         return passing
 
     def ceiling(self, view: PairView) -> Bools:
-        """One flag per slot: False where no pod may be until something is given back."""
+        """One flag per slot: False where no pod is accepted until capacity or pods are released."""
         key = self.counts.version, self.node_capacity.nodes.changes.position, view.version
         found = self._ceilings.get(view.shape.id)
         if found is not None and found[0] == key:
@@ -170,7 +170,7 @@ class PairRules:
         return passing
 
     def total(self, view: PairView, counts: Ints) -> int:
-        """At most how many pods fit, given how many each node holds (`ceiling` applied)."""
+        """Upper bound of the pods that fit, given the count per node after `ceiling`."""
         least = int(counts.sum())
         for key in view.own_apart:
             domains = self.of_slot(key)
@@ -182,7 +182,9 @@ class PairRules:
         return least
 
     def reasons(self, view: PairView, remaining: Bools) -> Counter[str]:
-        """Why nodes refuse, of those that remain: each counts for the first rule that does."""
+        """Reason text -> number of the remaining nodes that it excludes; each node counts for the
+        first rule that excludes it.
+        """
         found: Counter[str] = Counter()
         left = remaining.copy()
 
@@ -204,11 +206,11 @@ class PairRules:
     # ------------------------------------------------------------------- parts
 
     def of_slot(self, key: str) -> Ints:
-        """Domain numbers of all nodes."""
+        """Domain number of each slot; 0: none."""
         return self.domains.of(key).of_slot
 
     def even_counts(self, view: PairView, one: Even) -> tuple[Ints, Bools]:
-        """What a spread constraint counts per domain, and which domains it knows."""
+        """Count per domain of a spread constraint, and a flag per domain in its scope."""
         present = self.scopes.present(view.shape, one.keys, one.constraint)
         if one.tally < 0:
             return np.zeros(len(present), dtype=np.int64), present
@@ -216,7 +218,7 @@ class PairRules:
         return self.counts.by_domain(one.tally, one.constraint.topology_key, scope), present
 
     def even_enough(self, view: PairView, one: Even) -> Bools:
-        """Where a pod more keeps the skew within its bound."""
+        """One flag per slot: whether one more pod keeps the skew within `maxSkew`."""
         counts, present = self.even_counts(view, one)
         most = most_allowed(one, counts, present)
         domains = self.of_slot(one.constraint.topology_key)
@@ -249,11 +251,11 @@ class PairRules:
             there = self.counts.by_domain(view.affinity, key) > 0
             anybody |= bool(there.any())
             passing &= there[domains]
-        # The first of a series may be anywhere where the rest can be near it.
+        # The first pod of a series may be on any node with all topology labels.
         return everywhere if not anybody and view.own_affinity else passing
 
     def first_of_series(self, view: PairView) -> bool:
-        """Whether the pods that it must be near to are pods like itself, and there is none yet."""
+        """Whether the shape's affinity selects its own pods and no such pod exists yet."""
         if not view.affinity_keys or not view.own_affinity or view.none_match:
             return False
         return not any(
@@ -305,7 +307,7 @@ class PairRules:
 
 
 def most_allowed(one: Even, counts: Ints, present: Bools) -> int:
-    """The highest count of a domain that may take one pod more."""
+    """Highest count at which a domain accepts one more pod."""
     known = counts[present]
     least = int(known.min()) if len(known) else NO_DOMAIN
     if len(known) < one.constraint.min_domains:

@@ -1,5 +1,6 @@
-"""Which nodes a spread constraint counts: those with all its pod's topology keys, and, as the
-constraint says, only those that the pod's node affinity and tolerations let it use.
+"""The nodes on which a spread constraint counts pods: nodes with all topology keys of the pod's
+constraints that also match its node affinity (`nodeAffinityPolicy: Honor`) and tolerations
+(`nodeTaintsPolicy: Honor`).
 """
 
 import numpy as np
@@ -20,12 +21,12 @@ class _Known:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.position = -1
-        #: By key: which domains have a node in the scope, and the versions it is true of.
+        #: Topology key -> versions, and a flag per domain with a node in the scope.
         self.present: dict[str, tuple[tuple[int, int], Bools]] = {}
 
 
 class Scopes:
-    """Scopes by shape, keys and policies of a constraint."""
+    """Scopes by shape, topology keys and policies of a constraint."""
 
     def __init__(self, nodes: NodeTable, domains: DomainTable) -> None:
         self._nodes = nodes
@@ -36,11 +37,14 @@ class Scopes:
         self._numbers = 0
 
     def of(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Scope:
-        """The nodes that a constraint of this shape counts, as they are now."""
+        """The current nodes on which a constraint of the shape counts pods.
+
+        `keys` are the topology keys of all the shape's constraints of this kind.
+        """
         return self._find(shape, keys, one).scope
 
     def present(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Bools:
-        """Which domains of the constraint's key have a node in its scope."""
+        """One flag per domain of the constraint's key: whether a node of it is in the scope."""
         known = self._find(shape, keys, one)
         domains = self._domains.of(one.topology_key)
         made_at = domains.version, known.scope.version

@@ -1,20 +1,20 @@
-"""What a configuration judges and prefers of terms between pods."""
+"""Which inter-pod rules and preferences a configuration enables."""
 
 from typing import Final, NamedTuple
 
 
 class Switches(NamedTuple):
-    """Weights of 0 prefer nothing."""
+    """Enabled rules, and weights of preferences; the weight 0 disables one."""
 
-    #: Required affinity and anti-affinity keep pods off nodes.
+    #: Required affinity and anti-affinity exclude nodes.
     affinity: bool = False
-    #: Spread constraints do.
+    #: Required spread constraints exclude nodes.
     spread: bool = False
     affinity_weight: int = 0
     spread_weight: int = 0
 
     def without(self, *, judging: bool, preferring: bool) -> "Switches":
-        """The same with one half switched off."""
+        """A copy with the rules (`judging`) or the preferences (`preferring`) disabled."""
         return Switches(
             affinity=self.affinity and not judging,
             spread=self.spread and not judging,
