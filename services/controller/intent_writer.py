@@ -1,4 +1,4 @@
-"""Writes intents to the API server at a limited rate, and remembers what is written.
+"""Writes intents to the API server at a limited rate, and remembers the writes.
 
 A definite refusal (the object is gone or replaced, forbidden, invalid) counts as written: a
 repeated write would be refused, too, and the next verdict causes another. A write that failed for

@@ -1,4 +1,4 @@
-"""The memory of the status controller: what is written of each gang, for a bounded number of gangs.
+"""The memory of the status controller: the writes for each gang, for a bounded number of gangs.
 
 The stored objects are the truth. Losing the memory costs one read per group.
 """
@@ -19,7 +19,7 @@ class Report(NamedTuple):
 
 
 class WrittenGang:
-    """What is written of one gang."""
+    """The values that are written on one gang's objects."""
 
     __slots__ = (
         "annotation",

@@ -1,6 +1,6 @@
-"""Job plugins: one file each, named as Jobs name the plugin, with `build(arguments, job)`.
+"""Job plugins. Each has a file with the plugin's name and a function `build(arguments, job)`.
 
-A plugin that needs others names them in `NEEDS`; a Job gets them with it. The controller runs the
-plugins, the admission webhook refuses names that have no file here. `plugin` has the protocol and
-what plugins share; `discovery` finds the files.
+`NEEDS` in the file lists plugins that a Job gets together with this one. The controller runs the
+plugins; the admission webhook refuses a name without a file here. `plugin` has the protocol and the
+parts common to all plugins, `discovery` finds the files.
 """

@@ -1,4 +1,4 @@
-"""Finds the job plugins: every module of this package with a `build`, in the order of names."""
+"""Finds the job plugins: the modules of this package with a function `build`, sorted by name."""
 
 import importlib
 import pkgutil
@@ -16,7 +16,7 @@ Build: TypeAlias = Callable[[Sequence[str], Job], JobPlugin]
 
 
 class RegisteredPlugin(NamedTuple):
-    """What a plugin's file declares."""
+    """The declarations in a plugin's file."""
 
     build: Build
     #: Names of plugins that a Job gets together with this one.
@@ -25,7 +25,7 @@ class RegisteredPlugin(NamedTuple):
 
 @cache
 def registered_plugins() -> Mapping[str, RegisteredPlugin]:
-    """Every plugin, by the name that Jobs give."""
+    """Every plugin, by its name in a Job."""
     found: dict[str, RegisteredPlugin] = {}
     for entry in sorted(pkgutil.iter_modules(job_plugins.__path__), key=lambda entry: entry.name):
         module = importlib.import_module(f"{job_plugins.__name__}.{entry.name}")
@@ -37,7 +37,7 @@ def registered_plugins() -> Mapping[str, RegisteredPlugin]:
 
 
 def missing_plugins(names: Iterable[str]) -> list[str]:
-    """Plugins that these plugins need and that are not among them, sorted."""
+    """The plugins that `names` need and do not contain, sorted."""
     named = set(names)
     known = registered_plugins()
     needed = {need for name in named if name in known for need in known[name].needs}
@@ -45,7 +45,7 @@ def missing_plugins(names: Iterable[str]) -> list[str]:
 
 
 def with_needed_plugins(job: Job) -> Job:
-    """The job with the plugins that its plugins need, which get no arguments."""
+    """The job with the missing plugins that its plugins need, without arguments."""
     missing = missing_plugins(job.spec.plugins)
     if not missing:
         return job
@@ -54,7 +54,7 @@ def with_needed_plugins(job: Job) -> Job:
 
 
 def plugins_of(job: Job) -> list[JobPlugin]:
-    """The plugins of a job, by name. Unknown names are left out: the job's webhook refuses them."""
+    """The plugins of a job, sorted by name. Unknown names are skipped; the webhook refuses them."""
     known = registered_plugins()
     return [
         known[name].build(job.spec.plugins[name], job)

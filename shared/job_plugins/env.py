@@ -12,12 +12,12 @@ from shared.job_plugins.plugin import (
 )
 from shared.kinds.job import Job, TaskSpec
 
-#: The first is the older name, from before Volcano's own.
+#: VK_TASK_INDEX is the older name.
 _NAMES: Final = ("VK_TASK_INDEX", "VC_TASK_INDEX")
 
 
 def build(_arguments: Sequence[str], _job: Job) -> JobPlugin:
-    """It has no flags."""
+    """The plugin, which has no flags."""
     return _Env()
 
 

@@ -1,4 +1,4 @@
-"""Plugin hcclrank: the rank of a pod among those that use Ascend's collective communication.
+"""Plugin hcclrank: sets each pod's rank for Huawei's collective communication library (HCCL).
 
 Flags: --master, --worker (roles).
 """
@@ -20,7 +20,7 @@ _RANK: Final = "hccl/rankIndex"
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     return _HcclRank(job, Flags(arguments, master="master", worker="worker"))
 
 
@@ -45,7 +45,7 @@ class _HcclRank(Changeless):
 
 
 def _given_rank(pod: Manifest) -> str | None:
-    """The value of a RANK that a container has already."""
+    """The value of the variable RANK, if a container has it."""
     for container in containers(pod, init=False):
         for entry in container.get("env") or ():
             if entry.get("name") == "RANK" and entry.get("value"):

@@ -1,4 +1,4 @@
-"""Plugin mpi: gives the launcher its workers' names, and opens the port on which they are reached.
+"""Plugin mpi: gives the launcher the host names of its workers, and declares the workers' port.
 
 Flags: --master, --worker (roles), --port.
 """
@@ -22,7 +22,7 @@ NEEDS: Final = ("svc", "ssh")
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     return _Mpi(job, Flags(arguments, master="master", worker="worker", port=22))
 
 

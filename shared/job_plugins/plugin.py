@@ -1,4 +1,4 @@
-"""What a job plugin is, and what they all need: flags as Go reads them, and parts of a pod."""
+"""The protocol of job plugins, a parser for their Go-style flags, and changes to a pod."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
@@ -14,27 +14,27 @@ Manifest = dict[str, Any]
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
-#: Those of Go's int, about: more of them are no number that any plugin could use.
+#: Go's int has at most 19 digits; no flag needs a number of that length.
 _DIGITS_MAX: Final = 18
 
 
 class PluginError(Exception):
-    """A plugin cannot do its part for a job as it is; the message says why."""
+    """A plugin cannot be applied to this job; the message has the reason."""
 
 
 class Owned(msgspec.Struct, frozen=True, kw_only=True):
-    """An object that a plugin has for its job as long as the job's pods may live."""
+    """An object that a plugin creates for its job; it exists as long as the job may have pods."""
 
     resource: Resource
     manifest: Manifest
-    #: Its data follows the job; otherwise it is made once.
+    #: Whether its data is updated when the job changes; otherwise it is created once.
     follows: bool = False
-    #: It wants a key pair of its own, which no pure function can make: `ssh.with_keys`.
+    #: Whether the controller generates a key pair for it, which is not pure: `ssh.with_keys`.
     keys: bool = False
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """`metadata.name` of the object."""
         return str(self.manifest["metadata"]["name"])
 
 
@@ -42,31 +42,31 @@ class JobPlugin(Protocol):
     """One plugin, built for one job by `build(arguments, job)`."""
 
     def change_pod(self, pod: Manifest, task: TaskSpec, index: int, /) -> None:
-        """Add to a pod that is about to be made. Raises PluginError."""
+        """Change the manifest of a pod before it is created. Raises PluginError."""
         ...
 
     def objects(self) -> Sequence[Owned]:
-        """The objects that the job is to have."""
+        """The objects that the plugin creates for the job."""
         ...
 
 
 class Changeless:
-    """A plugin without objects of its own."""
+    """Base of a plugin that only changes pods."""
 
     def objects(self) -> Sequence[Owned]:
-        """None."""
+        """No objects."""
         return ()
 
 
 class Flags:
     """Arguments of a plugin, as Go's flag package reads them.
 
-    `--name=value`, `-name value`, `--switch`. When anything is wrong, what was read before it
-    stands and the rest keeps its default: Volcano logs that and continues.
+    `--name=value`, `-name value`, `--switch`. As in Volcano, parsing stops at the first invalid
+    argument (`complaint`): flags before it have their values, all others their defaults.
     """
 
     def __init__(self, arguments: Sequence[str], **defaults: str | int | bool) -> None:
-        """Read the arguments; the defaults' types say what each flag takes, `_` stands for `-`."""
+        """Parse the arguments. A default's type is the flag's type; `_` in its name becomes `-`."""
         self._values = {name.replace("_", "-"): value for name, value in defaults.items()}
         self.complaint = ""
         self._read(list(arguments))
@@ -127,12 +127,12 @@ def containers(pod: Manifest, *, init: bool) -> Iterator[Manifest]:
 
 
 def add_env(container: Manifest, *entries: Manifest) -> None:
-    """Add environment variables after those that are there."""
+    """Append environment variables."""
     container["env"] = [*(container.get("env") or ()), *entries]
 
 
 def add_port(container: Manifest, name: str, number: int) -> None:
-    """Declare a port, unless the container declares that number already."""
+    """Declare a port, unless the container already declares one with this number."""
     ports: list[Manifest] = container.get("ports") or []
     if all(port.get("containerPort") != number for port in ports):
         container["ports"] = [*ports, {"name": name, "containerPort": number}]
@@ -155,7 +155,7 @@ def selector(job: Job) -> dict[str, str]:
 
 
 def owned_metadata(job: Job, name: str) -> Manifest:
-    """Metadata of an object that goes with the job."""
+    """Metadata of an object that the job owns, so that it is deleted with the job."""
     return {
         "name": name,
         "namespace": job.metadata.namespace,

@@ -1,4 +1,4 @@
-"""Plugin pytorch: the environment that torch.distributed rendezvouses by.
+"""Plugin pytorch: sets the environment variables that torch.distributed reads for its rendezvous.
 
 Flags: --master, --worker (roles), --port, --wait-master-enabled, --wait-master-timeout (seconds),
 --wait-master-image.
@@ -23,7 +23,7 @@ NEEDS: Final = ("svc",)
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     flags = Flags(
         arguments,
         master="master",
@@ -43,7 +43,7 @@ class _Pytorch(Changeless):
         self._master = task_named(job, flags.text("master"))
         worker = task_named(job, flags.text("worker"))
         self._workers = worker.replicas if worker is not None else 0
-        # An empty master has no address either, but its name is known.
+        # A master without replicas has no address; the other variables are still set.
         names = hosts(job, self._master) if self._master is not None else []
         self._address = names[0] if names else ""
 
@@ -67,7 +67,7 @@ class _Pytorch(Changeless):
             self._wait_for_master(pod)
 
     def _wait_for_master(self, pod: Manifest) -> None:
-        """Let the pod begin once its master listens."""
+        """Add an init container that waits until the master listens."""
         script = (
             f"end=$(($(date +%s) + {self._flags.number('wait-master-timeout')}))\n"
             f"until nc -z -w 2 {self._address} {self._port}; do\n"

@@ -1,4 +1,4 @@
-"""Plugin ray: makes the containers of the head and of the workers one Ray cluster.
+"""Plugin ray: starts one Ray cluster in the containers of the head and the workers.
 
 Flags: --head, --worker (roles), --headContainer, --workerContainer, --port, --dashboardPort,
 --clientPort.
@@ -27,7 +27,7 @@ NEEDS: Final = ("svc",)
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     flags = Flags(
         arguments,
         head="head",

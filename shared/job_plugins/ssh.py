@@ -1,4 +1,4 @@
-"""Plugin ssh: the pods of a job may log in to each other, by a key pair that only they have.
+"""Plugin ssh: lets the pods of a job log in to each other, by a key pair of the job.
 
 Flags: --ssh-key-file-path, --ssh-private-key and --ssh-public-key (both or neither), --ssh-port.
 """
@@ -25,13 +25,13 @@ AUTHORIZED: Final = "authorized_keys"
 CONFIG: Final = "config"
 
 _ROOTS_PATH: Final = "/root/.ssh"
-#: Readable by others where the user may be another one: its owner is root all the same.
+#: The files belong to root. In a home other than root's, the pod's user must be able to read them.
 _MODE_ROOT: Final = 0o600
 _MODE_OTHERS: Final = 0o644
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     flags = Flags(
         arguments,
         ssh_key_file_path=_ROOTS_PATH,
@@ -43,7 +43,7 @@ def build(arguments: Sequence[str], job: Job) -> JobPlugin:
 
 
 def with_keys(manifest: Manifest, private: str, public: str) -> Manifest:
-    """The Secret with this key pair in it."""
+    """The Secret's manifest with this key pair added."""
     keys = {PRIVATE: private, PUBLIC: public, AUTHORIZED: public}
     return {**manifest, "data": {**manifest["data"], **{k: _b64(v) for k, v in keys.items()}}}
 

@@ -1,4 +1,5 @@
-"""Plugin svc: the pods of a job know each other's names, which resolve, and reach each other.
+"""Plugin svc: gives the pods of a job the host names of all its pods, a headless Service that
+resolves them, and a NetworkPolicy that allows traffic between them.
 
 Flags: --publish-not-ready-addresses, --disable-network-policy, --inject-hosts-env.
 """
@@ -22,7 +23,7 @@ from shared.kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     flags = Flags(
         arguments,
         publish_not_ready_addresses=False,

@@ -1,4 +1,4 @@
-"""Plugin tensorflow: TF_CONFIG, by which the roles of a distributed training find each other.
+"""Plugin tensorflow: sets TF_CONFIG, which has the addresses of all roles and the pod's own role.
 
 Flags: --ps, --worker, --chief, --evaluator (roles), --port.
 """
@@ -24,7 +24,7 @@ _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
 def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """See the module."""
+    """The plugin for one job; the module's docstring lists its flags."""
     flags = Flags(
         arguments, ps="ps", worker="worker", chief="chief", evaluator="evaluator", port=2222
     )

@@ -1,17 +1,15 @@
-"""The Kubernetes side of Tutti: our own thin client, and every fact that is Kubernetes' own.
+"""The Kubernetes client, and Kubernetes' own types and arithmetic.
 
-A map, from the wire inwards:
-
-* `credentials` is our identity and `tls` the CAs that we trust: from a `kubeconfig` or the service
+* `credentials` is the identity and `tls` the trusted CAs: from a `kubeconfig` or the service
   account, with plugins run in a process of their own (`resolve_credentials`),
-* `transport` sends single requests (`posting` and `http1` those of the binding path, `connections`
-  holds what both need), `client` has the API's verbs, `errors` is all that can go wrong,
-* `listwatch` keeps one resource in view for ever, `pacing` says when it tries again,
-* `resources` names the resources, `objects` types them, `decoding` reads them so that no malformed
-  object stops a stream,
-* `leases` reads the holder of a Lease, and whether it lives,
-* `quantities` and `requests` do Kubernetes' arithmetic.
+* `transport` sends single requests (`post_pool` and `http1` those of the binding path,
+  `connections` is common to both), `client` has the API's verbs, `errors` all exceptions,
+* `listwatch` follows one resource without end; `slices` delays the reads of a busy watch,
+* `resources` has the names and paths of resources, `objects` and `reference_objects` their types,
+  `decoding` reads them so that no malformed object stops a stream,
+* `leases` reads the holder of a Lease, and whether it is alive,
+* `quantities`, `requests` and `pod_usage` do Kubernetes' arithmetic.
 
-It knows nothing of gangs, dialects or NATS. No exception of aiohttp, ssl or PyYAML leaves this
+Nothing here depends on gangs, dialects or NATS. No exception of aiohttp, ssl or PyYAML leaves this
 package.
 """

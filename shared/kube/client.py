@@ -233,7 +233,7 @@ _decoders: dict[type[Any], KindDecoder[Any]] = {}
 
 
 def _decoder(kind: type[T]) -> KindDecoder[T]:
-    """One decoder for each type; a program uses few types."""
+    """The decoder of a type, made once; a program uses few types."""
     known = _decoders.get(kind)
     if known is None:
         known = _decoders[kind] = KindDecoder(kind)

@@ -13,11 +13,11 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, delay_s: float) -> None:
-        """Return after so many seconds."""
+        """Return after `delay_s` seconds."""
         ...
 
     async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
-        """Return True as soon as the event is set, False when it is not within the time."""
+        """Return True as soon as the event is set, or False after `timeout_s` seconds."""
         ...
 
 
@@ -29,11 +29,11 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, delay_s: float) -> None:
-        """Return after so many seconds."""
+        """Return after `delay_s` seconds."""
         await asyncio.sleep(delay_s)
 
     async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
-        """Return True as soon as the event is set, False when it is not within the time."""
+        """Return True as soon as the event is set, or False after `timeout_s` seconds."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await event.wait()

@@ -9,7 +9,7 @@ import aiohttp
 from shared.kube.errors import ConnectionLost, MalformedAnswer, RequestTimeout
 from shared.kube.slices import Slices
 
-#: One line of a watch. etcd takes objects up to 1.5 MiB; JSON of one is at most some times that.
+#: Limit of a line of a watch. etcd stores objects up to 1.5 MiB; their JSON may be longer.
 LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 #: A peer that vanished silently (a node that died, a NAT entry that was dropped) is detected after
@@ -110,7 +110,7 @@ class LineStream:
 
 
 def describe(error: BaseException) -> str:
-    """A transport's exception in words: causes that users can mend are explained, others named."""
+    """The text of a transport's exception, with an explanation where a user can fix the cause."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of {error.host}:{error.port} is not valid: {error.certificate_error}"

@@ -5,9 +5,8 @@ headers and the TLS context for the next request. Token files are read again eve
 run again before their credentials expire, and both also after the API server refused the
 credentials (401), at a bounded rate.
 
-Plain kubeconfigs are read by `kubeconfig`; only `exec` and `auth-provider` need the machinery of
-kubernetes_asyncio, whose import costs 0.36 s and 45 MB, so that runs in a short-lived process
-(`resolve_credentials`).
+`kubeconfig` reads the files. Only `exec` and `auth-provider` need kubernetes_asyncio, whose import
+costs 0.36 s and 45 MB, so they run in a short-lived process (`resolve_credentials`).
 """
 
 import asyncio
@@ -40,7 +39,7 @@ _EXPIRY_MARGIN_S: Final = 30.0
 #: service, and a refused token would otherwise cost a file read per request.
 _PLUGIN_PAUSE_S: Final = 10.0
 _TOKEN_FILE_PAUSE_S: Final = 1.0
-#: A plugin that wants an interactive login would wait for ever.
+#: Limits a plugin that waits for an interactive login.
 _PLUGIN_TIMEOUT_S: Final = 60.0
 
 _log = logging.getLogger(__name__)
@@ -84,7 +83,7 @@ async def load(
         service_account: Folder where a pod's token is mounted.
 
     Raises:
-        CredentialsError: None found, or the one found is wrong: names file, field and rule.
+        CredentialsError: There are none, or they are invalid: names file, field and rule.
     """
     access = await asyncio.to_thread(find_access, kubeconfig, context, environ, service_account)
     if server:
@@ -164,7 +163,7 @@ class Credentials:
 
     @property
     def origin(self) -> str:
-        """Source of these credentials, as messages name it."""
+        """Source of these credentials, for messages."""
         return self._access.origin
 
     @property
@@ -236,8 +235,7 @@ class Credentials:
             return now_s + _TOKEN_FILE_S
         if secret.expires_s is None:
             return float("inf")
-        # A plugin whose credentials live shorter than the margin is not to be run for every
-        # request.
+        # Credentials that live shorter than the margin must not cause a plugin run per request.
         return now_s + max(self._pause_s, secret.expires_s - self._wall_s() - _EXPIRY_MARGIN_S)
 
     async def _authorize(self, secret: Resolved) -> Authorization:
@@ -250,7 +248,7 @@ class Credentials:
             headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
         for name, value in headers.items():
             if not value.isprintable():
-                # A line end in it would end the header, and start another one.
+                # A line end in the value would start another header.
                 raise CredentialsError(f"{access.origin}: {name}: must be one printable line")
         if not access.server.startswith("https:"):
             return Authorization(headers, None)

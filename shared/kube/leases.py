@@ -1,4 +1,4 @@
-"""Leases of coordination.k8s.io, and whether their holders live."""
+"""Leases of coordination.k8s.io, and whether their holders are alive."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -7,14 +7,13 @@ from typing import Final
 
 from shared.kube.objects import KubeStruct, ObjectMeta
 
-#: For how long after a renewal a holder is taken to live; leader election renews every 2 to 15 s.
+#: A holder counts as alive for this long after a renewal; leader election renews every 2 to 15 s.
 LIVES_S: Final = 60.0
-#: The Lease of Volcano's controllers, wherever it is.
+#: Name of the Lease of Volcano's controllers, in any namespace.
 VOLCANO_CONTROLLERS: Final = "vc-controller-manager"
-#: The Lease that the status controller renews while a planner lives. Every user may read it.
+#: The Lease that the status controller renews while a planner is alive. Every user may read it.
 PLANNER_LEASE: Final = "tutti-gang-planner"
-#: How often it is renewed, and after how many seconds without a renewal no planner is taken to
-#: live.
+#: Interval of its renewals, and the time without one after which no planner counts as alive.
 PLANNER_RENEWAL_S: Final = 2.0
 PLANNER_SILENT_S: Final = 10.0
 #: Annotation of that Lease: the scheduler names that its planner serves, separated by commas.
@@ -29,13 +28,13 @@ class LeaseSpec(KubeStruct, frozen=True, kw_only=True):
     renew_time: datetime | None = None
 
     def age_s(self, now: datetime) -> float:
-        """Seconds since the last renewal by the wall clock; infinite where there was none."""
+        """Seconds since the last renewal by the wall clock; infinite without a renewal."""
         if self.renew_time is None:
             return float("inf")
         return (now - aware(self.renew_time)).total_seconds()
 
     def lives(self, now: datetime) -> bool:
-        """Whether a holder has renewed it lately."""
+        """Whether a holder has renewed it within `LIVES_S`."""
         return bool(self.holder_identity) and self.age_s(now) <= LIVES_S
 
 
@@ -47,7 +46,7 @@ class Lease(KubeStruct, frozen=True, kw_only=True):
 
 
 def aware(instant: datetime) -> datetime:
-    """The instant in its own zone, in UTC where it names none."""
+    """The instant in its own zone, or in UTC if it has none."""
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
@@ -57,7 +56,7 @@ def micro_time(instant: datetime) -> str:
 
 
 def server_time(headers: Mapping[str, str]) -> datetime | None:
-    """The API server's time when it answered, to the second; None where it did not say."""
+    """The API server's time when it answered, to the second; None without a valid Date header."""
     try:
         return aware(parsedate_to_datetime(headers.get("Date", "")))
     except ValueError:

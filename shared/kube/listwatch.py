@@ -101,7 +101,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     #: A list without an answer after this time was lost, or the server is slow: the list is
     #: requested again, with twice the time.
     list_timeout_s: float = 8.0
-    #: An unpaged list of a large resource takes seconds, of a server in trouble many.
+    #: An unpaged list of a large resource takes seconds, from an overloaded server longer.
     list_timeout_s_max: float = 60.0
     backoff_s_base: float = 0.2
     backoff_s_max: float = 30.0

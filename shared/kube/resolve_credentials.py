@@ -17,14 +17,14 @@ import msgspec
 
 
 class Unresolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The section of a kubeconfig's user that must be acted on: exactly one is given."""
+    """The `exec` or `auth-provider` section of a kubeconfig's user; exactly one is given."""
 
     exec_plugin: Mapping[str, Any] | None = None
     auth_provider: Mapping[str, Any] | None = None
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """What it came to: a token or a client certificate with its key (PEM), or both."""
+    """The credentials: a token, or a client certificate with its key (PEM), or both."""
 
     token: str = ""
     certificate: str = ""

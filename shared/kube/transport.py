@@ -166,7 +166,7 @@ class Transport:
         content_type: str = "application/json",
         timeout_s: float = TIMEOUT_S,
     ) -> Reply:
-        """As `send`, but an answer of 400 or above is raised as the `ApiError` it stands for."""
+        """As `send`, but raises an answer of 400 or above as its `ApiError`."""
         reply = await self.send(
             method, path, params=params, body=body, content_type=content_type, timeout_s=timeout_s
         )
@@ -344,6 +344,6 @@ class Transport:
 
 
 def _url(server: str, path: str, params: Mapping[str, str] | None) -> URL:
-    """The whole URL; its parts are encoded already, so yarl need not look at every character."""
+    """The whole URL. Its parts are encoded already, so yarl need not encode them."""
     query = f"?{urlencode(params)}" if params else ""
     return URL(f"{server}{path}{query}", encoded=True)

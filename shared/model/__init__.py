@@ -1,5 +1,4 @@
-"""The neutral model: frozen structs for pods, nodes, pod groups and queues, whatever dialect they
-came from.
+"""The neutral model: frozen structs for pods, nodes, pod groups and queues of all dialects.
 
-Integers only, with the unit in the name; no I/O, no Kubernetes spelling.
+Amounts and instants are integers; see `objects` for their units. No I/O.
 """

@@ -1,4 +1,4 @@
-"""Which pods are one gang: what the planner decides by, and the observer reports by."""
+"""The key that pods of one gang share: planner and observer group pods by it."""
 
 from typing import TypeAlias
 
@@ -9,7 +9,7 @@ GangKey: TypeAlias = tuple[str, str, str]
 
 
 def key_of(pod: Pod) -> GangKey | None:
-    """The gang that a pod belongs to; None: it is no gang's member, only a load on its node."""
+    """The gang that a pod belongs to; None: it is in no gang and only uses its node's capacity."""
     if pod.group_name:
         return "name", pod.namespace, pod.group_name
     if not pod.ours:

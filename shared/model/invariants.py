@@ -1,7 +1,7 @@
-"""The one error for a broken invariant: a bug in Tutti, never a fault of its input.
+"""The error for a broken invariant: a bug in Tutti, never a fault of its input.
 
-A service never catches it for one message: the process ends with the error's text, and its
-successor begins from the logs.
+No service catches it to continue with the next message. The process ends with the error's text, and
+the restarted process rebuilds its state from the streams.
 """
 
 from typing import TypeVar
@@ -13,7 +13,7 @@ class InvariantViolation(Exception):
     """An object contradicts a rule that must always hold.
 
     Attributes:
-        subject: The object that contradicts the rule, as operators know it: "decision 17".
+        subject: The object that contradicts the rule, in operators' terms: "decision 17".
         history: The state that shows the contradiction, by name; part of the error's text.
     """
 
@@ -26,7 +26,7 @@ class InvariantViolation(Exception):
 
 
 def required(value: T | None, subject: str, rule: str = "must be set here") -> T:
-    """Return `value`, which the caller's contract says is never None at this place.
+    """Return `value`, which is never None by the caller's contract.
 
     Raises:
         InvariantViolation: It is None.

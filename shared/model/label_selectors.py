@@ -1,4 +1,4 @@
-"""Label selectors on labels, as the API server reads them."""
+"""Matches label selectors as the API server does."""
 
 from collections.abc import Mapping
 
@@ -6,12 +6,12 @@ from shared.model.terms import Requirement, Selector
 
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Whether all requirements hold; a selector without any selects everything."""
+    """Whether all requirements hold; a selector without requirements selects everything."""
     return all(holds(one, labels) for one in selector.requirements)
 
 
 def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether one requirement holds; an operator that is none holds nowhere."""
+    """Whether one requirement holds; one with an unknown operator never does."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":

@@ -1,12 +1,11 @@
-"""The neutral model: what scheduling needs of a Kubernetes object, whatever dialect it came from.
+"""The neutral model: the parts of Kubernetes objects that scheduling needs, in every dialect.
 
-Everything here is a frozen value. A reader in `shared.dialects` makes it from a Kubernetes object,
-the watcher publishes it, the planner keeps it. Units are fixed: cpu in milli-CPU, memory and
-storage in bytes, everything else a count; instants in milliseconds since the epoch. Tuples of pairs
-are sorted by their first item, so that equal values are equal bytes.
+All objects are frozen. `shared.dialects` builds them from Kubernetes objects, the watcher publishes
+them, the planner stores them. Units are fixed: cpu in milli-CPU, memory and storage in bytes,
+everything else a count; instants in milliseconds since the epoch. Tuples of pairs are sorted by
+their first item, so that equal values are equal bytes.
 
-Not here: how a message travels (`shared.contracts`), how an object is read (`shared.dialects`,
-`shared.kube`).
+`shared.contracts` has the messages that contain these objects.
 """
 
 from typing import Final, Literal, TypeAlias
@@ -105,21 +104,20 @@ class HostPort(Struct, frozen=True, kw_only=True):
 
 
 class Disk(Struct, frozen=True, kw_only=True):
-    """A disk that a pod mounts without a claim: what identifies it, with its kind."""
+    """A disk that a pod mounts without a claim; `name` includes the volume's type."""
 
     name: str
     read_only: bool = False
 
 
 DEVICE_PREFIX: Final = "device:"
-"""Prefix of an entry of `Shape.unsupported`: a resource that stands for a part of a device."""
+"""Prefix of an entry of `Shape.unsupported`: a resource that is a part of a device."""
 GANG_PREFIX: Final = "gang:"
-"""Prefix of an entry of `Shape.unsupported`: a sentence about a gang declaration that is not read.
-"""
+"""Prefix of an entry of `Shape.unsupported`: a sentence about an unsupported gang declaration."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """Everything about a pod that decides where it may run: pods with equal shapes are
+    """All properties of a pod that determine where it may run. Pods with equal shapes are
     interchangeable.
 
     A `Pod` carries its shape as msgpack bytes, so that the planner interns it with one dictionary
@@ -144,11 +142,11 @@ class Shape(Struct, frozen=True, kw_only=True):
     #: Names of PersistentVolumeClaims, those of ephemeral volumes (pod name and volume name)
     #: included.
     claims: tuple[str, ...] = ()
-    #: Those of ephemeral volumes again, each with the UID of the pod, which must own it.
+    #: The `claims` of ephemeral volumes, each with the UID of the pod, which must own it.
     own_claims: tuple[tuple[str, str], ...] = ()
     #: Names of DRA ResourceClaims; "?<name>" for a template that has no ResourceClaim yet.
     device_claims: tuple[str, ...] = ()
-    #: Disks of kinds that two pods on a node may not share, sorted.
+    #: Disks of types that two pods on a node cannot share, sorted.
     disks: tuple[Disk, ...] = ()
     #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
     namespace: str = ""
@@ -158,7 +156,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """A pod: pending ones that name our schedulers, and every pod that is on a node."""
+    """A pod that is bound to a node, or is pending and names one of Tutti's schedulers."""
 
     uid: str
     namespace: str
@@ -167,7 +165,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     created_ms: int = 0
     #: msgpack of a `Shape`.
     shape: bytes
-    #: True when spec.schedulerName is one of ours.
+    #: Whether spec.schedulerName is one of Tutti's.
     ours: bool = False
     scheduler_name: str = ""
     #: Name of the group that it declares, in its own namespace; "" when it declares none.
@@ -190,19 +188,18 @@ class Pod(Struct, frozen=True, kw_only=True):
     phase: PodPhase = "Pending"
     #: status.reason: a kubelet's refusal reads OutOfcpu, NodeAffinity, …
     reason: str = ""
-    #: What keeps its containers from running, in the kubelet's words: "ImagePullBackOff: …".
+    #: The kubelet's reason why its containers do not run: "ImagePullBackOff: …".
     waiting: str = ""
     deleting: bool = False
     #: The condition DisruptionTarget is True: an eviction, a preemption, a taint, or a release.
     disrupted: bool = False
-    #: Names of scheduling gates still on it.
+    #: Names of its remaining scheduling gates.
     gates: tuple[str, ...] = ()
-    #: Sequence of the decision that bound it (annotation), 0 when another scheduler did, or it is
-    #: not bound.
+    #: Sequence of the decision that bound it (annotation); 0 if Tutti has not bound it.
     decision_seq: int = 0
-    #: W3C traceparent that a submitter left in an annotation; "" when none.
+    #: W3C traceparent from an annotation by the submitter; "" without one.
     traceparent: str = ""
-    #: msgpack of its `Labels`, decoded only where a selector needs them; b"": it has none.
+    #: msgpack of its `Labels`, decoded only for selectors; b"": it has none.
     labels: bytes = b""
     #: status.nominatedNodeName.
     nominated_node: str = ""
@@ -221,7 +218,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     restarts: int = 0
     #: `Workload.name` of the workload that its labels name, in its namespace; "": none.
     workload: str = ""
-    #: The part of the workload that the pod is in: equal parts replace each other. "": not known.
+    #: The pod's part of the workload; a pod replaces one of the same part. "": not known.
     part: str = ""
 
 
@@ -234,7 +231,7 @@ class NetworkTopology(Struct, frozen=True, kw_only=True):
     #: 0: no tier is given.
     highest_tier: int = 0
     highest_tier_name: str = ""
-    #: Node label whose value is the domain, where a topology is given by labels; "": HyperNodes.
+    #: Node label whose values are the domains, for a topology by labels; "": by HyperNodes.
     label_key: str = ""
 
 
@@ -269,22 +266,22 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: 0 means no gang: each member is placed by itself.
     min_member: int = 0
     min_task_member: tuple[tuple[str, int], ...] = ()
-    #: None: nothing declared, admitted at once.
+    #: None: not declared; the group is admitted at once.
     min_resources: Resources | None = None
     queue: str = ""
     priority_class: str = ""
-    #: status.phase as stored now.
+    #: The stored status.phase.
     phase: str = ""
-    #: True when pods of the dialect exist only after the group has left Pending (Volcano).
+    #: Whether the dialect's controller creates pods only after the group left Pending (Volcano).
     waits_for_inqueue: bool = False
     deleting: bool = False
     #: Settings from the group's `tutti.dev/` annotations: (key, value), keys as in
     #: `shared.contracts.annotations`.
     settings: Labels = ()
     traceparent: str = ""
-    #: UID of the Job whose trace this group continues; "": the group has a trace of its own.
+    #: UID of the Job whose trace the group continues; "": the group has its own trace.
     trace_root: str = ""
-    #: Violations: such a group is never planned, and its verdict lists them.
+    #: Violations. A group with any is never planned, and its verdict lists them.
     errors: tuple[str, ...] = ()
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroup, ...] = ()
@@ -367,7 +364,7 @@ ReferenceObject: TypeAlias = (
     | ResourceClaim
     | Workload
 )
-"""Kinds that the planner stores unchanged, and looks up."""
+"""Kinds that the planner stores unchanged, for look-ups."""
 
 ClusterObject: TypeAlias = Node | Pod | PodGroup | Queue | PriorityClass | ReferenceObject
 

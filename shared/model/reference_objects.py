@@ -10,7 +10,7 @@ from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct
 
 
 class Namespace(Struct, frozen=True, kw_only=True):
-    """A namespace: its labels, for `namespaceSelector`, and the queue of groups that name none."""
+    """A namespace: its labels, and the queue of groups in it that name none."""
 
     uid: str
     name: str
@@ -35,7 +35,7 @@ class ResourceQuota(Struct, frozen=True, kw_only=True):
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """A PodDisruptionBudget as evictions see it."""
+    """A PodDisruptionBudget: the fields that evictions depend on."""
 
     uid: str
     namespace: str
@@ -87,7 +87,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     selector: Selector | None = None
     #: Annotation `volume.kubernetes.io/selected-node`.
     selected_node: str = ""
-    #: Bound for good (annotation `pv.kubernetes.io/bind-completed`).
+    #: Whether its binding is complete (annotation `pv.kubernetes.io/bind-completed`).
     bind_completed: bool = False
     phase: str = ""
     #: UID of the pod that controls it (an ephemeral volume's); "" otherwise.
@@ -134,7 +134,7 @@ class CsiDriver(Struct, frozen=True, kw_only=True):
 
 
 class VolumeAttachment(Struct, frozen=True, kw_only=True):
-    """A VolumeAttachment: the driver has the volume on the node, or is about to."""
+    """A VolumeAttachment: the driver has attached the volume to the node, or is about to."""
 
     uid: str
     name: str
@@ -146,7 +146,7 @@ class VolumeAttachment(Struct, frozen=True, kw_only=True):
 
 
 class StorageCapacity(Struct, frozen=True, kw_only=True):
-    """A CSIStorageCapacity: how much one segment of nodes can still provision of a class."""
+    """A CSIStorageCapacity: the free capacity of one storage class for one segment of nodes."""
 
     uid: str
     namespace: str
@@ -180,8 +180,8 @@ class HyperNode(Struct, frozen=True, kw_only=True):
 
 
 class DeviceClass(Struct, frozen=True, kw_only=True):
-    """A DeviceClass. `driver`: the one driver that all its devices must have, if its selectors
-    require nothing else; "": they do, and the class is not supported.
+    """A DeviceClass. `driver`: the driver of all its devices, if its selectors require only that;
+    "": they require something else, so the class is not supported.
     """
 
     uid: str
@@ -191,7 +191,7 @@ class DeviceClass(Struct, frozen=True, kw_only=True):
 
 
 class ResourceSlice(Struct, frozen=True, kw_only=True):
-    """A ResourceSlice: whole devices of one driver, on one node or wherever the terms match."""
+    """A ResourceSlice: whole devices of one driver, on one node or on all nodes that match."""
 
     uid: str
     name: str

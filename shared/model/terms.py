@@ -1,7 +1,7 @@
-"""Parts of a shape that look at labels: selectors, preferred terms, terms about other pods, spread
+"""Parts of a shape that select by labels: selectors, node affinity, pod affinity, spread
 constraints.
 
-Units and ordering as in `shared.model.objects`. `matchLabelKeys` are not here: a reader merges them
+Units and ordering as in `shared.model.objects`. `matchLabelKeys` are missing: dialects merge them
 into the selector with the pod's own labels, as the API server does.
 """
 
@@ -19,7 +19,7 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What every model struct shares: immutable, keyword-only, defaults left off the wire."""
+    """The base of all model structs: frozen, keyword-only, encoded without defaults."""
 
 
 class Requirement(Struct, frozen=True, kw_only=True):
@@ -59,8 +59,8 @@ class Selector(Struct, frozen=True, kw_only=True):
 class PodTerm(Struct, frozen=True, kw_only=True):
     """One term of a pod affinity or anti-affinity.
 
-    It is about pods that match `selector`, in `namespaces` or in a namespace that matches
-    `namespace_selector`; the reader puts the pod's own namespace in when both are absent.
+    It selects pods that match `selector`, in `namespaces` or in a namespace that matches
+    `namespace_selector`. If a pod gives neither, `namespaces` has the pod's own.
     """
 
     selector: Selector | None = None
@@ -72,7 +72,7 @@ class PodTerm(Struct, frozen=True, kw_only=True):
 
 
 class PodAffinity(Struct, frozen=True, kw_only=True):
-    """All terms of a pod about other pods."""
+    """All pod affinity and anti-affinity terms of a pod."""
 
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()

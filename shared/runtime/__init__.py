@@ -1,3 +1,1 @@
-"""What every process needs around its work: settings, lifecycle, shutdown order, health and
-logging.
-"""
+"""The parts of every service process: settings, lifecycle, shutdown order, health and logging."""

@@ -1,12 +1,12 @@
 """Heartbeats of the event loop, in systemd's protocol (sd_notify(3) with `WatchdogSec=`).
 
-A supervisor that sets NOTIFY_SOCKET and WATCHDOG_USEC gets `WATCHDOG=1` for as long as the event
-loop turns. `tutti up` is one, and a systemd unit with `WatchdogSec=` is another. Where neither is
-set nothing is sent; kubelets read `/healthz` instead (`shared.runtime.health`). Both mean the same:
-the loop that does the work has turned.
+A supervisor that sets NOTIFY_SOCKET and WATCHDOG_USEC (`tutti up`, or systemd for a unit with
+`WatchdogSec=`) receives `WATCHDOG=1` as long as the event loop runs. Without these variables
+nothing is sent; a kubelet reads `/healthz` instead (`shared.runtime.health`), which the same event
+loop answers.
 
-How late the loop was in the last minute is a metric: a cycle that blocks it for seconds is seen
-before anything takes it for hung.
+A metric has the delay of the loop in the last minute. It shows a cycle that blocks the loop for
+seconds before a supervisor considers the process hung.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-#: Several beats fit into every supervisor's bound: single ones may be lost.
+#: Several heartbeats fit into a supervisor's timeout, since single ones may be lost.
 EVERY_S: Final = 1.0
-#: What systemd calls a keep-alive ping.
+#: systemd's keep-alive ping.
 BEAT: Final = b"WATCHDOG=1"
 _BEATS_REMEMBERED: Final = 60
 _MICROSECONDS: Final = 1_000_000
@@ -27,7 +27,7 @@ _BEATS_PER_BOUND: Final = 4
 
 
 class Heartbeat:
-    """Beats from `run` on until cancelled."""
+    """Sends heartbeats while `run` runs, and measures the event loop's delay."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._address = supervisor_address(environ)
@@ -36,11 +36,11 @@ class Heartbeat:
 
     @property
     def late_s(self) -> float:
-        """By how many seconds the worst of the last beats came late."""
+        """The longest delay of the last heartbeats, in seconds."""
         return max(self._late_s, default=0.0)
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Send heartbeats until cancelled."""
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
@@ -52,18 +52,18 @@ class Heartbeat:
 
     def _send(self, channel: socket.socket) -> None:
         if self._address is not None:
-            # Its queue is full, or it is being replaced: it counts silence, not single beats.
+            # The supervisor's queue is full, or it restarts: it tolerates lost heartbeats.
             with contextlib.suppress(OSError):
                 channel.sendto(BEAT, self._address)
 
 
 def supervisor_address(environ: Mapping[str, str]) -> str | None:
-    """Where beats go; None: no supervisor asked for them, or not for ours."""
+    """The supervisor's socket; None: no supervisor expects heartbeats from this process."""
     address = environ.get("NOTIFY_SOCKET", "")
     meant = environ.get("WATCHDOG_PID", "")
     if not address or "WATCHDOG_USEC" not in environ or meant not in {"", str(os.getpid())}:
         return None
-    # "@" stands for the zero byte of an abstract socket.
+    # "@" replaces the zero byte of an abstract socket's address.
     return f"\0{address[1:]}" if address[0] == "@" else address
 
 

@@ -1,11 +1,11 @@
-"""Logging: one line per record, JSON or text, with the trace it belongs to; repetition is bounded,
-secrets are taken out.
+"""Logging: one line per record, as JSON or text, with its trace id. Repetition is limited, secrets
+are removed.
 
-Levels: an error needs a person, a warning is something that went wrong and is dealt with, or pods
-that are removed; info is what was done, debug what was left.
+Levels: an error requires an operator; a warning is a failure that Tutti handles, or a removal of
+pods; info is a performed action, debug a skipped one.
 
-Code logs through `logging.getLogger(__name__)`; facts go into `extra={"gang": …}` and become fields
-of the line. `in_trace` gives a trace id to all that is logged inside it.
+Code logs through `logging.getLogger(__name__)`; values go into `extra={"gang": …}` and become
+fields of the line. `in_trace` adds a trace id to all records inside it.
 """
 
 import collections
@@ -23,11 +23,10 @@ from typing_extensions import override
 
 from shared.runtime.redaction import without_secrets
 
-#: Of one message (by its template) at most this many lines in one window; then one line that
-#: counts.
+#: Lines of one message template in a window; further ones are only counted.
 LINES_MAX: Final = 20
 WINDOW_S: Final = 10.0
-#: Messages whose repetition is watched at a time; the least recently logged is forgotten.
+#: Message templates whose repetition is counted; the one with the oldest window is forgotten first.
 TEMPLATES_MAX: Final = 1000
 
 _trace_id: contextvars.ContextVar[str] = contextvars.ContextVar("trace_id", default="")
@@ -42,7 +41,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 @contextlib.contextmanager
 def in_trace(trace_id: str) -> Iterator[None]:
-    """Everything logged inside carries `trace_id`."""
+    """All records logged inside have `trace_id`."""
     token = _trace_id.set(trace_id)
     try:
         yield
@@ -51,7 +50,7 @@ def in_trace(trace_id: str) -> Iterator[None]:
 
 
 class TraceFilter(logging.Filter):
-    """Writes the current trace id into each record that was not given one of its own."""
+    """Adds the current trace id to each record without one."""
 
     @override
     def filter(self, record: logging.LogRecord) -> bool:
@@ -60,8 +59,8 @@ class TraceFilter(logging.Filter):
 
 
 class RepetitionFilter(logging.Filter):
-    """Lets `LINES_MAX` lines of one message through per window; the next window's first one says
-    how many were dropped.
+    """Passes `LINES_MAX` lines of one message template per window. The next window's first line
+    has the number of dropped ones.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -155,6 +154,6 @@ def configure(
     handler.addFilter(TraceFilter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
-    # What these say at INFO is each connection and each request.
+    # At INFO these log each connection and each request.
     for noisy in ("aiohttp.access", "nats", "urllib3", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

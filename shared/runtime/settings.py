@@ -1,8 +1,8 @@
-"""Settings of a process: one frozen struct, filled from flags and the environment, refused with
-name and rule.
+"""Settings of a process: one frozen struct, filled from flags and environment variables.
 
-A field is a setting: its type and `msgspec.Meta` (description, bounds) are the rule, its name the
-flag (`--nats-url`) and the variable (`TUTTI_NATS_URL`). Flags win over variables.
+Each field is a setting. Its type and `msgspec.Meta` (description, bounds) are its rule; its name
+makes the flag (`--nats-url`) and the variable (`TUTTI_NATS_URL`). Flags have precedence. An error
+names the setting and its rule.
 """
 
 import argparse
@@ -22,7 +22,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 PREFIX: Final = "TUTTI_"
 EXIT_STATUS: Final = 2
-#: A field that is called so holds a secret, or the name of a file that does: `_file`, `_dir`.
+#: Name of a setting with a secret, or (`_file`, `_dir`) with the path of one.
 _SECRET: Final = re.compile(r"password|passwd|secret|token|private|seed", re.IGNORECASE)
 
 
@@ -86,7 +86,7 @@ class KubeSettings(CommonSettings, frozen=True, kw_only=True):
 
 
 class SettingsError(Exception):
-    """A setting is unknown or breaks its rule; the text names both, and where it came from."""
+    """A setting is unknown or breaks its rule; the text names the setting, its source and rule."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Field(msgspec.Struct, frozen=True):
-    """A field of a settings struct with what its annotation says."""
+    """A field of a settings struct, with its annotation taken apart."""
 
     name: str
     annotation: Any
@@ -121,11 +121,7 @@ class _Field(msgspec.Struct, frozen=True):
         return get_origin(self.kind) is tuple
 
     def read(self, raw: str | Sequence[str] | bool, source: str) -> object:
-        """The value that `raw` stands for.
-
-        Raises:
-            SettingsError: It breaks the rule.
-        """
+        """Convert a flag's or variable's value. Raises SettingsError if it breaks the rule."""
         value: object = raw
         if self.is_list:
             parts = [raw] if isinstance(raw, str) else raw if isinstance(raw, Sequence) else []
@@ -148,8 +144,8 @@ def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
     """Fill `kind` from flags over variables.
 
     Lists are given by repeating a flag or by commas, booleans by `--x` and `--no-x` (variables:
-    true, false, 1, 0). A variable with our prefix that is no setting of this process may be another
-    service's: it is left alone (`unknown_variables` lists them).
+    true, false, 1, 0). An unknown variable with our prefix is ignored, since it may be another
+    service's (`unknown_variables` lists them).
 
     Raises:
         SettingsError: A flag is unknown, or a value breaks its rule.
@@ -172,8 +168,8 @@ def load(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: s
 
 
 def unknown_variables(kind: type[msgspec.Struct], environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables with our prefix that `kind` does not know, each with the nearest one that it
-    does.
+    """Variables with our prefix that are no settings of `kind`, each with the most similar variable
+    that is one, or "".
     """
     known = [field.variable for field in _fields(kind)]
     return {

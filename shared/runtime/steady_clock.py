@@ -1,12 +1,12 @@
 """A wall clock that never jumps and never runs backwards.
 
-A machine's clock may be wrong, and may be set while a process runs. Code that measures durations
-with it would see deadlines pass at once, or never. This clock advances with the machine's monotonic
-clock and approaches the wall clock by at most a tenth of the elapsed time: a duration is at most
-ten percent wrong, whatever happens to the wall clock.
+A machine's clock may be wrong, and may be set while a process runs. Deadlines measured with it
+would then pass at once, or never. This clock advances with the machine's monotonic clock and
+approaches the wall clock by at most a tenth of the elapsed time, so a duration is at most ten
+percent wrong.
 
-A process that continues another process's log adopts that log's time (`adopt`): its own wall clock
-then only decides in which direction the time drifts.
+A process that continues another process's log adopts that log's time (`adopt`). Its own wall clock
+then only determines in which direction the time drifts.
 """
 
 import time
@@ -15,12 +15,12 @@ from typing import Final
 
 #: The clock approaches the wall clock by at most this part of the elapsed time.
 SLEW: Final = 0.1
-#: Counts the time that a machine sleeps, too, where the system has such a clock.
+#: Where the system has such a clock, one that also counts the time in which the machine sleeps.
 _STEADY: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_s() -> float:
-    """Seconds of a clock that is never set; only differences mean anything."""
+    """Seconds of a clock that is never set; only differences are meaningful."""
     return time.clock_gettime(_STEADY)
 
 
@@ -48,7 +48,7 @@ class SteadyClock:
         self._at_s = steady()
 
     def now_ms(self) -> int:
-        """The time now; never less than at an earlier call, unless `adopt` came between."""
+        """The current time; never less than in an earlier call since the last `adopt`."""
         at_s = self._steady()
         elapsed_ms = max(at_s - self._at_s, 0.0) * 1000
         self._at_s = at_s
@@ -60,10 +60,9 @@ class SteadyClock:
     def adopt(self, instant_ms: int, age_ms: int = 0) -> None:
         """Continue from another clock's instant, which was read from it `age_ms` ago.
 
-        An age that was not measured here, because the instant was stored before this process began
-        to read, is the server's word: it counts only as far as the wall clock agrees that so much
-        time has passed. Time that is too late makes deadlines late; time that is too early would
-        make all of them pass at once.
+        An age is the server's measurement, from before this process began to read. It counts only
+        as far as the wall clock confirms it: a clock that is slow delays deadlines, but one that is
+        fast would make all of them pass at once.
         """
         now_ms = instant_ms + age_ms
         if age_ms:

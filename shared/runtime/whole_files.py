@@ -1,6 +1,4 @@
-"""Files that are there whole or not at all, whichever process reads them and whenever we are
-killed.
-"""
+"""Writes files atomically: a reader never finds a part of the content, also after a kill."""
 
 import contextlib
 import os
@@ -8,19 +6,18 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace the file in one step; after a failure it is what it was. Blocks.
+    """Replace the file in one step; after a failure it is unchanged. Blocks.
 
     Args:
-        path: Where, in a folder that exists.
-        content: All of it.
-        mode: The users that may read it, less what the process's umask takes away; else only its
-            owner can.
+        path: The file, in an existing folder.
+        content: The whole content.
+        mode: The file's permissions, less the process's umask; by default only its owner has any.
 
     Raises:
         OSError: It cannot be written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}")
-    # What a killed process of our number left may have other rights: it is never written into.
+    # A killed process with our PID may have left a file with other permissions.
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:

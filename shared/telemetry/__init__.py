@@ -1,1 +1,1 @@
-"""Traces over OTLP/HTTP and Prometheus metrics; without an endpoint they cost nothing."""
+"""Traces over OTLP/HTTP, which cost nothing without an endpoint, and Prometheus metrics."""

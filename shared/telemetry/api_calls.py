@@ -1,7 +1,7 @@
 """Requests to the API server, counted by verb and status.
 
-A plain dictionary: it is on the path of every binding, where a counter of the library would cost
-five times as much.
+The counts are in a dictionary, because each binding counts its request and the library's counters
+cost five times as much.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ class ApiCalls:
         )
 
     def __call__(self, verb: str, status: int) -> None:
-        """Count one request; `status` is 0 where there was no answer."""
+        """Count one request; `status` is 0 without an answer."""
         self._counts[verb, status] += 1
 
     def _by_labels(self) -> Mapping[tuple[str, ...], float]:

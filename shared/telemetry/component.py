@@ -1,4 +1,4 @@
-"""Series that every service shows under one name: `tutti_<name>{component="<service>"}`."""
+"""Metrics with the same name in every service: `tutti_<name>{component="<service>"}`."""
 
 import platform
 from collections.abc import Callable, Iterator, Mapping
@@ -14,14 +14,14 @@ LABEL = "component"
 
 
 class ComponentMetrics:
-    """What one service shows under names that others use as well."""
+    """One service's metrics under names common to all services."""
 
     def __init__(self, component: str, registry: CollectorRegistry) -> None:
         self._component = component
         self._registry = registry
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """A gauge that is asked for its value whenever the metrics are read."""
+        """A gauge whose `value` is called whenever the metrics are read."""
         gauge = Gauge(PREFIX + name, text, [LABEL], registry=self._registry)
         gauge.labels(self._component).set_function(value)
 
@@ -44,14 +44,14 @@ class ComponentMetrics:
         )
 
     def build_info(self, version: str) -> None:
-        """What runs: a series that is always 1."""
+        """A series that is always 1, with the version of Tutti and Python as labels."""
         labels = [LABEL, "version", "python"]
         info = Gauge(f"{PREFIX}build_info", "What runs; always 1.", labels, registry=self._registry)
         info.labels(self._component, version, platform.python_version()).set(1)
 
 
 class Totals(Collector):
-    """Counters that are asked for whenever the metrics are read."""
+    """Counters whose `values` are called whenever the metrics are read."""
 
     def __init__(
         self,

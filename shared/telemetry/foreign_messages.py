@@ -1,4 +1,4 @@
-"""Counts foreign messages and logs them: messages in a stream that no writer of it wrote (ADR
+"""Counts and logs foreign messages: messages in a stream that none of its writers wrote (ADR
 0047).
 """
 
@@ -10,12 +10,12 @@ from shared.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-#: So much of a message that is not ours is logged.
+#: The log has the first bytes of a foreign message.
 _BYTES_MAX: Final = 200
 
 
 class ForeignMessageCounter:
-    """One service's count, by stream; a line of log for each, as many as the log's rate allows."""
+    """One service's count by stream, and a log line per message as far as the log's rate allows."""
 
     def __init__(self, metrics: Metrics) -> None:
         """Register the metric, once per process."""
@@ -28,7 +28,7 @@ class ForeignMessageCounter:
         )
 
     def met(self, stream: str, seq: int, subject: str, payload: bytes) -> None:
-        """A reader skipped one, or a writer found it in its way."""
+        """Count and log a message that a reader skipped, or that a writer found in the stream."""
         self._counts[stream] += 1
         log.error(
             "record %d of %s on %s was not written by its writer and is skipped: "

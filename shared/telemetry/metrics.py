@@ -1,9 +1,9 @@
-"""Prometheus metrics of one service: `tutti_<service>_<name>`, children made once and kept; what
-every service shows has one name and the service as a label (`component`).
+"""Prometheus metrics of one service: `tutti_<service>_<name>`. Metrics of every service have one
+name, and the service as a label (`component`).
 
-A look-up by label costs three times an increment, so children are made once: ask for a metric at
-start and keep what you get. A client that asks for OpenMetrics gets exemplars as well: trace ids of
-single observations.
+A look-up by label costs three times an increment, so a caller requests its metrics at the start and
+keeps them. A client that requests OpenMetrics also gets exemplars: trace ids of single
+observations.
 """
 
 import re
@@ -41,19 +41,18 @@ class Exposition(NamedTuple):
 
 
 class Metrics:
-    """One registry. Asking twice for one name is an error."""
+    """One registry. Requesting a name twice is an error."""
 
     def __init__(self, service: str) -> None:
         self._prefix = f"tutti_{service.replace('-', '_')}_"
-        # An instant beside every counter and histogram, which no dashboard reads: a third of all
-        # series.
+        # `_created` series would be a third of all series, and no dashboard reads them.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
-        #: What is exposed: our own metrics, and what others register.
+        #: The exposed metrics: our own, and those that other code registers.
         self.registry = CollectorRegistry()
         self._own = CollectorRegistry()
         self.registry.register(_Registered(self._own))
         ProcessCollector(registry=self.registry)
-        #: What every service shows, by its name as a label.
+        #: The metrics of every service, with this service as a label.
         self.component = ComponentMetrics(service, self._own)
 
     def counter(self, name: str, text: str) -> Counter:
@@ -65,8 +64,8 @@ class Metrics:
     ) -> Callable[[str], Counter]:
         """Counters by one label: call with the label's value, cheaply.
 
-        Those of `known` values are there from the start, at 0: of a series that appears with its
-        first increment, Prometheus sees no increase.
+        Series of `known` values exist from the start, at 0: Prometheus sees no increase in a series
+        that appears with its first increment.
         """
         parent = Counter(self._counter_name(name), text, [label], registry=self._own)
         return _children(parent, f"{name} by {label}", known)
@@ -76,7 +75,7 @@ class Metrics:
         return Gauge(self._full(name), text, registry=self._own)
 
     def watch(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """A gauge that is asked for its value whenever the metrics are read."""
+        """A gauge whose `value` is called whenever the metrics are read."""
         self.gauge(name, text).set_function(value)
 
     def gauges(
@@ -109,8 +108,8 @@ class Metrics:
         labels: tuple[str, ...],
         values: Callable[[], Mapping[tuple[str, ...], float]],
     ) -> None:
-        """Counters that are asked for whenever the metrics are read: by the labels' values, which
-        must stay few, what never falls.
+        """Counters whose `values` are called whenever the metrics are read. They map the labels'
+        values, which must be few, to numbers that never decrease.
         """
         self._own.register(Totals(self._counter_name(name), text, labels, values))
 
@@ -118,7 +117,7 @@ class Metrics:
         """Counters and gauges by name without the prefix, labels but `component` in braces: for
         `tutti status`.
 
-        Volcano's series are not collected: those of 2,000 queues take longer than an answer may.
+        Volcano's series are not collected: those of 2,000 queues would delay the answer too long.
         """
         figures: dict[str, float] = {}
         for family in self._own.collect():
@@ -174,7 +173,7 @@ class _Registered(Collector):
         self._registry = registry
 
     def describe(self) -> list[Metric]:
-        """No names: they are added later than this is registered."""
+        """No names, since metrics are added after the registration."""
         return []
 
     @override

@@ -1,12 +1,12 @@
 """Exports spans over OTLP/HTTP from a queue of our own; imported only when there is an endpoint.
 
-The SDK's BatchSpanProcessor is not used: it drops spans without saying how many, and its flush
-blocks the event loop. Here one task collects what was handed in and sends it from a thread, where
-it is also put into the SDK's form: the caller pays a microsecond. The SDK itself is imported in
-that thread too, with the first batch: a start waits for none of it.
+The SDK's BatchSpanProcessor does not count the spans that it drops, and its flush blocks the event
+loop. Here one task collects spans; a thread converts them to the SDK's form and sends them, so a
+span costs its caller a microsecond. That thread also imports the SDK, with the first batch, so that
+no start waits for the import.
 
-An endpoint that does not answer costs nothing but its spans. After a failed export none is even
-kept for a while (counted as lost), then a few are tried again.
+Without an answer from the endpoint, spans are lost and nothing else happens. After a failed export
+all spans are dropped for a while (and counted as lost), then a few are tried.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 #: A burst of gangs makes tens of thousands of spans within a second (measured: with 2,048, the
 #: SDK's default, a third of 20,000 was lost).
 QUEUE_MAX: Final = 65536
-#: While it is not known whether the endpoint answers (again), so many are kept to try it with.
+#: Spans that are kept after a failed export, until an export succeeds again.
 PROBE_MAX: Final = 1024
-#: While a batch is encoded, other threads get the interpreter in turns only: 20 ms for so many.
+#: Encoding a batch competes with the event loop for the interpreter: 20 ms for so many spans.
 BATCH_MAX: Final = 512
-#: How long a span may wait for company. A batch costs a millisecond of CPU and each of its spans
-#: 40 us: at 0.2 s the batches of seven services cost more than what is in them.
+#: Delay in which further spans join a batch. A batch costs a millisecond of CPU, each of its spans
+#: 40 us: with 0.2 s, the batches of seven services would cost more than their spans.
 DELAY_S: Final = 1.0
-#: After a failed export nothing is kept for the first time, doubled each time up to the second.
+#: Seconds without spans after a failed export: at first, and after doublings at most.
 PAUSE_S: Final = (1.0, 30.0)
 
 _log = logging.getLogger(__name__)
@@ -51,11 +51,11 @@ class OtlpTracer:
         self._loop = asyncio.get_running_loop()
         self._queue: collections.deque[EndedSpan] = collections.deque()
         self._queue_max = QUEUE_MAX
-        #: Until then, in the loop's seconds, the endpoint is left alone.
+        #: The loop's time until which spans are dropped.
         self._paused_until_s = 0.0
         self._pause_s = PAUSE_S[0]
         self._news = asyncio.Event()
-        #: A batch is full, or there is no time to wait for more.
+        #: Set when a batch is full, or the tracer is closing.
         self._due = asyncio.Event()
         self._closing = False
         self._closed = False
@@ -96,7 +96,7 @@ class OtlpTracer:
             self._due.set()
 
     async def close(self, timeout_s: float) -> None:
-        """Send what waits, as far as that goes within `timeout_s`, and end."""
+        """Send the queued spans, as many as possible within `timeout_s`, and stop."""
         self._closing = True
         self._news.set()
         self._due.set()
@@ -154,7 +154,7 @@ class OtlpTracer:
         self._queue.clear()
 
     def _sent(self, batch: list[EndedSpan]) -> bool:
-        """Export a batch and say whether the endpoint took it. Runs in a thread, one at a time."""
+        """Export a batch in a thread, one at a time; returns whether the endpoint accepted it."""
         try:
             if self._exporter is None:
                 from shared.telemetry.otlp_export import Exporter
@@ -164,6 +164,6 @@ class OtlpTracer:
                 )
             return not self._closed and self._exporter.export(batch)
         except (OSError, ValueError):
-            # Its settings in OTEL_EXPORTER_OTLP_… are read only now.
+            # The exporter reads the variables OTEL_EXPORTER_OTLP_… here; they may be invalid.
             _log.exception("the exporter cannot work")
             return False

@@ -46,7 +46,7 @@ KIND_OF: Final[Mapping[Phase, str]] = {
     "mutate": "MutatingWebhookConfiguration",
     "validate": "ValidatingWebhookConfiguration",
 }
-#: Stands for the kind in the name of the webhook for advisory kinds.
+#: Part of the name of the webhook for advisory kinds, in place of one kind.
 _ADVISORY: Final = "dry-run"
 _PATH_OF: Final[Mapping[Phase, str]] = {"mutate": MUTATE_PATH, "validate": VALIDATE_PATH}
 

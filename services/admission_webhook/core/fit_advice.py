@@ -31,8 +31,8 @@ _decode_pod_group: Final = KindDecoder(kube.PodGroup).object
 
 
 def fit_request(subject: Subject, review: AdmissionRequest) -> FitRequest | None:
-    """The question about a valid object that is being created; None when the planner could evaluate
-    nothing of it. The review's UID stands for the object's, which may have none yet.
+    """The question about a valid object that is being created; None if the planner cannot evaluate
+    any part of it. It contains the review's UID, since the object may have no UID yet.
     """
     rules, case = subject
     dry_run = bool(review.dry_run)

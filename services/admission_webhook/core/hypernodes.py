@@ -1,7 +1,7 @@
 """HyperNodes: beyond the schema, they have members, and the members' patterns can be compiled.
 
-Patterns are Go's regular expressions, so that every reader of a HyperNode understands the same by
-them: what only other syntaxes have (look-around, back-references) is refused.
+Patterns are Go's regular expressions, so that they mean the same to Volcano. Syntax that Go lacks
+(look-around, back-references) is refused.
 """
 
 from services.admission_webhook.core.field_errors import invalid

@@ -1,7 +1,7 @@
 """Queues: defaults, the dialect's rules, and for Volcano's their position in the tree of queues.
 
 Messages use the words of Volcano's messages, which its users search for. One rule of Volcano's is
-left out, because the webhook's view has no pods: a parent queue must not run pods itself.
+left out, because the webhook reads no pods: a parent queue must not run pods itself.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a rule is given (`Case`), and the set of rules of one kind (`KindRules`)."""
+"""The input of a rule (`Case`), and the set of rules of one kind (`KindRules`)."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,7 +12,7 @@ from shared.kube.resources import Resource
 
 
 class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """What the webhook knows besides the review."""
+    """The objects and settings that rules read besides the review."""
 
     #: The scheduler names that Tutti serves.
     scheduler_names: tuple[str, ...]

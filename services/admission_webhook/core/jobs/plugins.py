@@ -1,4 +1,4 @@
-"""The plugins that a Job names: unknown ones, those that it needs too, and their flags."""
+"""Checks of the plugins that a Job names, of the plugins that these need, and of flags."""
 
 from collections.abc import Iterator
 from typing import Final

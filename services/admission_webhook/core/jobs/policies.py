@@ -50,7 +50,7 @@ def is_duration(text: str) -> bool:
 
 
 def invalid_duration(path: str, text: str) -> FieldError:
-    """The violation by a text that is no duration, in Go's words."""
+    """The violation of a text that is not a duration, with Go's message."""
     return invalid(path, text, f'time: invalid duration "{text[:100]}"')
 
 

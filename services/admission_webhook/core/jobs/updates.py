@@ -1,6 +1,6 @@
-"""What an update of a Job may change: the numbers of pods and its PriorityClass.
+"""The fields that an update of a Job may change: the numbers of pods, and its PriorityClass.
 
-Everything else is part of its pods already.
+All other fields are already part of its pods.
 """
 
 from typing import Any, Final

@@ -226,7 +226,7 @@ def _hypernode(topology: Topology, tier: int, value: str, inside: Mapping[str, N
 
 
 def _name(topology: Topology, tier: int, value: str) -> str:
-    """The same for the same domain always: nothing has to be remembered."""
+    """The HyperNode's name. It depends only on the domain, so no state is needed to find it."""
     readable = re.sub(r"[^a-z0-9-]+", "-", f"{topology.name}-tier{tier}-{value}".lower()).strip("-")
     exact = hashlib.sha256(f"{topology.name}/{tier}/{value}".encode()).hexdigest()[:8]
     return f"hypernode-{readable[:_NAME_MAX]}-{exact}"

@@ -23,9 +23,9 @@ from shared.kinds.job import Job, JobPhase
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to give now, and what is to be remembered of the remaining answers."""
+    """The answer to give now, and the memory of the remaining answers."""
 
-    #: None: nothing but to sync.
+    #: None: only a sync.
     answer: Answer | None = None
     #: Lost pods whose answer still waits.
     lost: tuple[LostPod, ...] = ()

@@ -1,6 +1,4 @@
-"""What one step of a Job is planned from (`Observed`, `JobMemory`), and the step itself
-(`Step`).
-"""
+"""The input for the plan of one step of a Job (`Observed`, `JobMemory`), and the step (`Step`)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +12,7 @@ from shared.kinds.podgroup import PodGroup
 
 
 class JobMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the controller remembers of a job. Losing it only delays actions with a timeout."""
+    """The controller's memory of a job. Losing it only delays actions with a timeout."""
 
     #: Pods that were lost, and whose loss no policy has been applied to.
     lost: tuple[LostPod, ...] = ()

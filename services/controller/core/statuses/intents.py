@@ -67,7 +67,7 @@ class WriteIntervals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompareGroup(msgspec.Struct, frozen=True):
-    """Read the stored group, to learn what is written on it."""
+    """Read the stored group, to compare its status and annotation."""
 
     resource: Resource
     namespace: str
@@ -189,7 +189,7 @@ def remember_stored(memory: WrittenGang, stored: str, verdict: Verdict, now_ms: 
 
 
 def forget_outdated(memory: WrittenGang, verdict: Verdict) -> None:
-    """Forget what a newer verdict outdates. Call it once for each verdict."""
+    """Forget writes that a newer verdict outdates. Call it once for each verdict."""
     for reason in _OVER_WHEN_PLACED if verdict.phase in RAN else _OVER_WHEN_NOT:
         memory.events.pop(group_topic(verdict, reason), None)
     if memory.marked:

@@ -8,7 +8,7 @@ This is no `reconciling.WorkQueue`: writes of one gang have an urgency, and a ga
 verdict itself with its delivery.
 
 Items of replaced verdicts stay in the heaps and are skipped by `pop`. Below more urgent items they
-might stay for ever, so they are removed once they are the majority.
+might never be popped, so they are removed once they are the majority.
 """
 
 import heapq
