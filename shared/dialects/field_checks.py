@@ -6,7 +6,7 @@ nothing.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, amount, cpu_milli
@@ -37,7 +37,7 @@ class Findings:
         if not isinstance(found, dict):
             self.add(path, f"Invalid value: {shown(found)}: must be an object")
             return {}
-        return found
+        return cast("JsonObject", found)
 
     def items(self, parent: JsonObject, path: str) -> list[tuple[str, JsonObject]]:
         """The objects of the array at `path` with their own paths."""
@@ -48,9 +48,9 @@ class Findings:
             self.add(path, f"Invalid value: {shown(found)}: must be an array")
             return []
         objects: list[tuple[str, JsonObject]] = []
-        for index, item in enumerate(found):
+        for index, item in enumerate(cast("list[object]", found)):
             if isinstance(item, dict):
-                objects.append((f"{path}[{index}]", item))
+                objects.append((f"{path}[{index}]", cast("JsonObject", item)))
             else:
                 self.add(f"{path}[{index}]", f"Invalid value: {shown(item)}: must be an object")
         return objects

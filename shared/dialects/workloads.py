@@ -7,7 +7,7 @@ gives a smaller number.
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -184,20 +184,20 @@ def _text(holder: JsonObject, key: str) -> str:
 
 
 def _section(holder: JsonObject, key: str) -> JsonObject:
-    match holder.get(key):
-        case None:
-            return {}
-        case dict() as found:
-            return found
-        case _:
-            raise ValueError(f"{key}: must be an object")
+    found: object = holder.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{key}: must be an object")  # noqa: TRY004 (bad input, not a bug)
+    return cast("JsonObject", found)
 
 
 def _items(holder: JsonObject, key: str) -> list[JsonObject]:
-    found = holder.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    found: object = holder.get(key) or []
+    items = cast("list[object]", found) if isinstance(found, list) else [None]
+    if not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{key}: must be a list of objects")
-    return found
+    return cast("list[JsonObject]", items)
 
 
 def _job_group(one: JsonObject) -> JsonObject:
