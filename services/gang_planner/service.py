@@ -87,7 +87,7 @@ class GangPlanner:
         self._idle.set()
 
     async def run(self) -> None:
-        """Serve until cancelled; ends with `SteppedDown` when another planner has become the
+        """Serve until cancelled; ends with `Superseded` when another planner has become the
         writer.
         """
         context = self._context

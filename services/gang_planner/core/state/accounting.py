@@ -2,7 +2,7 @@
 the decisions in flight.
 
 The only module that moves members between states or pods between nodes. It also notes which members
-that counted are lost (`replacements.HoldTable.losses`); `lifecycle.holds` judges them.
+that counted are lost (`holds.HoldTable.losses`); `lifecycle.holds` judges them.
 """
 
 from typing import Final

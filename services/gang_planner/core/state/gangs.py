@@ -546,8 +546,6 @@ class Gang:
             if not group:
                 del self.waiting[key]
 
-    # ------------------------------------------------------------- description
-
     @property
     def full_name(self) -> str:
         """For people."""
@@ -566,7 +564,6 @@ class Gang:
         """The controller owner: of the group, else of the members."""
         if self.group is not None and self.group.owner is not None:
             return self.group.owner
-        # A loop costs half of what `next` on a generator does, and every decided gang pays it.
         for member in self.members.values():
             if member.pod.owner is not None:
                 return member.pod.owner
@@ -584,8 +581,8 @@ class Gang:
 
     @property
     def silent(self) -> bool:
-        """Whether Tutti does not manage it: no member names a scheduler of ours, and no object of a
-        gang dialect declares it; or its object was deleted, and no member waits.
+        """Whether Tutti does not manage it: it is another scheduler's, or its object was deleted and
+        no member waits.
         """
         if self.ours:
             return self.group is None and self.lacks_object and self._left_over

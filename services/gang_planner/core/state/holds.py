@@ -37,7 +37,7 @@ NODE_LOST: Final = "NodeLost"
 #: successor does not miss it.
 RESTARTED: Final = "GangRestarted"
 #: Reason of what stands for no lost pod, but for a unit of `minResources`
-#: (`placement.min_resources`).
+#: (`allocation.min_resources`).
 MIN_RESOURCES: Final = "MinResources"
 
 

@@ -5,7 +5,7 @@ changes. A `CapacityFilter` reads the free capacity and returns how many more po
 holds. A filter that also reads other state is `Versioned`.
 
 Each file defines one object, `FILTER`, and registers it as `RULE` for the policy `predicates`.
-Filters without a `RULE` apply in every configuration (`framework.policy_set`).
+A few filters without a `RULE` are named in `framework.policy_set` and apply in every configuration.
 """
 
 import importlib
