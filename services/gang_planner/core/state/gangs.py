@@ -581,7 +581,7 @@ class Gang:
 
     @property
     def silent(self) -> bool:
-        """Whether Tutti does not manage it: it is another scheduler's, or its object was deleted and
+        """Whether Tutti does not manage it: another scheduler does, or its object was deleted and
         no member waits.
         """
         if self.ours:
