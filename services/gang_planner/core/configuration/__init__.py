@@ -1,1 +1,1 @@
-"""`volcano-scheduler.conf`: parsed and checked; the policies that it names."""
+"""Parsing and validation of `volcano-scheduler.conf`."""

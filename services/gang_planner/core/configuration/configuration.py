@@ -1,9 +1,9 @@
-"""`volcano-scheduler.conf`: the YAML that users of Volcano and kube-batch have, parsed and checked.
+"""Parses and validates `volcano-scheduler.conf`, the YAML file of Volcano and kube-batch.
 
-Keys: `actions` (a comma list), `tiers[].plugins[]` (name, enable flags, arguments),
+Keys: `actions` (names separated by commas), `tiers[].plugins[]` (name, enable flags, arguments),
     `configurations[]` (per action).
-What is accepted and has no effect (`unsupported`) is reported in `warnings`; unknown keys and
-actions are errors. An empty text is Volcano's built-in default.
+Accepted entries without effect (`unsupported`) are reported in `warnings`; unknown keys and actions
+are errors. An empty text is Volcano's built-in default.
 """
 
 import hashlib
@@ -47,10 +47,10 @@ tiers:
 ACTIONS: Final = frozenset(
     {"enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"}
 )
-#: What asks others for room.
+#: Actions that evict pods of other gangs.
 _ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
 _ACTIONS_NOT_YET: Final = frozenset(unsupported.ACTIONS)
-#: The exact spelling is theirs, the mix of enable and enabled included.
+#: Volcano's exact spelling, including the mix of `enable` and `enabled`.
 _FLAGS: Final = frozenset(
     {
         "enableJobOrder",
@@ -83,45 +83,47 @@ _FLAGS: Final = frozenset(
 )
 _EXCLUSIVE: Final = ("proportion", "capacity")
 _TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
-#: Begins the planner's own settings behind a policy file's text; a comment, were it read as YAML.
+#: Separates a policy file's text from the appended planner settings; a comment in YAML.
 _DEFAULTS_MARK: Final = "\n# tutti planner settings: "
-#: A configuration is a page; a file of megabytes is a mistake.
+#: A configuration has about a page; a much larger file is an error.
 _CHARACTERS_MAX: Final = 256 * 1024
 
 
 class PluginOption(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin as configured."""
+    """The entry of one plugin."""
 
     name: str
     tier: int
     #: Flags that are set to false.
     disabled: tuple[str, ...] = ()
-    #: Flags that are set to true: that changes nothing but for those that are false by default.
+    #: Flags that are set to true; only flags that are false by default have an effect.
     enabled: tuple[str, ...] = ()
     #: (name, value as text), sorted.
     arguments: tuple[tuple[str, str], ...] = ()
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides how a cycle runs."""
+    """A parsed configuration: it determines how a cycle runs."""
 
     source: str
     actions: tuple[str, ...]
     plugins: tuple[PluginOption, ...]
-    #: What of it has no effect, and why, for people.
+    #: Entries without effect, with the reason, in words.
     warnings: tuple[str, ...] = ()
-    #: Digest of the text: a decision names it.
+    #: Digest of the text, which decisions carry.
     digest: str
     #: Arguments of actions: (action, (name, value as text) sorted).
     action_arguments: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    #: What gangs get that say nothing of deadlines and preflight.
+    #: Defaults for gangs that set no deadlines or preflight.
     defaults: Defaults = Defaults()
 
     @property
     def in_turn(self) -> tuple[str, ...]:
-        """The actions in the order in which they run. What asks others for room asks only for gangs
-        that `allocate` has refused; where it stands before that, as in kube-batch's files, it runs
-        again at the end: no next session comes by itself.
+        """The actions in the order in which they run.
+
+        Evicting actions consider only gangs that `allocate` has refused. An evicting action before
+        `allocate`, as in kube-batch's files, runs again at the end, because the planner does not
+        start a next cycle by itself.
         """
         if "allocate" not in self.actions:
             return self.actions
@@ -129,7 +131,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return self.actions + tuple(one for one in early if one in _ASKING)
 
     def policies(self) -> PolicySet:
-        """The policies, made again."""
+        """A new set of the configured policies."""
         policies = [_build(option)[0] for option in self.plugins if option.name in discovered()]
         enqueue = dict(self.action_arguments).get("enqueue", ())
         arguments = Arguments("configurations[enqueue]", dict(enqueue))
@@ -142,7 +144,7 @@ def parse_configuration(text: str) -> Configuration:
     """Parse a file's text.
 
     Raises:
-        ConfigurationError: It is invalid; the message says where and which rule.
+        ConfigurationError: It is invalid; the message names the place and the rule.
     """
     if len(text) > _CHARACTERS_MAX:
         raise ConfigurationError("file", f"must have at most {_CHARACTERS_MAX} characters")
@@ -173,8 +175,9 @@ def parse_configuration(text: str) -> Configuration:
 
 
 def with_defaults(policy_text: str, defaults: Defaults) -> str:
-    """The source of a configuration: a policy file's text, and the planner's own settings where
-    they differ from what is built in. Parsed again it gives both, so that a recording replays.
+    """The source of a configuration: a policy file's text, followed by the planner's settings if
+    they differ from the built-in ones. `parse_configuration` restores both, so that a recording can
+    be replayed.
     """
     if defaults == Defaults():
         return policy_text
@@ -207,7 +210,7 @@ def _actions(value: object) -> tuple[list[str], list[str]]:
 
 
 def _action_arguments(value: object) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """What `configurations` says of actions."""
+    """Yield (action, sorted arguments) of the entries of `configurations`."""
     if value is None:
         return
     for index, entry in enumerate(_sequence("configurations", value)):
@@ -282,10 +285,10 @@ def _text(value: object) -> str:
 
 
 def _warnings(option: PluginOption) -> list[str]:
-    """What of a plugin's entry has no effect.
+    """Warnings on the parts of a plugin's entry that have no effect.
 
     Raises:
-        ConfigurationError: An argument is wrong.
+        ConfigurationError: An argument is invalid.
     """
     where = f"plugin {option.name}"
     if option.name not in discovered():

@@ -1,13 +1,13 @@
-"""What of a `volcano-scheduler.conf` is accepted and does nothing, each with its reason.
+"""Entries of a `volcano-scheduler.conf` that are accepted and have no effect, with the reasons.
 
-Such a file still loads, because a cluster that is moved here has one; the planner says what it
-leaves out, in its log and in `tutti status`. With `--strict-conf` it refuses the file instead.
+Existing files of Volcano therefore load unchanged. The planner reports entries without effect in
+its log and in `tutti status`; with `--strict-conf`, it rejects the file instead.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-#: Volcano's plugins that are not offered.
+#: Volcano's plugins that Tutti does not implement.
 PLUGINS: Final[Mapping[str, str]] = {
     "capacity-card": "cards are not distinguished by annotations; give each kind a resource name "
     "of its own, which capability and deserved may name",
@@ -24,14 +24,14 @@ PLUGINS: Final[Mapping[str, str]] = {
     "usage": "load measured from outside cannot be replayed; what pods request decides",
 }
 
-#: Actions likewise.
+#: Volcano's actions that Tutti does not implement.
 ACTIONS: Final[Mapping[str, str]] = {
     "elect": "reservations of one target job no longer exist in Volcano either",
     "reserve": "reservations of one target job no longer exist in Volcano either",
     "shuffle": "it only serves the plugins rescheduling and tdm, which are not offered",
 }
 
-#: Votes whose flags change nothing, whatever their value; all others switch their part off.
+#: Flags without effect; every other flag that is false switches off its part of the plugin.
 FLAGS: Final[Mapping[str, str]] = {
     "enableJobReady": "a gang is ready when its quorum is placed, whatever is configured",
     "enableJobPipelined": "the decision that evicts victims reserves the capacity that they leave",
@@ -55,6 +55,6 @@ FLAGS: Final[Mapping[str, str]] = {
 
 
 def unknown(name: str) -> str:
-    """Why an unknown plugin has no effect."""
+    """The reason why an unknown plugin has no effect."""
     del name
     return "it is none of Tutti's; a plugin of your own (.so) cannot be loaded"

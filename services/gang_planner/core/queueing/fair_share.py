@@ -1,18 +1,16 @@
 """How much of contested resources each queue deserves, and which queues these amounts limit.
 
-A policy decides by which weight and up to which amount a queue shares (`Policy.deserve`). This
-module computes amounts from that, resource by resource and level by level: guarantees first, then
-all shares rise by weight until everything is given out or no queue wants more. Deserved amounts add
-up to at most the total.
+A policy sets the weight and the maximum amount of each queue (`Policy.deserve`). From these, this
+module computes deserved amounts per resource and level of the tree: guarantees first, then all
+shares rise by weight until the total is distributed or every queue has its maximum. Deserved
+amounts add up to at most the total: the capacity that gangs can use (`usable_capacity`).
 
-The total is the capacity that gangs can use (`usable_capacity`), not that of all nodes.
-
-Deserved amounts limit a queue only while another one claims: until then it may take whatever is
-free. A queue *claims* a resource while it holds less than it deserves and has waiting gangs that
-the cluster could hold. Queues that hold what they deserve then do not use the nodes that pods of
-the claimants could use, and only these: a claim on GPU nodes excludes no gang from other nodes. A
-queue below its deserved amount may exceed it by one whole gang; otherwise two gangs larger than the
-shares of their queues would block each other permanently.
+Deserved amounts limit a queue only while another queue claims the resource; until then it may use
+all free capacity. A queue *claims* a resource while it holds less than it deserves and has waiting
+gangs that the cluster could hold. Queues that hold their deserved amounts then may not use the
+nodes that pods of the claimants could use. They may still use all other nodes: a claim on GPU nodes
+excludes no gang from CPU nodes. A queue below its deserved amount may exceed it by one whole gang;
+otherwise two gangs larger than the shares of their queues would block each other permanently.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,18 +34,23 @@ from services.gang_planner.core.state.queues import QueueEntry, QueueTable
 
 
 class Party(NamedTuple):
-    """A queue, or a gang, among which an amount is shared."""
+    """A participant of `water_fill`: a queue or a gang."""
 
     #: At least 1.
     weight: int
     floor: int
-    #: It wants no more; at least `floor`.
+    #: Upper bound of its share; at least `floor`.
     most: int
 
 
 def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
-    """Share a total: floors first, in order, as far as it suffices; then all shares rise by weight
-    until each party has its most or nothing is left. All of it is given out if it is wanted.
+    """Divide a total by water-filling.
+
+    Floors are assigned first, in order, as far as the total suffices. Then all shares rise by
+    weight until each party has its maximum or the total is used up.
+
+    Returns:
+        One share per party; their sum is the total, or the sum of all maxima if that is smaller.
     """
     floors: list[int] = []
     left = max(total, 0)
@@ -60,7 +63,7 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
     shares = _risen(_level(total, parties, floors, most), parties, floors, most)
     left = total - sum(shares)
     for index, party in enumerate(parties):
-        # Less than one more level: by order.
+        # The rest is less than one level; it is assigned in order.
         more = min(left, max(most[index] - shares[index], 0), party.weight)
         shares[index] += more
         left -= more
@@ -68,10 +71,10 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
 
 
 def _level(total: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]) -> int:
-    """How far all levels rise before more than the total would be given out.
+    """The highest level whose shares do not exceed the total.
 
-    Between two levels at which a party leaves its floor or has its most, what is given out is a
-    straight line: a few such levels are examined, not every bit of an amount in bytes.
+    The sum of shares is piecewise linear in the level; it bends where a party leaves its floor or
+    reaches its maximum. Therefore only the bends are searched, not every value in bytes.
     """
     weighed = list(zip([one.weight for one in parties], floors, most, strict=True))
     bends = sorted({0, *(end // weight for weight, *ends in weighed for end in ends)})
@@ -90,7 +93,7 @@ def _level(total: int, parties: Sequence[Party], floors: Sequence[int], most: Se
             fixed += cap
         else:
             rising += weight
-    # At the bend itself a party that is about to reach its most may have less.
+    # At the bend itself, a party that reaches its maximum may still have less.
     return max((total - fixed) // rising, bend) if rising else bend
 
 
@@ -104,15 +107,14 @@ def _risen(
 
 
 def refresh(state: State, session: Session) -> None:
-    """Compute what every queue wants and deserves, from the demand of the backlog."""
+    """Compute the demand and deserved amounts of every queue from the backlog."""
     share_out(state, session, state.backlog.demand)
 
 
 def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
-    """Compute what every queue wants and deserves, if more than one holds or wants anything.
-
-    Otherwise nothing is shared and nothing deserved, so idle queues and clusters with one queue
-    cost nothing.
+    """Compute the demand and deserved amounts of every queue, if more than one queue has gangs that
+    hold or wait for capacity. Otherwise all deserved amounts are empty, which saves the computation
+    in clusters with one active queue.
     """
     queues, wanting = state.queues, demand.by_queue
     deserve = session.policies.deserve
@@ -139,7 +141,7 @@ def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
 
 
 def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> bool:
-    """Whether more than one queue holds or wants anything."""
+    """Whether more than one queue has gangs that hold or wait for capacity."""
     if len(wanting) > 1:
         return True
     return (
@@ -157,8 +159,8 @@ def _deserve_nothing(queues: QueueTable) -> None:
 def _share(
     state: State, queues: Sequence[QueueEntry], has: dict[int, int], deserve: Deserve
 ) -> bool:
-    """Share the amounts of a parent among its children. True: all of them declare what they
-    deserve, so that the shares do not depend on demand.
+    """Divide the amounts of a parent among its children. Returns whether all of them declare
+    deserved amounts, so that the shares do not depend on demand.
     """
     all_declared = True
     wants_of = [wanted(state, entry) for entry in queues]
@@ -173,7 +175,7 @@ def _share(
                 most = min(most, limit)
             parties.append(Party(weight, entry.guarantee.get(row, 0), most))
         if not any(party.floor or party.most for party in parties):
-            # No queue declares a share of it, or wants any: none is kept to one.
+            # No queue declares or demands the resource, so it limits no queue.
             continue
         for entry, amount in zip(queues, water_fill(total, parties), strict=True):
             entry.deserved[row] = amount
@@ -181,7 +183,7 @@ def _share(
 
 
 def wanted(state: State, entry: QueueEntry) -> dict[int, int]:
-    """What a queue holds and waits for, by resource row."""
+    """The amounts that a queue's gangs hold and wait for, by resource row."""
     wants = dict(entry.used)
     shapes = state.shapes.entries
     for shape_id, count in entry.demand.items():
@@ -197,11 +199,11 @@ _Level: TypeAlias = tuple[QueueEntry | None, int]
 class Limit(NamedTuple):
     """The fair share of a gang's queue, as a limit on the gang."""
 
-    #: Members that one decision may place, above its quorum included; None: any number.
+    #: Members that one decision may place, including those above the quorum; None: unlimited.
     members_max: int | None = None
-    #: Slots of nodes that are left to claimants.
+    #: Slots of nodes that are kept for claimants; None: none.
     withheld: Ints | None = None
-    #: The queues whose claims it respects.
+    #: The claims that caused the limit.
     claimants: tuple[Claimant, ...] = ()
 
 
@@ -213,18 +215,18 @@ class Claims:
 
     def __init__(self, work: CycleContext) -> None:
         self._work = work
-        #: A refusal has shown that a queue demands less than was assumed.
+        #: A refusal has shown that a queue's demand is smaller than assumed.
         self._outdated = False
         self._look()
 
     def _look(self) -> None:
         state = self._work.state
         refresh(state, self._work.session)
-        #: Without demand nothing is shared, and there are no claims.
+        #: Without demand there are no claims.
         idle = not any(one.demand for one in state.queues.entries.values())
-        #: Queues of one parent that claim a resource.
+        #: (parent, row) -> child queues that claim the resource.
         self._claiming: dict[_Level, dict[QueueEntry, Claimant]] = {}
-        #: Resources that any queue claimed when this was computed.
+        #: Rows that any queue claimed when this was computed.
         self._claimed: set[int] = set()
         self._known: dict[_Level, tuple[Claimant, ...]] = {}
         self._slots: dict[tuple[Claimant, ...], Ints] = {}
@@ -233,10 +235,10 @@ class Claims:
         self._outdated = False
 
     def limit(self, queue: QueueEntry, need: Need) -> Limit:
-        """The limit that the queue's fair share sets to a gang with this need.
+        """The limit of the queue's fair share on a gang with this need.
 
-        No claim delays members that a started gang lacks of its minima: the other members hold
-        capacity and cannot work.
+        Claims never delay the members that a started gang lacks of its minima, because its other
+        members hold capacity without making progress.
         """
         if not self._claiming:
             return UNLIMITED
@@ -249,8 +251,8 @@ class Claims:
         return found
 
     def judge(self, bucket: Bucket) -> None:
-        """Find out whether a refused bucket counts as demand: its queue claims nothing for a gang
-        that does not fit even on empty nodes or under its own ceiling.
+        """Determine whether a refused bucket counts as demand. A gang that does not fit on empty
+        nodes, or under the ceilings of its queue, does not.
         """
         state, work = self._work.state, self._work
         nodes_at = state.nodes.changes.position
@@ -279,8 +281,8 @@ class Claims:
         return UNLIMITED if most is None else Limit(max(most, need.quorum, 1))
 
     def unlimited(self, queue: QueueEntry, need: Need, most: int) -> int:
-        """How many gangs with this need, at most `most`, can be placed one after the other before
-        `limit` is no longer UNLIMITED, as it is for the first one. None of them has extras.
+        """How many gangs with this need, at most `most`, can be placed in sequence while `limit`
+        stays UNLIMITED. It is UNLIMITED for the first, and none has members above its quorum.
         """
         if not self._claiming:
             return most
@@ -295,7 +297,9 @@ class Claims:
         return most
 
     def placed(self, queue: QueueEntry) -> None:
-        """Account for a placed gang: its queue, or one above, may now have its deserved amounts."""
+        """Account for a placed gang: its queue and the ancestors that now hold their deserved
+        amounts no longer claim.
+        """
         for entry in queue.chain:
             for row in entry.deserved:
                 key = (entry.parent, row)
@@ -309,7 +313,7 @@ class Claims:
                     self._known.pop(key, None)
 
     def released(self) -> list[Bucket]:
-        """Buckets that were refused in favour of claimants, where the claimants have changed."""
+        """Buckets that were refused in favour of claimants, if their claimants have changed."""
         held = self._work.state.backlog.held
         now: dict[tuple[str, tuple[Wanted, ...], int], Limit] = {}
         found: list[Bucket] = []
@@ -324,8 +328,8 @@ class Claims:
         return found
 
     def _find(self) -> None:
-        """Find queues that want more of a resource and hold less than they deserve, by level and
-        row. During the action they can only come to hold more.
+        """Find the queues that demand a resource and hold less than they deserve. Held amounts only
+        grow during the action, so claims can only disappear.
         """
         shapes = self._work.state.shapes.entries
         for name, entry in sorted(self._work.state.queues.entries.items()):
@@ -341,7 +345,7 @@ class Claims:
                     self._claimed.add(row)
 
     def _claimants(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
-        """The queues that claim a resource on the queue's level, possibly including itself."""
+        """The claims on a resource at the queue's level, possibly including its own."""
         key = (entry.parent, row)
         known = self._known.get(key)
         if known is None:
@@ -349,7 +353,7 @@ class Claims:
         return known
 
     def _own(self, entry: QueueEntry, row: int) -> tuple[Claimant, ...]:
-        """The queue's own claim, as if it were the only one."""
+        """The queue's own claim, as a tuple; empty if it has none."""
         own = self._claiming.get((entry.parent, row), {}).get(entry)
         return () if own is None else (own,)
 
@@ -366,7 +370,7 @@ class Claims:
 
 
 def usable(session: Session, shape: ShapeEntry) -> Ints:
-    """How many pods of the shape each node could hold if it were empty, without regard to ports."""
+    """How many pods of the shape each node could hold if it were empty, ignoring host ports."""
     nodes = session.node_capacity.nodes
     mask = session.fits.masks.mask(shape)
     if not len(shape.rows):
@@ -380,12 +384,12 @@ def usable(session: Session, shape: ShapeEntry) -> Ints:
 
 
 def leaves_nothing(work: CycleContext, limit: Limit) -> bool:
-    """Whether claimants could use every node."""
+    """Whether the limit withholds every node."""
     return limit.withheld is not None and len(limit.withheld) >= work.state.nodes.count
 
 
 def fits_otherwise(work: CycleContext, bucket: Bucket) -> bool:
-    """Whether the bucket's gangs would fit, if no other queue claimed the capacity."""
+    """Whether the bucket's gangs would fit if no other queue claimed the capacity."""
     need = bucket.need
     if need.structure is None and len(need.wanted) == 1:
         ((_, shape_id, _),) = need.wanted

@@ -1,20 +1,20 @@
-"""What a group's `minResources` ask for beyond the pods of its quorum, as *reserved units*, and
-what the cluster lacks for them.
+"""The part of a group's `minResources` beyond the pods of its quorum, as *reserved units*, and the
+capacity that the cluster lacks for them.
 
-A Spark driver or the leader of a LeaderWorkerSet is a gang of one whose group declares the
+A Spark driver or the leader of a LeaderWorkerSet is a gang of one pod whose group declares the
 resources of the whole application: its other pods are created when the first one runs. Their shapes
-are not known, so the rest of `minResources` is divided into equal units, and a gang that has placed
-nothing needs room for its quorum and for all of these units. How the rest is divided:
+are unknown, so the rest of `minResources` is divided into equal units. A gang without placed
+members needs capacity for its quorum and all of its units. The rest is divided as follows:
 
-| what is known | the units |
+| rest of `minResources` | units |
 | --- | --- |
-| the rest is a multiple of one waiting pod's requests | so many pods of that shape |
-| it names devices, with a common divisor above 1 | one unit per divisor, CPU and memory with it |
-| otherwise | devices alone; CPU, with memory in proportion, core by core |
+| a multiple of one waiting pod's requests | pods of that shape |
+| devices with a common divisor above 1 | one unit per part, including its CPU and memory |
+| otherwise | devices separately; CPU in cores, with memory in proportion |
 
-Units of the first kind go where that pod may go. The remaining units go to nodes whose taints the
-waiting pods tolerate, or whose taint is named after a device that is asked for; node selectors are
-not copied, because pods of another role often have others.
+Units with a waiting pod's shape use the nodes that the pod may use. Other units use nodes whose
+taints the waiting pods tolerate, or whose taint is named after a requested device. Node selectors
+are not copied, because pods of another role often have other selectors.
 """
 
 import math
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.columns import Bools
     from services.gang_planner.core.state.queues import QueueEntry
 
-#: Units of one gang: more of them are larger ones.
+#: Maximum number of units of a gang; beyond it, units become larger.
 _UNITS_MAX: Final = 256
-#: Not devices: every node has them, in any part.
+#: Resources that are not devices: every node has them, and they are divisible.
 _DIVISIBLE: Final = ("cpu", "memory", "ephemeral-storage")
 _CORE: Final = 1_000
 _GIBIBYTE: Final = 1 << 30
-#: Groups of which the units are remembered.
+#: Number of cached divisions.
 _REMEMBERED_MAX: Final = 4_096
 
 
 class Unattainable(NamedTuple):
-    """`minResources` that cannot be met while nodes and queues are as they are."""
+    """`minResources` that the current nodes and queues cannot satisfy, even when empty."""
 
     resource: str
     needed: int
-    #: What there is at most: used and free.
+    #: The maximum, used and free.
     most: int
-    #: The queue whose capability that is; None: the nodes that the gang's pods may use.
+    #: The queue whose capability `most` is; None: `most` is the sum of the usable nodes.
     queue: str | None
 
 
 class Requirement(NamedTuple):
-    """What `minResources` need of one resource, and what usable nodes have free."""
+    """Needed amount of one resource, and its free amount on usable nodes."""
 
     resource: str
     needed: int
@@ -66,20 +66,20 @@ class Requirement(NamedTuple):
 
     @property
     def short(self) -> int:
-        """What is missing."""
+        """The missing amount."""
         return max(self.needed - self.free, 0)
 
 
 def units(
     shapes: ShapeTable, minimum: Resources, wanted: tuple[Wanted, ...], quorum: int
 ) -> tuple[Wanted, ...]:
-    """The units of a gang of which nothing is placed, as (role, shape id, count).
+    """The reserved units of a gang without placed members, as (role, shape id, count).
 
     Args:
-        shapes: The table that the units' shapes are interned in.
-        minimum: `minResources` as declared; keys that only quotas know are ignored.
-        wanted: The gang's waiting members; the first `quorum` of them stand for its quorum.
-        quorum: How many members are placed together.
+        shapes: The table in which the units' shapes are interned.
+        minimum: `minResources` as declared; keys that exist only in quotas are ignored.
+        wanted: The gang's waiting members; the first `quorum` members count as its quorum.
+        quorum: Number of members that are placed together.
     """
     key = minimum, wanted, quorum
     found = shapes.units.get(key)
@@ -91,7 +91,7 @@ def units(
 
 
 def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
-    """`minResources` by resource row, without keys that only quotas know."""
+    """`minResources` by resource row, without keys that exist only in quotas."""
     return {
         shapes.resources.row(name): clamped(amount)
         for name, amount in minimum
@@ -100,8 +100,8 @@ def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
 
 
 def unattainable(session: "Session", queue: "QueueEntry", need: Need) -> Unattainable | None:
-    """The first resource of which the gang's queue, or all nodes that its pods may use, have less
-    than its `minResources` need; None: there is none.
+    """The first resource for which the capability of the gang's queue or of an ancestor, or the sum
+    of the nodes that its pods may use, is less than `minResources` need; None: there is none.
     """
     needed, names = _needed(session.shapes, need), session.shapes.resources.names
     for entry in queue.chain:
@@ -120,7 +120,9 @@ def unattainable(session: "Session", queue: "QueueEntry", need: Need) -> Unattai
 
 
 def requirements(session: "Session", need: Need) -> list[Requirement]:
-    """What `minResources` need beside what is free now on nodes that the gang's pods may use."""
+    """Needed amounts of `minResources` and current free amounts on nodes that the gang's pods may
+    use.
+    """
     usable = _usable(session, need)
     session.node_capacity.fit_cells()
     free = session.node_capacity.free.cells[:, : len(usable)]
@@ -133,7 +135,7 @@ def requirements(session: "Session", need: Need) -> list[Requirement]:
 
 
 def _needed(shapes: ShapeTable, need: Need) -> dict[int, int]:
-    """What quorum and units need, by row, of the resources that the units name."""
+    """Amounts of quorum and units by row, for the resources that the units request."""
     rows = {
         row
         for role, shape_id, _ in need.wanted
@@ -148,7 +150,7 @@ def _needed(shapes: ShapeTable, need: Need) -> dict[int, int]:
 
 
 def _usable(session: "Session", need: Need) -> "Bools":
-    """Nodes that pods or units of the gang may use, whatever is free on them."""
+    """Nodes that pods or units of the gang may use, regardless of free capacity."""
     mask: Bools = np.zeros(session.node_capacity.nodes.size, dtype=np.bool_)
     for _, shape_id, _ in need.wanted:
         mask = mask | session.fits.masks.mask(session.shapes.entries[shape_id])
@@ -184,7 +186,7 @@ def _units(
 
 
 def _multiple(rest: dict[str, int], entry: ShapeEntry, shapes: ShapeTable) -> int:
-    """How often the shape's requests make up the rest; 0: they do not."""
+    """The factor by which the shape's requests equal the rest; 0: none."""
     counts = set[int]()
     for name, amount in rest.items():
         one = entry.by_row.get(shapes.resources.row(name), 0)
@@ -196,7 +198,7 @@ def _multiple(rest: dict[str, int], entry: ShapeEntry, shapes: ShapeTable) -> in
 
 
 def _divided(rest: dict[str, int]) -> list[tuple[dict[str, int], int]]:
-    """The rest as units and how many of each: their sum is the rest exactly."""
+    """The rest as (requests of a unit, count); the sum is exactly the rest."""
     devices = {name: amount for name, amount in rest.items() if name not in _DIVISIBLE}
     plain = {name: amount for name, amount in rest.items() if name in _DIVISIBLE}
     common = math.gcd(*devices.values()) if devices else 0
@@ -214,12 +216,12 @@ def _alone(name: str, amount: int) -> list[tuple[dict[str, int], int]]:
 
 
 def _at_most(common: int) -> int:
-    """The greatest divisor that is not above the bound."""
+    """The greatest divisor that does not exceed `_UNITS_MAX`."""
     return next(one for one in range(min(common, _UNITS_MAX), 0, -1) if common % one == 0)
 
 
 def _parts(amounts: dict[str, int], count: int) -> list[tuple[dict[str, int], int]]:
-    """So many equal parts, and one of what cannot be divided."""
+    """`count` equal parts, and one part with the remainders."""
     equal = {name: amount // count for name, amount in amounts.items() if amount >= count}
     over = {name: amount - equal.get(name, 0) * count for name, amount in amounts.items()}
     over = {name: amount for name, amount in over.items() if amount}
@@ -230,13 +232,13 @@ def _tolerations(entries: "Sequence[ShapeEntry]", rest: dict[str, int]) -> tuple
     found = {one: None for entry in entries for one in entry.shape.tolerations}
     for name in sorted(rest):
         if name not in _DIVISIBLE:
-            # As Kubernetes' admission plugin ExtendedResourceToleration gives it to pods.
+            # The toleration that Kubernetes' admission plugin ExtendedResourceToleration adds.
             found[Toleration(key=name, operator="Exists")] = None
     return tuple(found)
 
 
 def _like(entry: ShapeEntry) -> bytes:
-    """A pod of the shape, without what concerns one pod or relates it to others."""
+    """The encoded shape without claims, ports and inter-pod terms."""
     shape = entry.shape
     return msgspec.msgpack.encode(
         Shape(

@@ -1,5 +1,5 @@
-"""What a gang's waiting members need, and whether one decision can hold it: a quorum must fit into
-one message.
+"""The need of a gang's waiting members, and whether one decision can hold it: a quorum must fit
+into one message.
 """
 
 from typing import Final
@@ -15,21 +15,21 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.task_topology import tasks_of
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 
-#: What bindings may take of a message: the rest is for its other fields and for the encoding.
+#: Upper bound of the bindings in a message; the rest is for its other fields and the encoding.
 _BINDINGS_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 32 * 1024
 #: Field names, lengths and markers of one binding in msgpack.
 _BINDING_OVERHEAD_BYTES: Final = 48
 
 
 def unplaced_quorum(gang: Gang) -> int:
-    """Members that must be placed together; 0 when each is placed as it comes."""
+    """Number of members that must be placed together; 0 once the gang has started."""
     if gang.history.started:
         return 0
     return max(0, gang.min_member - gang.have())
 
 
 def need_of(state: State, gang: Gang) -> Need:
-    """What the gang's waiting members need of the cluster."""
+    """The need of the gang's waiting members; the known `Need` if an equal gang already waits."""
     started = gang.history.started
     quorum = unplaced_quorum(gang)
     minima = () if started else _minima(gang)
@@ -47,7 +47,7 @@ def need_of(state: State, gang: Gang) -> Need:
         minima = ((RESERVED, reserved), *minima)
         quorum += reserved
     queue = gang.queue.name
-    # What makes a `Need.signature`: equal gangs share what is known of the first that waits.
+    # Equals `Need.signature`: gangs with equal needs share a bucket.
     signature = queue, quorum, minima, wanted, avoid, structure, ranks, lacking
     bucket = state.backlog.buckets.get(signature)
     if bucket is not None:
@@ -71,7 +71,7 @@ def need_of(state: State, gang: Gang) -> Need:
 def _reserved_units(
     state: State, gang: Gang, wanted: tuple[Wanted, ...], quorum: int
 ) -> tuple[Wanted, ...]:
-    """What its `minResources` ask for beyond its quorum, while nothing of it is placed."""
+    """Units of `minResources` beyond the quorum, while no member is placed."""
     group = gang.group
     if group is None or not group.min_resources or not quorum or not wanted:
         return ()
@@ -81,7 +81,7 @@ def _reserved_units(
 
 
 def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
-    """How many more of each role must be placed with the quorum."""
+    """(role, number of members that must still be placed with the quorum)."""
     role_minima = gang.role_minima
     if not role_minima:
         return ()
@@ -90,8 +90,8 @@ def _minima(gang: Gang) -> tuple[tuple[str, int], ...]:
 
 
 def _lacking(gang: Gang, structure: Structure | None) -> int:
-    """How many members a started gang lacks of its minima; 0 for a gang whose members were evicted,
-    because it would take the capacity back from the preemptor.
+    """How many members a started gang lacks of its minima. 0 for a gang with evicted members:
+    otherwise it would take the capacity back from the preemptor.
     """
     if gang.evicted is not None:
         return 0
@@ -103,8 +103,8 @@ def _lacking(gang: Gang, structure: Structure | None) -> int:
 
 
 def _in_whole_parts(structure: Structure, lacking: int) -> int:
-    """How many members a gang lacks that is short of `lacking` and of sub-gangs: of each of these
-    its quorum is placed, or nothing is. Sub-gangs beyond what it is short of are not lacking.
+    """Round the missing members up to whole sub-gangs, because a sub-gang's quorum is placed as a
+    whole or not at all. Sub-gangs beyond the missing number do not count.
     """
     missing = dict(structure.sub_minima)
     needed = 0
@@ -123,8 +123,8 @@ def _in_whole_parts(structure: Structure, lacking: int) -> int:
 
 
 def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
-    """Priorities of the gang's groups, if they differ. One member stands for its group: within a
-    role they hardly ever do, and then only the order of members follows them.
+    """Task priorities of the entries of `wanted`, if they differ. One member of each entry is read:
+    priorities rarely differ within a role, and then only the order of members follows them.
     """
     if len(wanted) < 2 or not gang.ranked:
         return ()
@@ -137,7 +137,7 @@ def _ranks(gang: Gang, wanted: tuple[Wanted, ...]) -> tuple[int, ...]:
 
 
 def _structure(state: State, gang: Gang) -> Structure | None:
-    """How close together its members are to be; None for most gangs."""
+    """The gang's topology, sub-gangs and role annotations; None for most gangs."""
     group = gang.group
     tasks = tasks_of(group) if state.reads_tasks else None
     if group is None or (group.topology is None and not group.sub_groups and tasks is None):
@@ -152,9 +152,9 @@ def _structure(state: State, gang: Gang) -> Structure | None:
 
 
 def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:
-    """Members to place. Those that a policy refused lately are left out where the rest suffices:
-    an extra that is always refused must not keep a gang from starting. A gang that has started
-    takes each as it comes, and these a minute later.
+    """Members to place. Members that a policy refused recently are left out if the rest suffices:
+    an extra member that is always refused must not prevent a start. A started gang always leaves
+    them out; they are tried again a minute later.
     """
     every_member = [
         (role, shape_id, len(members)) for (role, shape_id), members in gang.waiting.items()
@@ -178,12 +178,12 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
 
 
 def refused_members(gang: Gang) -> set[str]:
-    """Pods that a policy refused lately, whatever the node."""
+    """UIDs of the gang's pods that a policy refused recently, whatever the node."""
     return {uid for uid, node in gang.history.bad if not node and uid in gang.members}
 
 
 def _avoided(gang: Gang) -> tuple[str, ...]:
-    """Nodes that failed one of its members lately, or whose kubelet refused one."""
+    """Nodes on which a member recently failed to bind, or whose kubelet refused one."""
     history = gang.history
     if not history.bad and not history.failed_pods:
         return ()
@@ -192,7 +192,7 @@ def _avoided(gang: Gang) -> tuple[str, ...]:
 
 
 def is_too_large(state: State, gang: Gang, need: Need) -> bool:
-    """Whether one decision cannot hold the gang's quorum."""
+    """Whether the gang's quorum exceeds one decision."""
     needed = unplaced_quorum(gang)
     if needed <= ALWAYS_FIT and not need.attached:
         return False
@@ -200,7 +200,7 @@ def is_too_large(state: State, gang: Gang, need: Need) -> bool:
 
 
 def members_max(state: State, gang: Gang, need: Need) -> int:
-    """How many of the gang's members one decision may place, so that it fits into a message."""
+    """How many of the gang's members one decision may place and still fit into a message."""
     if not need.may_exceed_message:
         return need.members
     longest = max(_binding_sizes(state, gang))
@@ -208,7 +208,7 @@ def members_max(state: State, gang: Gang, need: Need) -> int:
 
 
 def _binding_sizes(state: State, gang: Gang) -> list[int]:
-    """Upper bounds of the bytes that each waiting member takes in a decision."""
+    """Upper bound per waiting member of its bytes in a decision."""
     node_bytes = state.nodes.name_bytes_max
     return [
         _binding_bytes(state, member, node_bytes)

@@ -1,5 +1,5 @@
-"""Strict queues: first in, first out (`dequeueStrategy: fifo`). While the first gang in its order
-does not fit, no gang behind it is tried; their verdicts name the gang ahead.
+"""Strict queues: first in, first out (`dequeueStrategy: fifo`). While the first gang of a queue
+does not fit, no gang behind it is tried. The verdicts of those gangs name the gang ahead.
 """
 
 from services.gang_planner.core.state.gangs import Bucket, Gang
@@ -7,15 +7,15 @@ from services.gang_planner.core.state.planner_state import State
 
 
 def names(state: State) -> list[str]:
-    """Strict queues with waiting gangs."""
+    """Names of strict queues with waiting gangs, sorted."""
     waiting = state.backlog.demand.by_queue
     strict = [name for name, entry in state.queues.entries.items() if entry.strict]
     return sorted(name for name in strict if name in waiting)
 
 
 def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None:
-    """Bring strict queues into line: all buckets of a queue if its first one is worth an attempt,
-    none if that was refused.
+    """Update the buckets to try: of each strict queue all buckets if its first one is to be tried,
+    none if the first one was refused.
     """
     if not queues:
         return
@@ -34,7 +34,7 @@ def line_up(state: State, queues: list[str], active: dict[Bucket, None]) -> None
 
 
 def park(state: State, buckets: list[Bucket], first: Gang) -> None:
-    """Refuse these buckets until the first gang of their queue is placed."""
+    """Refuse the buckets until the first gang of their queue is placed; their verdicts name it."""
     for bucket in buckets:
         before = bucket.reason
         state.backlog.park(bucket, first.title)

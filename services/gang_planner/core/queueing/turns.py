@@ -1,10 +1,10 @@
-"""Turns of queues: of all queues in line the one with the least key is next. A queue that places a
-gang holds more, so its key grows.
+"""Turns of queues: the queue with the smallest key is next. A queue that places a gang holds more,
+so its key grows.
 
-Where queues are compared level by level (`Policy.queue_share`), the keys of siblings differ only at
-the end. Siblings are kept in a heap by that end, and sets of siblings in a heap by the whole key:
-when a queue places a gang, only its own end and the common part of its siblings are compared again.
-Otherwise each queue is a set of its own.
+If queues are compared level by level (`Policy.queue_share`), the keys of siblings differ only in
+their suffix. Each set of siblings is a heap by suffix, and the sets are a heap by the whole key.
+When a queue places a gang, only its suffix and the common prefix of its siblings are compared
+again. Otherwise each queue is a set of its own.
 """
 
 import heapq
@@ -16,14 +16,14 @@ from services.gang_planner.core.state.gangs import OrderKey
 from services.gang_planner.core.state.queues import QueueEntry
 
 _Siblings: TypeAlias = list[tuple[OrderKey, QueueEntry]]
-"""A heap by the end of the key, which no two of them share."""
+"""A heap by the suffix of the key, which is unique among siblings."""
 
 
 class Turns:
-    """The queues that have a gang in line.
+    """The queues with gangs to try.
 
-    Keys only grow while gangs are placed, so a key that was read earlier is at most what it is
-    now: a queue that is least by such keys, and has not changed, is the least of all.
+    Keys only grow while gangs are placed, so a stored key is at most the current one. If the queue
+    with the smallest stored key has not changed, its current key is the smallest.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Turns:
         for queue in queues:
             end = policies.queue_order_end(queue)
             together.setdefault(policies.compared_with(queue), []).append((end, queue))
-        #: (key of the first, a unique number, siblings): a heap.
+        #: A heap of (key of the first sibling, unique number, siblings).
         self._sets: list[tuple[OrderKey, int, _Siblings]] = []
         for number, siblings in enumerate(together.values()):
             heapq.heapify(siblings)
@@ -43,7 +43,7 @@ class Turns:
         heapq.heapify(self._sets)
 
     def first(self) -> QueueEntry | None:
-        """The queue whose turn it is; None: no gang is in line."""
+        """The queue with the next turn; None: no queue is left."""
         sets = self._sets
         while sets:
             key, number, siblings = sets[0]
@@ -55,9 +55,7 @@ class Turns:
         return None
 
     def stays_first(self) -> bool:
-        """Whether the queue that was `first`, and has been charged since, surely has the next turn,
-        too.
-        """
+        """Whether the queue that was `first`, and has been charged since, surely keeps the turn."""
         siblings = self._sets[0][2]
         queue = siblings[0][1]
         end = self._policies.queue_order_end(queue)
@@ -69,11 +67,11 @@ class Turns:
 
     @property
     def alone(self) -> bool:
-        """Whether only one queue is left in line."""
+        """Whether only one queue is left."""
         return len(self._sets) == 1 and len(self._sets[0][2]) == 1
 
     def drop_first(self) -> None:
-        """The queue that was `first` has no gang left in line."""
+        """Remove the queue that was `first`: it has no gang left to try."""
         siblings = self._sets[0][2]
         heapq.heappop(siblings)
         if not siblings:
@@ -84,7 +82,7 @@ class Turns:
         return self._policies.queue_order_start(queue, self._totals) + end
 
     def _settle(self, siblings: _Siblings) -> None:
-        """Bring the least of siblings to the front."""
+        """Move the sibling with the smallest current suffix to the front."""
         while True:
             end, queue = siblings[0]
             now = self._policies.queue_order_end(queue)

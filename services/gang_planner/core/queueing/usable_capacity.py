@@ -1,8 +1,8 @@
-"""What the gangs of all queues can use: the amounts that queues share.
+"""The capacity that gangs can use: the amounts that queues share.
 
-The sum of what nodes have is more than that: pods of other schedulers take a part of it, and no
-gang's pod may enter some nodes. Shares of the sum would be larger than what queues can ever hold,
-and no queue would hold more than it deserves.
+It is less than the sum of all nodes: pods of other schedulers use a part, and some nodes exclude
+the pods of all gangs. Shares of that sum would exceed what queues can ever hold, and no queue would
+hold more than it deserves.
 """
 
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def usable_amounts(state: "State", session: "Session", demand: "QueuedDemand") -> list[int]:
-    """What the gangs of all queues can use, by resource row; worked out once per cycle.
+    """The capacity that gangs of all queues can use, by resource row; computed once per cycle.
 
-    That is what gangs hold, on whatever node, and what is free on usable nodes. A node is usable if
-    it is Ready and not cordoned, and a pod of any gang that holds or waits for something tolerates
-    its taints.
+    It is the sum of the amounts that gangs hold on any node and the free amounts on usable nodes. A
+    node is usable if it is Ready and not cordoned, and if a held or waiting pod of any gang
+    tolerates its taints.
     """
     if session.usable is None:
         tolerated = _tolerated(state, session, demand)
@@ -37,7 +37,7 @@ def usable_amounts(state: "State", session: "Session", demand: "QueuedDemand") -
 
 
 def _tolerated(state: "State", session: "Session", demand: "QueuedDemand") -> "Bools":
-    """By set of taints, whether any pod of a gang tolerates it."""
+    """One flag per set of taints: whether a pod of any gang tolerates it."""
     sets = session.node_capacity.nodes.taints.sets
     found: Bools = np.ones(len(sets), dtype=np.bool_)
     tainted = [at for at, taints in enumerate(sets) if first_untolerated((), taints) is not None]

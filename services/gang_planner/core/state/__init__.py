@@ -1,1 +1,1 @@
-"""The planner's tables: columns of integers for nodes, shapes, gangs, queues, reservations."""
+"""The planner's state: tables of nodes, shapes, gangs, queues and reservations."""

@@ -1,6 +1,6 @@
-"""The admission queue: groups whose pods exist only after the enqueue action has admitted them.
+"""The admission queue: groups whose pods are created only after the enqueue action admits them.
 
-Groups are kept in buckets that any state of the cluster treats alike.
+Groups that get the same votes in every cluster state share a bucket.
 """
 
 from bisect import bisect_left, insort
@@ -11,7 +11,7 @@ from shared.model.gang_keys import GangKey
 
 
 class AdmissionBucket:
-    """Groups that are admitted or not for the same reasons, in order."""
+    """Groups that get the same votes, in their order."""
 
     __slots__ = ("entries", "queue", "refused_at", "signature")
 
@@ -19,12 +19,12 @@ class AdmissionBucket:
         self.signature = signature
         self.queue = queue
         self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
-        #: What was true when its first group was refused; (): nothing was tried.
+        #: Versions of the voters' input when its first group was refused; (): not tried yet.
         self.refused_at: tuple[int, ...] = ()
 
 
 class AdmissionQueue:
-    """All groups that wait to be admitted."""
+    """All groups that wait for admission."""
 
     def __init__(self) -> None:
         self.buckets: dict[tuple[object, ...], AdmissionBucket] = {}
@@ -34,7 +34,7 @@ class AdmissionQueue:
         return len(self._of)
 
     def put(self, gang: Gang, signature: tuple[object, ...], order: OrderKey) -> None:
-        """The group waits, in this place, alike with others of this signature."""
+        """Add a group to the bucket of this signature, or move it there, placed by `order`."""
         known = self._of.get(gang.key)
         if known is not None:
             if known[0].signature == signature and known[1] == order:
@@ -47,7 +47,7 @@ class AdmissionQueue:
         insort(bucket.entries, (order, gang.key, gang), key=_place)
 
     def take(self, gang: Gang) -> None:
-        """The group no longer waits; nothing happens if it did not."""
+        """Remove a group; no-op if it does not wait."""
         known = self._of.pop(gang.key, None)
         if known is None:
             return
@@ -58,7 +58,7 @@ class AdmissionQueue:
             del self.buckets[bucket.signature]
 
     def first(self, queue: QueueEntry) -> Gang | None:
-        """The group that a queue would admit next."""
+        """The first waiting group of a queue; None: there is none."""
         heads = [one.entries[0] for one in self.buckets.values() if one.queue is queue]
         return min(heads, key=_place)[2] if heads else None
 

@@ -1,4 +1,4 @@
-"""Amounts of resources in words, as `kubectl` users write them."""
+"""Resource amounts as text, in Kubernetes' notation."""
 
 from typing import Final
 

@@ -1,5 +1,5 @@
-"""Claims in decisions: what was chosen for members goes into the decision, and comes back out of a
-decision that is read from the log.
+"""Volumes and devices of claims in decisions: written into a new decision, and restored from a
+decision in the log.
 """
 
 from collections.abc import Iterable
@@ -17,17 +17,17 @@ from services.gang_planner.core.state.storage.demand import Key, claim_keys
 from services.gang_planner.core.state.storage.disks import Disks
 from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
 
-#: Field names and numbers around the texts of a choice.
+#: Upper bound of the field names and numbers of a choice.
 _CHOICE_OVERHEAD_BYTES = 96
 _UID_BYTES = 40
 _NAME_BYTES_MAX = 253
-#: Names of a pool and of a device, with the numbers around them. Kubernetes allows longer pools;
-#: drivers name them after nodes.
+#: Upper bound of the names of a pool and a device. Kubernetes allows longer pool names; drivers use
+#: node names.
 _DEVICE_BYTES_MAX = 253 + 63 + 16
 
 
 class Choices(NamedTuple):
-    """What a binder does for members before it binds them."""
+    """Volumes and devices that the binder assigns to claims before it binds the members."""
 
     volumes: tuple[VolumeChoice, ...] = ()
     devices: tuple[DeviceChoice, ...] = ()
@@ -37,7 +37,7 @@ NOTHING: Final = Choices()
 
 
 def choices_of(state: State, assignments: Assignments) -> Choices:
-    """Volumes and devices chosen for the claims of these members, whose capacity is taken."""
+    """Volumes and devices chosen for the members' claims. The members' capacity must be taken."""
     attached = [one for one in assignments.pairs() if one[0].shape.attached]
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
@@ -46,11 +46,14 @@ def choices_of(state: State, assignments: Assignments) -> Choices:
 
 
 def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -> int:
-    """Upper bound of what a member's claims add to a decision."""
+    """Upper bound of the bytes that a member's claims add to a decision.
+
+    `node_bytes` is the length of the longest node name.
+    """
     shape = member.shape.shape
     pod = member.pod
     each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
-    # What volume is chosen is not known yet, nor its name.
+    # The volume and its name are not known yet.
     volumes = sum(len(name) + each + _UID_BYTES + _NAME_BYTES_MAX for name in shape.claims)
     grants = sum(len(name) + each for name in shape.device_claims)
     for _, requests in node_capacity.devices.demand(member.shape).open:
@@ -79,7 +82,7 @@ def recall(state: State, decision: GangDecision) -> None:
 
 
 def forget(state: State, decision: GangDecision) -> None:
-    """Drop choices that no reservation of a decision read from the log has used: all are made."""
+    """Drop the unused choices of a decision from the log, after all its reservations are made."""
     for one in decision.volumes:
         state.node_capacity.storage.unpin((one.namespace, one.claim))
     for grant in decision.devices:
@@ -87,7 +90,7 @@ def forget(state: State, decision: GangDecision) -> None:
 
 
 def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]) -> bool:
-    """Whether a ResourceClaim of these shapes asks for what is not judged."""
+    """Whether a ResourceClaim of these shapes has a request that the planner does not support."""
     return any(
         bool(node_capacity.devices.demand(shape).unsupported)
         for shape in shapes
@@ -96,8 +99,8 @@ def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]
 
 
 def contradiction(node_capacity: NodeCapacity, loads: Iterable[tuple[int, ShapeEntry]]) -> str:
-    """What is wrong with the claims in use, given all pods on nodes and all reservations; "":
-    nothing.
+    """The first inconsistency between the claims and disks in use and all pods and reservations,
+    as (slot, shape) in `loads`; "": none.
     """
     volumes: dict[Key, dict[int, int]] = {}
     claims: dict[Key, int] = {}
@@ -139,9 +142,9 @@ def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
 
 
 def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
-    """Every claim of the member: one that has devices already is still to be reserved for it, and
-    one that seems reserved may have been given back by the decision before this one: CLUSTER does
-    not show that yet, the binder looks.
+    """Choices for every ResourceClaim of the member. An allocated claim must still be reserved for
+    the pod. A claim that appears reserved may have been released by the previous decision, which
+    CLUSTER does not show yet; therefore the binder checks every claim.
     """
     found: list[DeviceChoice] = []
     claims = state.reference_objects.resource_claims.by_name

@@ -1,7 +1,6 @@
-"""Integer columns that grow: resources as rows, nodes as columns, and which columns changed.
+"""Growing int64 grids with resources as rows and nodes as columns, and a log of changed columns.
 
-Everything is int64. Amounts are clamped to `AMOUNT_MAX`, so that sums over a node's pods cannot
-overflow whatever a manifest says.
+Amounts are clamped to `AMOUNT_MAX`, so that sums over a node's pods cannot overflow.
 """
 
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ import numpy.typing as npt
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Slots: TypeAlias = slice | Ints
-"""Which nodes: a slice of the columns, or an array of column numbers."""
+"""A selection of nodes: a slice of the columns, or an array of column numbers."""
 
 #: 9 petabytes, 9 trillion CPUs. A thousand pods of this size still add up below 2**63.
 AMOUNT_MAX: Final = 2**53
@@ -22,28 +21,26 @@ _ROWS_MIN: Final = 8
 
 
 def clamped(amount: int) -> int:
-    """The amount as the columns keep it."""
+    """The amount, limited to 0 to `AMOUNT_MAX`."""
     return max(0, min(amount, AMOUNT_MAX))
 
 
 def requested(amount: int) -> int:
-    """The amount that a pod asks for as the columns keep it: beyond the clamp it is more than any
-    node is taken to have, so that two clamped amounts never pass for equal.
+    """A pod's request, limited to 0 to `AMOUNT_MAX + 1`: a request above the maximum fits on no
+    node, even if the node's amount was clamped.
     """
     return max(0, min(amount, AMOUNT_MAX + 1))
 
 
 class ResourceIndex:
-    """Resource name -> row; rows are never given back, their number is that of distinct names ever
-    seen.
-    """
+    """Resource name -> row; rows are never removed."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self._rows: dict[str, int] = {}
 
     def row(self, name: str) -> int:
-        """Row of a resource, made when it is new."""
+        """Row of a resource; a new name gets the next row."""
         row = self._rows.get(name)
         if row is None:
             row = self._rows[name] = len(self.names)
@@ -51,7 +48,7 @@ class ResourceIndex:
         return row
 
     def find(self, name: str) -> int | None:
-        """Row of a resource, None when no object has named it yet."""
+        """Row of a resource; None if no object has named it."""
         return self._rows.get(name)
 
 
@@ -62,7 +59,7 @@ class Grid:
         self.cells: Ints = np.zeros((rows, columns), dtype=np.int64)
 
     def ensure(self, rows: int, columns: int) -> None:
-        """Make room for at least this many rows and columns."""
+        """Grow to at least this many rows and columns."""
         have_rows, have_columns = self.cells.shape
         if rows <= have_rows and columns <= have_columns:
             return
@@ -80,7 +77,7 @@ class Grid:
 
 
 def grown_ints(array: Ints, size: int) -> Ints:
-    """The same numbers in an array of at least `size`, zeros behind."""
+    """The array extended with zeros to at least `size`."""
     if size <= len(array):
         return array
     grown = np.zeros(_doubled(len(array), size), dtype=np.int64)
@@ -89,7 +86,7 @@ def grown_ints(array: Ints, size: int) -> Ints:
 
 
 def grown_bools(array: Bools, size: int) -> Bools:
-    """The same flags in an array of at least `size`, False behind."""
+    """The array extended with False to at least `size`."""
     if size <= len(array):
         return array
     grown = np.zeros(_doubled(len(array), size), dtype=np.bool_)
@@ -105,10 +102,10 @@ def _doubled(have: int, wanted: int) -> int:
 
 
 class ChangeLog:
-    """Which columns changed since a reader last looked, so that it repairs these and not all.
+    """A log of changed columns, so that readers update only these.
 
-    A position is a count of changes since the beginning. The log forgets its older half when it
-    outgrows its bound; a reader that is behind that must look at everything again.
+    A position is the number of changes since the beginning. The log drops its older half when it
+    exceeds its bound; a reader with an older position must read all columns again.
     """
 
     def __init__(self, bound: int = 8192) -> None:
@@ -118,24 +115,24 @@ class ChangeLog:
 
     @property
     def position(self) -> int:
-        """Behind the newest change."""
+        """The position after the newest change."""
         return self._forgotten + len(self._slots)
 
     def add(self, slot: int) -> None:
-        """One column changed."""
+        """Record a changed column."""
         self._slots.append(slot)
         if len(self._slots) > self._bound:
             self._forget()
 
     def extend(self, slots: Iterable[int]) -> None:
-        """Several columns changed."""
+        """Record several changed columns."""
         self._slots.extend(slots)
         if len(self._slots) > self._bound:
             self._forget()
 
     def since(self, position: int, limit: int) -> Ints | None:
-        """Columns changed since `position`, each once; None: too many or forgotten, look at
-        everything.
+        """Columns changed since `position`, sorted and distinct; None if there were more than
+        `limit` changes or the log no longer has them, so that all columns must be read.
         """
         start = position - self._forgotten
         if start < 0 or len(self._slots) - start > limit:

@@ -1,17 +1,17 @@
-"""The states in the life of a gang, and the events that may change them.
+"""The states of a gang, and the events that may change them.
 
-What an event does in a state is in one table, `lifecycle.transitions`; nothing else changes a
-gang's state.
+Only the table `lifecycle.transitions` changes a gang's state: it maps state and event to the next
+state.
 """
 
 import enum
 
 
 class GangState(enum.StrEnum):
-    """Where a gang is in its life.
+    """The state of a gang.
 
-    Waiting, BackingOff and Starting, as well as Running, Degraded and Completed, are as of the
-    gang's last assessment: until the next one they may lag behind its members.
+    Waiting, BackingOff, Starting, Running, Degraded and Completed are as of the gang's last
+    assessment; until the next one they may lag behind its members.
     """
 
     #: Its quorum was placed, and it has members left. Plain attributes, because they are read
@@ -22,42 +22,42 @@ class GangState(enum.StrEnum):
 
     #: No member is decided or placed.
     WAITING = "Waiting"
-    #: The same, and no attempt is made until an instant, because the last one failed.
+    #: No member is decided or placed. The last attempt failed, and the backoff has not ended.
     BACKING_OFF = "BackingOff"
-    #: Members are decided or placed, and its quorum has not been placed yet.
+    #: Members are decided or placed, but its quorum has not been placed yet.
     STARTING = "Starting"
-    #: The same, and the missing members are placed before all other gangs.
+    #: Like Starting, and its missing members are placed before all other gangs.
     REPAIRING = "Repairing"
     #: Its bound members are being deleted; its quorum is not placed.
     RELEASING = "Releasing"
     #: Its quorum was placed, and every minimum holds.
     RUNNING = "Running"
-    #: Its quorum was placed, and a minimum does not hold any more.
+    #: Its quorum was placed, but a minimum no longer holds.
     DEGRADED = "Degraded"
     #: Its quorum was placed, and all members have ended.
     COMPLETED = "Completed"
     #: Its quorum was placed, and its bound members are being deleted.
     RELEASING_STARTED = "ReleasingStarted"
     #: Its quorum was placed, and no member is left. New members are placed together, but members
-    #: that come back with their nodes are no partial start.
+    #: that return with their nodes do not count as a partial start.
     DORMANT = "Dormant"
 
 
 class GangEvent(enum.StrEnum):
-    """What happened to a gang, reported by the module that finds it."""
+    """An event in the life of a gang, reported by the module that detects it."""
 
-    # Found by an assessment.
-    #: Of a gang that has not started, no member is decided or placed.
+    # Reported by an assessment.
+    #: No member of a gang that has not started is decided or placed.
     NOTHING_HELD = "nothing held"
-    #: The same while a backoff lasts.
+    #: Like NOTHING_HELD, during a backoff.
     NOTHING_HELD_IN_BACKOFF = "nothing held, in backoff"
-    #: Of a gang that has not started, members are decided or placed.
+    #: Members of a gang that has not started are decided or placed.
     MEMBERS_HELD = "members held"
-    #: Its quorum is placed for the first time, or members run that no decision of Tutti bound.
+    #: Its quorum is placed for the first time, or members run without a decision of Tutti.
     QUORUM_PLACED = "quorum placed"
-    #: Members of a dormant gang are placed again without a decision: their nodes came back.
+    #: Members of a dormant gang are placed again without a decision: their nodes returned.
     MEMBERS_RETURNED = "members returned"
-    #: No member of a started gang is decided or placed any more.
+    #: No member of a started gang is still decided or placed.
     ALL_LOST = "all members lost"
     #: Every minimum of a started gang holds.
     QUORUM_HELD = "quorum held"
@@ -71,27 +71,27 @@ class GangEvent(enum.StrEnum):
     MEMBERS_DECIDED = "members decided"
 
     # Reported by repair, release, backoff and deadlines.
-    #: A gang is bound in part, and a member was not bound or was lost, or a second has passed.
+    #: A gang is partly bound, and a member was not bound or was lost, or a second has passed.
     REPAIR_NEEDED = "repair needed"
-    #: No member of a gang under repair is bound any more.
+    #: No member of a gang under repair is still bound.
     NOTHING_BOUND = "nothing bound"
-    #: A policy refused a member that the quorum needs, on whatever node.
+    #: A policy refused a member that the quorum needs, regardless of the node.
     MEMBER_REFUSED = "needed member refused"
     #: The deadline of the repair has passed.
     REPAIR_DEADLINE_PASSED = "repair deadline passed"
-    #: Another gang under repair needs the same capacity, and goes first.
+    #: Another gang under repair needs the same capacity and has precedence.
     REPAIRS_BLOCKED = "repairs block each other"
     #: A started gang did not run by its start deadline.
     START_DEADLINE_PASSED = "start deadline passed"
     #: A started gang was below its quorum for longer than its grace period.
     GRACE_PASSED = "degraded grace passed"
-    #: The quorum was placed after all, before any deletion was decided.
+    #: The quorum was placed before any deletion was decided.
     RELEASE_WITHDRAWN = "release withdrawn"
-    #: No member is bound, terminating or assumed any more.
+    #: No member is still bound, terminating or assumed.
     RELEASED = "released"
     #: Members of a decision were not bound.
     DECISION_FAILED = "decision failed"
-    #: The end of the backoff has come.
+    #: The backoff has ended.
     BACKOFF_ENDED = "backoff ended"
 
 

@@ -1,7 +1,7 @@
-"""Host ports in use, per node, with Kubernetes' rule of conflict.
+"""Host ports in use per node, with Kubernetes' conflict rule.
 
-Two claims conflict when port and protocol are equal and their addresses are equal or one of them is
-every address. Few pods use host ports, so this is a dictionary of the nodes that have any.
+Two host ports conflict if port and protocol are equal, and the addresses are equal or one of them
+is the wildcard address. Few pods use host ports, so the table has only nodes with any.
 """
 
 from collections.abc import Iterable
@@ -14,20 +14,20 @@ _EVERY: Final = "0.0.0.0"  # noqa: S104 - an address to compare with, nothing is
 
 
 class PortTable:
-    """Claims by slot; a claim may be held several times (foreign pods may already conflict)."""
+    """Host ports by slot, with the number of pods that use each: foreign pods may conflict."""
 
     def __init__(self) -> None:
         self._used: dict[int, dict[tuple[int, str, str], int]] = {}
 
     def take(self, slot: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """`count` pods with these ports are on the node."""
+        """Add `count` pods with these ports to the node."""
         used = self._used.setdefault(slot, {})
         for port in ports:
             key = _key(port)
             used[key] = used.get(key, 0) + count
 
     def give(self, slot: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """`count` pods with these ports left the node."""
+        """Remove `count` pods with these ports from the node."""
         used = self._used[slot]
         for port in ports:
             key = _key(port)
@@ -42,22 +42,22 @@ class PortTable:
             del self._used[slot]
 
     def conflicts(self, slot: int, ports: Iterable[HostPort]) -> bool:
-        """Whether a pod with these ports cannot be on the node now."""
+        """Whether one of these ports conflicts with a used port of the node."""
         used = self._used.get(slot)
         if not used:
             return False
         return any(_clash(_key(port), claim) for port in ports for claim in used)
 
     def slots(self) -> list[int]:
-        """Nodes with any claim."""
+        """Slots of nodes with used host ports, sorted."""
         return sorted(self._used)
 
     def content(self) -> dict[int, dict[tuple[int, str, str], int]]:
-        """A copy of all claims, to compare."""
+        """A copy of the table's content, for comparisons."""
         return {slot: dict(used) for slot, used in self._used.items()}
 
     def copy(self) -> "PortTable":
-        """An independent table with the same claims."""
+        """An independent copy of the table."""
         table = PortTable()
         table._used = self.content()
         return table

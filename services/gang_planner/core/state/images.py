@@ -1,4 +1,4 @@
-"""Which nodes have which container images, by image name."""
+"""Container images on nodes, by image name."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,18 +9,18 @@ _NOWHERE: Final[Mapping[int, int]] = {}
 
 
 class ImageTable:
-    """Images as nodes report them."""
+    """Images that nodes report in their status."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[int, int]] = {}
 
     @property
     def any(self) -> bool:
-        """Whether any node reports any."""
+        """Whether any node reports an image."""
         return bool(self._by_name)
 
     def put(self, slot: int, before: Node | None, after: Node | None) -> None:
-        """The node in this slot appeared, changed, or left."""
+        """Update the images of a slot after its node appeared, changed or left."""
         old = before.images if before is not None else ()
         new = after.images if after is not None else ()
         if old == new:
@@ -34,5 +34,5 @@ class ImageTable:
             self._by_name.setdefault(name, {})[slot] = size_bytes
 
     def of(self, name: str) -> Mapping[int, int]:
-        """Bytes of an image by the slots of the nodes that have it."""
+        """Slot -> bytes of the image, for all nodes that have it."""
         return self._by_name.get(name, _NOWHERE)

@@ -1,4 +1,4 @@
-"""What a waiting gang needs of the cluster, and what is known of gangs with the same need."""
+"""The need of a waiting gang, and the results shared by gangs with the same need."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -8,17 +8,17 @@ from shared.contracts.verdicts import Reason, ShapeReport
 from shared.model.objects import NetworkTopology
 
 Wanted: TypeAlias = tuple[str, int, int]
-"""(role, shape id, members that can be placed)."""
+"""(role, shape id, number of members to place)."""
 
 
 Claimant: TypeAlias = tuple[str, int, tuple[int, ...]]
-"""(claiming queue, resource row, shapes that it waits with)."""
+"""(claiming queue, resource row, ids of its waiting shapes)."""
 
 
 class SubNeed(NamedTuple):
-    """What one sub-gang needs: its quorum is placed whole or not at all."""
+    """The need of one sub-gang, whose quorum is placed as a whole or not at all."""
 
-    #: Name of the sub-group policy that makes it, and which of that policy's sub-gangs it is.
+    #: Name of its sub-group policy, and its name among that policy's sub-gangs.
     policy: str
     part: str
     quorum: int
@@ -29,29 +29,31 @@ class SubNeed(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """What a gang needs beyond numbers: that it, or parts of it, are close together."""
+    """Requirements on the nodes of a gang's members in relation to each other."""
 
     topology: NetworkTopology | None = None
-    #: Nodes that hold members of it: where its domains must be.
+    #: Nodes with members of it; its domains must contain them.
     near: tuple[str, ...] = ()
-    #: The domain that it was in when it last had members placed; tried before others.
+    #: The domain of its last placed members, which is tried first; "": none.
     home: str = ""
     sub_gangs: tuple[SubNeed, ...] = ()
     #: How many more sub-gangs of each policy must be placed.
     sub_minima: tuple[tuple[str, int], ...] = ()
-    #: What its annotations say of its roles.
+    #: The task-topology annotations; None: none.
     tasks: Tasks | None = None
 
 
 NOTHING_SAID: Final = Structure()
-#: Role of units that `minResources` reserve: no pod's role has such a name.
+#: Role of the reserved units of `minResources`; not a valid role of pods.
 RESERVED: Final = "*minResources"
-#: So many members without claims fit into one decision, whatever their names.
+#: This number of members without claims always fits into one decision.
 ALWAYS_FIT: Final = 1_000
 
 
 class Need:
-    """What a gang needs of the cluster. Gangs of one queue with equal needs are interchangeable."""
+    """The need of a gang's waiting members. Gangs of one queue with equal needs are
+    interchangeable.
+    """
 
     __slots__ = (
         "_amounts",
@@ -86,30 +88,30 @@ class Need:
         reserved: int = 0,
     ) -> None:
         self.queue = queue
-        #: How many must be placed together, reserved units included; 0: each that fits.
+        #: How many must be placed together, reserved units included; 0: any number.
         self.quorum = quorum
         #: How many of each role must be among them.
         self.minima = minima
         self.wanted = wanted
-        #: Nothing but best-effort pods: the backfill action's.
+        #: All pods are best-effort: the backfill action places them.
         self.best_effort = best_effort
         #: Some of its pods have claims.
         self.attached = attached
-        #: Nodes that refused one of its members lately.
+        #: Nodes that recently refused one of its members.
         self.avoid = avoid
-        #: Priorities beside `wanted`, where they differ: what counts more is placed first when not
-        #: all of it fits.
+        #: Task priorities of the entries of `wanted`, if they differ: higher ones are placed first
+        #: if not all members fit.
         self.ranks = ranks
-        #: None: any nodes will do.
+        #: None: no requirements.
         self.structure = structure
-        #: Members that a started gang, which has no quorum to place, is short of its minima.
+        #: Members that a started gang lacks of its minima. It has no quorum to place.
         self.lacking = lacking
-        #: How many of them are units that `minResources` reserve: `wanted` begins with these, and
-        #: no pod exists for them (`min_resources`).
+        #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist
+        #: for them (`min_resources`).
         self.reserved = reserved
         self._amounts: dict[int, int] | None = None
         self._largest: dict[int, int] | None = None
-        #: What makes gangs interchangeable.
+        #: Equal for interchangeable gangs.
         self.signature: tuple[object, ...] = (
             queue,
             quorum,
@@ -123,11 +125,11 @@ class Need:
 
     @property
     def members(self) -> int:
-        """How many wait."""
+        """Number of waiting members, including reserved units."""
         return sum(count for _, _, count in self.wanted)
 
     def without_reserved(self) -> "Need":
-        """The same without reserved units: what its pods alone ask for."""
+        """The need without reserved units: only that of existing pods."""
         units = sum(1 for role, _, _ in self.wanted if role == RESERVED)
         return Need(
             queue=self.queue,
@@ -144,24 +146,24 @@ class Need:
 
     @property
     def may_exceed_message(self) -> bool:
-        """Whether the names of its members decide how many of them one decision can hold."""
+        """Whether one decision may be too small for all members, depending on their names."""
         return self.attached or self.members > ALWAYS_FIT
 
     @property
     def least(self) -> int:
-        """How many of them are placed at a time, or none."""
+        """The smallest number of members that an attempt places, otherwise it places none."""
         return self.quorum or self.lacking or 1
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
-        """What its quorum (or, without one, one member) asks for, by resource row; not to be
-        written to.
+        """Requests of the quorum, or of one member without a quorum, by resource row. Callers must
+        not write to it.
         """
         if self._amounts is None:
             self._amounts = self._work_out(shapes)
         return self._amounts
 
     def largest(self, shapes: ShapeTable) -> dict[int, int]:
-        """The most that one of its members asks for, by resource row; not to be written to."""
+        """The largest request of a member, by resource row. Callers must not write to it."""
         if self._largest is None:
             self._largest = {}
             for _, shape_id, _ in self.wanted:
@@ -181,35 +183,36 @@ class Need:
 
 
 class FailedSearch(NamedTuple):
-    """A search for pods to evict that found none."""
+    """A search for victims that found none."""
 
-    #: What the search looked at.
+    #: Versions of the search's input.
     mark: tuple[object, ...]
-    #: When the protection of a pod ends, so that the same search may find more; None: it cannot.
+    #: Unix milliseconds at which a pod's protection ends, so that the same search may find victims;
+    #: None: never.
     retry_ms: int | None
 
 
 class Shortfall:
-    """How many members of a refused gang find no free capacity, however they are placed."""
+    """A lower bound of the members of a refused gang for which there is no free capacity."""
 
     __slots__ = ("capacity_at", "members", "nodes_at")
 
     def __init__(self, members: int, capacity_at: int, nodes_at: int) -> None:
-        #: A lower bound; 0: none are known.
+        #: 0: unknown.
         self.members = members
-        #: Positions in the changes of the node capacity and of the nodes that it is true of.
+        #: Positions in the change logs of the node capacity and the nodes at which it is valid.
         self.capacity_at = capacity_at
         self.nodes_at = nodes_at
 
 
 class Explanation(NamedTuple):
-    """Why the gangs of a bucket wait: what holds for each of them."""
+    """Why the gangs of a bucket wait; it applies to each of them."""
 
     sentence: str
     shapes: tuple[ShapeReport, ...] = ()
     quota: tuple[Reason, ...] = ()
-    #: Gangs that wait, and go first.
+    #: Waiting gangs ahead of them.
     ahead: tuple[str, ...] = ()
-    #: Gangs that hold what is missing, and how many they are.
+    #: Gangs that hold the missing capacity, and the number of all such gangs.
     holders: tuple[str, ...] = ()
     holders_count: int = 0

@@ -1,9 +1,9 @@
-"""What is free: the one place where capacity is taken and given back.
+"""Free capacity of nodes: the only place where capacity is taken and released.
 
-`free` = allocatable - pods on the node - reservations (`reservations`). It may be negative where
-foreign pods over-fill a node. `freed` counts events after which something that did not fit might:
-capacity given back, a node that changed. What was refused at a count is not tried again until it
-moves.
+`free` = allocatable - pods on the node - reservations (`reservations`). It may be negative if
+foreign pods overcommit a node. `freed` counts events after which a refused gang might fit: released
+capacity, or a changed node. A gang that was refused at a count is not tried again until the count
+changes.
 """
 
 import numpy as np
@@ -31,24 +31,24 @@ class NodeCapacity:
         reference_objects: ReferenceObjects | None = None,
         topology: TopologyTable | None = None,
     ) -> None:
-        """`topology`: that of another node capacity of the same nodes; None: one of its own."""
+        """Use the `topology` of another node capacity of the same nodes; None: make a new one."""
         tables = ReferenceObjects() if reference_objects is None else reference_objects
         self.nodes = nodes
-        #: Which domains the nodes lie in.
+        #: The topology domains of the nodes.
         self.topology = topology or TopologyTable(nodes, tables.hypernodes)
         self.free = Grid()
         self.ports = PortTable()
-        #: Which pods are where, as far as terms between pods ask.
+        #: Counts of pods for inter-pod rules.
         self.pairs = PairCounts(DomainTable(nodes))
         self.storage = Storage(tables, nodes)
         self.devices = Devices(tables, nodes)
         self.disks = Disks()
-        #: Columns whose free amounts or ports changed.
+        #: Slots whose free amounts or ports changed.
         self.changes = ChangeLog()
         self.freed = 0
 
     def take(self, slot: int, shape: ShapeEntry) -> None:
-        """One pod of this shape is on the node, or room for it is kept there."""
+        """Take capacity for one pod of the shape, or for a reservation of its size, on a node."""
         self.fit_cells()
         cells = self.free.cells
         for row, amount in shape.pairs:
@@ -77,25 +77,27 @@ class NodeCapacity:
         self.freed += 1
 
     def take_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
-        """`counts[i]` pods of this shape go to `slots[i]`; slots are distinct."""
+        """Take capacity for `counts[i]` pods of the shape on `slots[i]`; slots are distinct."""
         self.fit_cells()
         self.free.cells[np.ix_(shape.rows, slots)] -= shape.column * counts
         self._change_others(slots, counts, shape, taking=True)
 
     def give_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
-        """Undo one `take_many`; nothing is `freed`, the world is as it was."""
+        """Undo one `take_many` of an attempt; `freed` stays unchanged."""
         self.free.cells[np.ix_(shape.rows, slots)] += shape.column * counts
         self._change_others(slots, counts, shape, taking=False)
 
     def exchange(self, slot: int, before: ShapeEntry, after: ShapeEntry) -> None:
-        """A pod that was taken with one entry counts as another one of the same shape."""
+        """Recount a pod under another entry with the same shape and a different profile."""
         if before.encoded != after.encoded:
             raise InvariantViolation(f"node in slot {slot}", "its pod was exchanged with another")
         self.pairs.add(slot, before.tallies, -1)
         self.pairs.add(slot, after.tallies, 1)
 
     def claims_version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """Changes whenever what filters say of the shape's claims may have changed on any node."""
+        """A version that changes whenever a filter's result for the shape's claims may have changed
+        on any node.
+        """
         version: tuple[int, ...] = ()
         if shape.shape.claims:
             version += self.storage.version(shape)
@@ -104,8 +106,8 @@ class NodeCapacity:
         return version
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
-        """Whether placing one pod of the shape changes where the next may go: a claim of theirs has
-        no volume or devices yet, or is for one pod.
+        """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume
+        or devices yet, or admits only one pod.
         """
         if not shape.attached:
             return False
@@ -113,14 +115,14 @@ class NodeCapacity:
         return bool(volumes.delayed or volumes.exclusive or self.devices.demand(shape).open)
 
     def add_capacity(self, slot: int, delta: Ints) -> None:
-        """The node's allocatable amounts changed by `delta`, one number per row."""
+        """Account for a change of a node's allocatable amounts by `delta`, one number per row."""
         self.fit_cells()
         self.free.cells[: len(delta), slot] += delta
         self.changes.add(slot)
         self.freed += 1
 
     def emptied(self) -> "NodeCapacity":
-        """The same nodes with nothing on them: for questions about what could ever fit."""
+        """The same nodes without any pods and reservations, to check what could ever fit."""
         self.fit_cells()
         node_capacity = NodeCapacity(self.nodes, self.storage.tables, self.topology)
         node_capacity.free = self.nodes.allocatable.copy()
@@ -128,7 +130,7 @@ class NodeCapacity:
         return node_capacity
 
     def copy(self) -> "NodeCapacity":
-        """An independent node capacity with the same room: for questions about now."""
+        """An independent copy with the same free capacity, to check what fits now."""
         self.fit_cells()
         node_capacity = NodeCapacity(self.nodes, self.storage.tables, self.topology)
         node_capacity.free = self.free.copy()
@@ -140,17 +142,15 @@ class NodeCapacity:
         return node_capacity
 
     def capacity_in_parts(self, shape: ShapeEntry, parts: int) -> Ints:
-        """How many pods of this shape each node has room for, in that part of a pod: finer than
-        whole pods, and blind to everything but amounts.
-        """
+        """Free capacity per node in units of 1/`parts` of a pod of the shape, by amounts only."""
         self.fit_cells()
         free = self.free.cells[shape.rows, : self.nodes.size]
         found: Ints = (free * parts // np.maximum(shape.column, 1)).min(axis=0)
         return np.maximum(found, 0)
 
     def fit_cells(self) -> None:
-        """Make the cells cover every resource and slot known now; called before they are read or
-        written.
+        """Grow the cells to all known resources and slots. Callers call it before they read or
+        write the cells.
         """
         self.free.ensure(len(self.nodes.resources.names), self.nodes.size)
 

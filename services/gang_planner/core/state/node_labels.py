@@ -1,7 +1,7 @@
-"""Node labels as columns of small integers, one per key that a selector ever named.
+"""Node labels as columns of interned values, one column per key that any selector has named.
 
-Values are interned: 0 means that the node lacks the label. A column is made by looking at all nodes
-once, and is kept up to date from then on; keys that no pod selects by cost nothing.
+Value id 0 means that the node lacks the label. A column is computed from all nodes once and then
+updated per changed node. Keys that no selector names cost nothing.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,7 @@ import numpy as np
 from services.gang_planner.core.state.columns import Bools, Ints, Slots, grown_ints
 from shared.model.objects import Node, Requirement
 
-#: A node's name, as a key beside labels: what `matchFields` may ask for. No label key looks like
-#: this.
+#: Key of the node's name, for `matchFields`; not a valid label key.
 NAME_FIELD: Final = "\0metadata.name"
 _ABSENT: Final = 0
 
@@ -23,12 +22,12 @@ class LabelColumns:
 
     def __init__(self) -> None:
         self._value_ids: dict[str, int] = {}
-        #: Value as a number for Gt and Lt, by value id; None where it is none.
+        #: Value as a number for Gt and Lt, by value id; None if it is not a number.
         self._numbers: list[int | None] = [None]
         self._columns: dict[str, Ints] = {}
 
     def put(self, slot: int, node: Node | None) -> None:
-        """A node appeared in, changed in, or left column `slot`."""
+        """Update a slot after its node appeared, changed or left."""
         if not self._columns:
             return
         labels = dict(node.labels) if node is not None else {}
@@ -37,7 +36,7 @@ class LabelColumns:
             column[slot] = self._id(self._value(key, node, labels))
 
     def column(self, key: str, nodes: Sequence[Node | None]) -> Ints:
-        """Value ids of `key`, one per node in `nodes`."""
+        """Value ids of `key`, at least one per node in `nodes`; 0 where the label is absent."""
         column = self._columns.get(key)
         if column is None:
             column = np.zeros(max(len(nodes), 1), dtype=np.int64)
@@ -50,8 +49,8 @@ class LabelColumns:
     def matches(
         self, requirement: Requirement, key: str, nodes: Sequence[Node | None], slots: Slots
     ) -> Bools:
-        """Where one requirement holds, of the nodes in `slots`. An operator or number that is none
-        holds nowhere.
+        """One flag per node in `slots`: whether the requirement holds; with an invalid operator
+        or number it never holds.
         """
         values = self.column(key, nodes)[slots]
         match requirement.operator:
@@ -107,15 +106,12 @@ class LabelColumns:
         return found
 
     def ids(self, values: Sequence[str]) -> Ints:
-        """Value ids of these texts."""
-        # A value that no node has gets an id of its own that no column holds.
+        """Value ids of the texts; -1 for a value that no node has."""
         return np.array([self._value_ids.get(value, -1) for value in values], dtype=np.int64)
 
 
 def as_number(text: str) -> int | None:
-    """A label value as the integer that Gt and Lt compare; None when it is none, or outside 64
-    bits.
-    """
+    """A label value as an integer for Gt and Lt; None if it is not one, or exceeds 64 bits."""
     digits = text[1:] if text[:1] in "+-" and len(text) > 1 else text
     if not digits.isascii() or not digits.isdigit() or len(digits) > 19:
         return None

@@ -1,6 +1,6 @@
-"""Where terms about nodes hold: the mask of a node selector's terms, and slots by a label's value.
+"""Nodes that match node selector terms, as masks and as slots.
 
-Terms are alternatives: a node matches if all requirements of any of them hold. A term without
+Terms are alternatives: a node matches if all requirements of at least one term hold. A term without
 requirements matches no node, as in Kubernetes.
 """
 
@@ -18,7 +18,7 @@ _FIELD: Final = "metadata.name"
 
 
 def matching_any(terms: Iterable[SelectorTerm], nodes: NodeTable, slots: Slots) -> Bools:
-    """Nodes of `slots` that match one of the terms at least."""
+    """One flag per node in `slots`: whether it matches at least one of the terms."""
     found: Bools = np.zeros(len(nodes.exists[: nodes.size][slots]), dtype=np.bool_)
     for term in terms:
         found |= matching(term, nodes, slots)
@@ -26,7 +26,7 @@ def matching_any(terms: Iterable[SelectorTerm], nodes: NodeTable, slots: Slots) 
 
 
 def matching(term: SelectorTerm, nodes: NodeTable, slots: Slots) -> Bools:
-    """Nodes of `slots` that match one term."""
+    """One flag per node in `slots`: whether it matches the term."""
     size = len(nodes.exists[: nodes.size][slots])
     if not term.expressions and not term.fields:
         return np.zeros(size, dtype=np.bool_)
@@ -41,7 +41,7 @@ def matching(term: SelectorTerm, nodes: NodeTable, slots: Slots) -> Bools:
 
 
 def selected(selector: Selector | None, nodes: NodeTable) -> Bools:
-    """All nodes whose labels a label selector matches; None matches none."""
+    """One flag per slot: whether the label selector matches the node; None matches no node."""
     passing: Bools = np.full(nodes.size, selector is not None, dtype=np.bool_)
     for requirement in selector.requirements if selector is not None else ():
         passing &= nodes.labels.matches(
@@ -51,21 +51,21 @@ def selected(selector: Selector | None, nodes: NodeTable) -> Bools:
 
 
 class SlotsByTerms:
-    """Slots that terms match, kept until a node changes.
+    """Slots of nodes that match terms, cached until a node changes.
 
-    Local volumes are many, and each names one node by a label: those are looked up by the label's
-    value instead of comparing every node with every volume.
+    There may be many local volumes, each with the label value of one node. Such terms are looked up
+    by value instead of comparing every volume with every node.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._position = -1
         self._found: dict[tuple[SelectorTerm, ...], Ints] = {}
-        #: Per key: value ids in order, and the slots in that order.
+        #: Key -> sorted value ids, and the slots in that order.
         self._sorted: dict[str, tuple[Ints, Ints]] = {}
 
     def slots(self, terms: tuple[SelectorTerm, ...]) -> Ints:
-        """Slots in which one of the terms holds, in their order. Not to be written to."""
+        """Sorted slots of nodes that match one of the terms. Callers must not write to it."""
         if self._position != self._nodes.changes.position:
             self._position = self._nodes.changes.position
             self._found.clear()

@@ -1,9 +1,9 @@
-"""The nodes: names, allocatable amounts, and what decides whether a shape may use them at all.
+"""The nodes: names, allocatable amounts, labels, taints, images and conditions.
 
-A node has a column (a *slot*) for as long as it exists or anything is accounted on it. Pods may
-name a node that the watcher has not published (yet, or any more): such a *phantom* has a slot with
-nothing allocatable, so that accounting needs no special case. Deciding never depends on slot
-numbers, which depend on the order of arrival: ties go by name (`rank`).
+A node has a column (a *slot*) while it exists or any pod or reservation is accounted on it. Pods
+may name a node that the watcher has not published yet, or no longer publishes. Such a *phantom* has
+a slot without allocatable amounts, so that accounting needs no special case. Decisions never depend
+on slot numbers, which follow the order of arrival: ties are broken by name (`rank`).
 """
 
 from collections.abc import Callable
@@ -26,30 +26,31 @@ from services.gang_planner.core.state.taints import TaintSets
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node
 
-#: Requests of one resource whose shares are kept.
+#: Number of cached requests per resource.
 _REQUESTS_MAX = 256
-#: Arrays kept that were worked out of all nodes.
+#: Number of cached arrays that are computed from all nodes.
 _DERIVED_MAX = 256
 
 
 class Units:
-    """Allocatable amounts of one resource, cut into pieces, so that shares stay within 64 bits.
+    """Allocatable amounts of one resource, divided into pieces.
 
-    An amount in bytes times the number that stands for the whole would leave them.
+    The computation of shares multiplies pieces by `whole`; with amounts in bytes, the product could
+    exceed 64 bits.
     """
 
     def __init__(self, allocatable: Ints, whole: int) -> None:
         self._whole = whole
         amounts = np.maximum(allocatable, 1)
-        #: Amount of one piece, and how many pieces the node has.
+        #: Amount of one piece, and number of pieces, per node.
         self.unit: Ints = np.maximum(amounts // whole, 1)
         self.pieces: Ints = amounts // self.unit
-        #: 1 where the node has any of the resource, else 0.
+        #: 1 if the node has the resource, else 0.
         self.some: Ints = (allocatable > 0).astype(np.int64)
         self._taken: dict[int, Ints] = {}
 
     def taken(self, request: int) -> Ints:
-        """The share of each node that a request takes, at most the whole."""
+        """Share of each node that a request takes, 0 to `whole`."""
         found = self._taken.get(request)
         if found is None:
             if len(self._taken) >= _REQUESTS_MAX:
@@ -60,7 +61,7 @@ class Units:
 
 
 class NodeTable:
-    """Static facts of all nodes, by slot; what is free on them is `node_capacity.NodeCapacity`."""
+    """Static properties of nodes, by slot; `node_capacity.NodeCapacity` has the free amounts."""
 
     def __init__(self, resources: ResourceIndex) -> None:
         self.resources = resources
@@ -74,7 +75,7 @@ class NodeTable:
         self.ready: Bools = np.zeros(64, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(64, dtype=np.bool_)
         self.taint_set: Ints = np.zeros(64, dtype=np.int64)
-        #: Changes of anything but what is free.
+        #: Slots with any change except that of free amounts.
         self.changes = ChangeLog()
         self.by_uid: dict[str, int] = {}
         self._slots: dict[str, int] = {}
@@ -84,18 +85,18 @@ class NodeTable:
         self._units_at = -1
         self._derived: dict[object, Ints] = {}
         self._derived_at = -1
-        #: Nodes that exist.
+        #: Number of existing nodes.
         self.count = 0
-        #: Length of the longest name seen: what a binding's size is bounded by.
+        #: Length of the longest node name so far, for the upper bound of a binding's size.
         self.name_bytes_max = 0
 
     @property
     def size(self) -> int:
-        """Number of slots, phantoms and spare ones included."""
+        """Number of slots, including those of phantoms and spare slots."""
         return len(self.names)
 
     def slot(self, name: str) -> int:
-        """Slot of a node by name; a name never seen becomes a phantom."""
+        """Slot of a node by name; an unknown name becomes a phantom."""
         slot = self._slots.get(name)
         if slot is not None:
             return slot
@@ -112,11 +113,11 @@ class NodeTable:
         return slot
 
     def find(self, name: str) -> int | None:
-        """Slot of a node or phantom; None when nothing is known of it."""
+        """Slot of a node or phantom; None if the name is unknown."""
         return self._slots.get(name)
 
     def put(self, node: Node) -> int:
-        """A node appeared or changed; returns its slot."""
+        """Store a new or changed node; returns its slot."""
         slot = self.slot(node.name)
         before = self.objects[slot]
         if before is not None and before.uid != node.uid:
@@ -126,14 +127,14 @@ class NodeTable:
         return slot
 
     def remove(self, slot: int) -> None:
-        """The node left; its slot stays as a phantom until `drop_phantom`."""
+        """Remove a node; its slot remains as a phantom until `drop_phantom`."""
         before = self.objects[slot]
         if before is not None:
             self.by_uid.pop(before.uid, None)
         self._store(slot, None)
 
     def drop_phantom(self, slot: int) -> None:
-        """Give the slot of a phantom back; the caller knows that nothing is accounted on it."""
+        """Release the slot of a phantom. The caller ensures that nothing is accounted on it."""
         if self.objects[slot] is not None:
             raise InvariantViolation(f"node {self.names[slot]}", "still exists")
         del self._slots[self.names[slot]]
@@ -142,7 +143,7 @@ class NodeTable:
         self._rank = None
 
     def rank(self) -> Ints:
-        """Place of each slot in the order of names: what decides between equals."""
+        """Position of each slot in the order of names, which breaks ties."""
         if self._rank is None:
             order = sorted(range(self.size), key=self.names.__getitem__)
             rank = np.empty(self.size, dtype=np.int64)
@@ -151,7 +152,7 @@ class NodeTable:
         return self._rank
 
     def units(self, row: int, whole: int) -> Units:
-        """One resource's allocatable amounts as pieces; kept until a node changes."""
+        """Allocatable amounts of a resource row as pieces; cached until a node changes."""
         if self._units_at != self.changes.position:
             self._units.clear()
             self._units_at = self.changes.position
@@ -162,8 +163,8 @@ class NodeTable:
         return found
 
     def derived(self, key: object, make: Callable[[], Ints]) -> Ints:
-        """Numbers worked out of all nodes, one per slot; kept until a node changes. Not to be
-        written to.
+        """The result of `make`, one number per slot, cached by `key` until a node changes. Callers
+        must not write to it.
         """
         if self._derived_at != self.changes.position or len(self._derived) >= _DERIVED_MAX:
             self._derived.clear()

@@ -1,9 +1,9 @@
-"""Interned pod shapes: each distinct shape is decoded once and becomes a small integer.
+"""Interned pod shapes: each distinct shape is decoded once and gets a small integer id.
 
-A pod carries its shape as bytes. Pods with equal bytes are interchangeable for every rule that
-looks at nodes. Where terms of other pods select them by their labels they are not: an entry is a
-shape and a *profile*, which of these selectors match (`pairwise.terms`). It is empty in a cluster
-in which no term selects pods by labels.
+A pod carries its shape as bytes. Pods with equal bytes are interchangeable for all rules about
+nodes, but terms of other pods may select them by labels. Therefore an entry is a shape with a
+*profile*: the selectors that match the pod (`inter_pod.terms`). The profile is empty if no term
+in the cluster selects the pod.
 """
 
 from typing import Final
@@ -20,9 +20,7 @@ _UNREADABLE: Final = Shape(requests=((PODS, 1),), unsupported=("its shape cannot
 
 
 class ShapeEntry:
-    """One shape, with its requests as rows and amounts. Only positive requests are kept: nothing
-    asks for zero.
-    """
+    """One shape, with its positive requests as rows and amounts."""
 
     __slots__ = (
         "amounts",
@@ -63,49 +61,49 @@ class ShapeEntry:
         self.by_row: dict[int, int] = dict(self.pairs)
         self.rows: Ints = np.array([row for row, _ in self.pairs], dtype=np.int64)
         self.amounts: Ints = np.array([amount for _, amount in self.pairs], dtype=np.int64)
-        #: Amounts standing, to be multiplied with a row of counts.
+        #: Amounts as a column vector, to be multiplied with a row of counts.
         self.column: Ints = self.amounts.reshape(-1, 1)
-        #: Has claims, to volumes or devices, or disks without a claim.
+        #: Whether it has claims to volumes or devices, or disks without a claim.
         self.attached: bool = bool(shape.claims or shape.device_claims or shape.disks)
-        #: What scores look at: members with a claim each are rated as one shape.
+        #: Shape without claims, as the key of cached scores: members with a claim each share it.
         self.rated: bytes = encoded
         if self.attached:
             without = msgspec.structs.replace(
                 shape, claims=(), own_claims=(), device_claims=(), disks=()
             )
             self.rated = msgspec.msgpack.encode(without)
-        #: Asks for nothing but its place in the node's count of pods.
+        #: Whether it requests nothing except a pod slot.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)
         self.profile = profile
-        #: Terms about other pods; None: it has none.
+        #: Inter-pod terms and spread constraints; None: none.
         self.terms = terms
-        #: Decides between shapes that are equally good, whatever the order of arrival: numbers in
-        #: a profile follow it, and are not compared.
+        #: Sort key that breaks ties between shapes. It does not depend on the order of arrival, as
+        #: the numbers of a profile do.
         self.order: bytes = encoded
-        #: What one pod adds to the counts of `pairwise.counts`: (tally, amount).
+        #: What one pod adds to `inter_pod.counts`: (tally, amount).
         self.tallies: tuple[tuple[int, int], ...] = tuple((number, 1) for number in profile)
         if terms is not None:
             self.tallies += tuple(sorted(terms.carried.items()))
-        #: Rules between pods may concern it.
+        #: Whether inter-pod rules may apply to it.
         self.pairwise: bool = terms is not None or bool(profile)
 
 
 class ShapeTable:
-    """All shapes seen; ids are never reused."""
+    """All known shapes; ids are never reused."""
 
     def __init__(self, resources: ResourceIndex, terms: Terms | None = None) -> None:
         self.resources = resources
         self.entries: list[ShapeEntry] = []
-        #: What terms of shapes ask for.
+        #: Inter-pod terms of all shapes.
         self.terms = terms if terms is not None else Terms()
         self._ids: dict[bytes, ShapeEntry] = {}
         self._profiled: dict[tuple[bytes, Profile], ShapeEntry] = {}
         self._decoder = msgspec.msgpack.Decoder(Shape)
-        #: Reserved units of groups, remembered by `queueing.min_resources`.
+        #: Reserved units of groups, cached by `queueing.min_resources`.
         self.units: dict[tuple[object, ...], tuple[tuple[str, int, int], ...]] = {}
 
     def copy(self) -> "ShapeTable":
-        """A table that knows all of these, and grows on its own."""
+        """An independent table with the same entries."""
         other = ShapeTable(self.resources, self.terms.copy())
         other.entries = list(self.entries)
         other._ids = dict(self._ids)
@@ -114,7 +112,7 @@ class ShapeTable:
         return other
 
     def intern(self, encoded: bytes, profile: Profile = ()) -> ShapeEntry:
-        """The entry of a shape; bytes that are none become a shape that is never bound."""
+        """The entry of an encoded shape; undecodable bytes become a shape that is never bound."""
         if profile:
             entry = self._profiled.get((encoded, profile))
             if entry is None:
@@ -130,7 +128,7 @@ class ShapeTable:
         return entry
 
     def make(self, shape_id: int, encoded: bytes, profile: Profile = ()) -> ShapeEntry:
-        """An entry that is not kept: for questions, which must not make the table grow."""
+        """An entry that is not stored in the table, for checks of hypothetical pods."""
         try:
             shape = self._decoder.decode(encoded)
         except (msgspec.DecodeError, msgspec.ValidationError):

@@ -1,20 +1,21 @@
-"""What waits to be placed, by queue and shape: kept up by the backlog, so that no reader has to add
-it up.
-"""
+"""Number of waiting members by queue and shape, updated incrementally by the backlog."""
 
 from collections.abc import Iterable
 
 
 class QueuedDemand:
-    """Waiting members by queue name and shape id; nothing is kept of what is zero."""
+    """Number of waiting members by queue name and shape id; zeros are not stored."""
 
     def __init__(self) -> None:
         self.by_queue: dict[str, dict[int, int]] = {}
-        #: Grows with every change.
+        #: Number of changes so far.
         self.changes = 0
 
     def add(self, queue: str, wanted: Iterable[tuple[str, int, int]], gangs: int) -> None:
-        """`gangs` more (negative: fewer) gangs of the queue want (role, shape id, members) each."""
+        """Add the demand of `gangs` gangs of the queue (negative: remove it).
+
+        `wanted` is the demand of each gang, as (role, shape id, members).
+        """
         self.changes += 1
         counts = self.by_queue.setdefault(queue, {})
         for _, shape_id, members in wanted:

@@ -1,13 +1,14 @@
-"""Queues by name: the object in force, its place in the tree, and what its gangs hold.
+"""Queues by name: the object in effect, the position in the tree, and the amounts that its gangs
+hold.
 
-Two dialects may declare a queue of the same name; the one of the smallest precedence is in force
-then: Volcano's, because it is the one with limits. A queue that exists nowhere has an entry without
-an object as soon as a gang names it. `default` needs no object.
+Two dialects may declare a queue with the same name; the dialect with the lowest precedence number
+is in effect: Volcano's, because its queues have limits. If a gang names a queue that does not
+exist, the queue has an entry without an object. `default` needs no object.
 
-Parents count only while the configuration asks for a hierarchy. A queue's amounts are then those of
-its whole subtree, and what is taken from it is taken from all its ancestors. `root` is implied: it
-is no queue's parent here unless it exists and limits something. A parent that does not exist and a
-cycle make no tree: such a queue stands at the top, its `fault` says why, and no gang is admitted to
+Parents apply only if the configuration enables a hierarchy. A queue's amounts then include its
+whole subtree: amounts charged to it are also charged to all its ancestors. `root` is implicit; it
+is an ancestor only if it exists and has a capability. A queue whose parent is missing, or that is
+in a cycle, is treated as a top-level queue. Its `fault` has the reason, and no gang is admitted to
 it.
 """
 
@@ -27,22 +28,22 @@ _BUILT_IN: Final = Queue(uid="", dialect="", name=DEFAULT, resource_version=0)
 
 
 class Fault(NamedTuple):
-    """What is wrong with a queue's place in the tree."""
+    """An error in a queue's position in the tree."""
 
     reason: Literal["QueueParentMissing", "QueueCycle", "QueueNotLeaf"]
-    #: A queue and the parent that it lacks; the queues of the cycle, from the first to itself; the
-    #: queue that has others below it.
+    #: QueueParentMissing: a queue and its missing parent. QueueCycle: the queues of the cycle, from
+    #: the queue itself. QueueNotLeaf: the queue that has children.
     queues: tuple[str, ...]
 
 
 class Shortage(NamedTuple):
-    """A limit that is too low for what is wanted."""
+    """A queue's limit that is too low for the wanted amounts."""
 
-    #: Name of the queue whose limit it is: the gang's own or an ancestor.
+    #: Name of the queue with the limit: the gang's own queue or an ancestor.
     queue: str
-    #: By how much, by resource row.
+    #: Excess by resource row.
     over: dict[int, int]
-    #: Part of it is what other queues are guaranteed, not the capability.
+    #: Whether guarantees of other queues, not only the capability, cause the excess.
     reserved: bool
 
 
@@ -51,55 +52,55 @@ class Holder(Protocol):
 
     @property
     def key(self) -> GangKey:
-        """That of the gang."""
+        """Key of the gang."""
         ...
 
 
 class QueueEntry:
-    """One queue and the amounts that members of its gangs hold, by resource row."""
+    """One queue, and the amounts that members of its gangs hold, by resource row."""
 
     def __init__(self, name: str, resources: ResourceIndex) -> None:
         self.name = name
         self.queue: Queue | None = _BUILT_IN if name == DEFAULT else None
-        #: What gangs of its subtree hold.
+        #: Amounts that gangs of its subtree hold.
         self.used: dict[int, int] = {}
-        #: How often `charge` has changed that: what is worked out of it may be kept meanwhile.
+        #: Number of changes of `used` by `charge`; results derived from it are valid while equal.
         self.charges = 0
-        #: The part of what it declares to deserve that it holds, kept by the policy that asks.
+        #: Cache of the policy `capacity`: charges, used and declared amounts, share.
         self.share: tuple[int, dict[int, int], dict[int, int], int] = (-1, {}, {}, 0)
-        #: Hard ceiling as declared, by resource row; a resource that it does not name is unlimited.
+        #: Declared hard limit, by resource row; resources that are not in it are unlimited.
         self.capability: dict[int, int] = {}
-        #: Never reclaimed from it, and kept free for it.
+        #: Declared guarantee: never reclaimed from it, and kept free for it.
         self.guarantee: dict[int, int] = {}
-        #: Deserved amounts as declared.
+        #: Declared deserved amounts.
         self.declared: dict[int, int] = {}
-        #: The capability, less what others are guaranteed; `QueueTable.limit` keeps it.
+        #: The effective limit: the capability, reduced by guarantees of other queues. Set by
+        #: `QueueTable.limit`.
         self.ceiling: dict[int, int] = {}
-        #: What it deserves now, by resource row, never below its guarantee; a resource that no
-        #: queue has a share of is not in it, and nothing while it shares with no queue.
-        #: `queueing.fair_share` keeps it.
+        #: Current deserved amounts, by resource row. A resource that no queue declares or demands
+        #: is not in it; it is empty while no other queue is active. Set by `queueing.fair_share`.
         self.deserved: dict[int, int] = {}
-        #: Members that wait in its subtree, by shape id. `queueing.fair_share` keeps it.
+        #: Waiting members in its subtree, by shape id. Set by `queueing.fair_share`.
         self.demand: dict[int, int] = {}
-        #: Its own gangs that hold anything.
+        #: Its own gangs that hold capacity.
         self.holders: dict[Holder, None] = {}
-        #: How many members of its own gangs hold room, by shape id; nothing is kept of zero.
+        #: Number of members of its own gangs that hold capacity, by shape id; zeros are not stored.
         self.shapes: dict[int, int] = {}
-        #: Itself and its ancestors, nearest first.
+        #: The queue and its ancestors, nearest first.
         self.chain: tuple[QueueEntry, ...] = (self,)
         self.has_children = False
         self.fault: Fault | None = None
-        #: Minima of admitted gangs that have not started, by gang id: they have been promised.
+        #: Promises: minima of admitted gangs that have not started, by gang id.
         self.promises: dict[str, dict[int, int]] = {}
-        #: Their sum over its subtree.
+        #: Sum of the promises in its subtree.
         self.promised: dict[int, int] = {}
-        #: Promises withdrawn so far: gangs that were refused for them may try again.
+        #: Number of withdrawn promises so far; after a change, refused gangs may try again.
         self.withdrawn = 0
         self._resources = resources
 
     @property
     def open(self) -> bool:
-        """Whether fresh gangs are admitted."""
+        """Whether the queue exists, and it and its ancestors admit new gangs."""
         if self.queue is None:
             return False
         for one in self.chain:
@@ -109,31 +110,31 @@ class QueueEntry:
 
     @property
     def weight(self) -> int:
-        """Its weight, at least 1."""
+        """The declared weight, at least 1."""
         return max(1, self.queue.weight) if self.queue is not None else 1
 
     @property
     def priority(self) -> int:
-        """Its priority; higher goes first."""
+        """The declared priority; higher goes first."""
         return self.queue.priority if self.queue is not None else 0
 
     @property
     def strict(self) -> bool:
-        """Whether a gang that does not fit blocks those behind it."""
+        """Whether a gang that does not fit blocks the gangs behind it."""
         return self.queue is not None and self.queue.dequeue_strategy == "fifo"
 
     @property
     def reclaimable(self) -> bool:
-        """Whether other queues may reclaim what it has beyond its deserved share."""
+        """Whether other queues may reclaim its capacity above the deserved amounts."""
         return self.queue is None or self.queue.reclaimable
 
     @property
     def parent(self) -> "QueueEntry | None":
-        """The queue that it is part of, while there is a hierarchy."""
+        """The parent queue; None for a top-level queue."""
         return self.chain[1] if len(self.chain) > 1 else None
 
     def use(self, queue: Queue | None) -> None:
-        """Put an object in force, or none."""
+        """Set the object in effect and read its amounts; None: the queue does not exist."""
         if queue is None and self.name == DEFAULT:
             queue = _BUILT_IN
         self.queue = queue
@@ -147,7 +148,7 @@ class QueueEntry:
         return {self._resources.row(name): clamped(amount) for name, amount in resources}
 
     def charge(self, shape: ShapeEntry, count: int) -> None:
-        """`count` more (or, negative, fewer) members of this shape hold room."""
+        """Charge `count` members (negative: uncharge) to the queue and its ancestors."""
         members = self.shapes.get(shape.id, 0) + count
         if members:
             self.shapes[shape.id] = members
@@ -171,7 +172,7 @@ class QueueEntry:
         return max(most, 0)
 
     def promise(self, gang_id: str, amounts: dict[int, int]) -> None:
-        """Count a gang's minimum as used for admission, instead of its promise before."""
+        """Replace a gang's promise: `amounts` count as used for admission; empty withdraws it."""
         before = self.promises.pop(gang_id, None)
         if before is None and not amounts:
             return
@@ -187,7 +188,7 @@ class QueueEntry:
             _add(entry.promised, amounts, sign)
 
     def exceeded_by(self, wanted: dict[int, int]) -> bool:
-        """Whether `wanted` more, by resource row, would exceed a ceiling."""
+        """Whether adding `wanted`, by resource row, would exceed a ceiling."""
         for entry in self.chain:
             for row, limit in entry.ceiling.items():
                 amount = wanted.get(row, 0)
@@ -196,12 +197,12 @@ class QueueEntry:
         return False
 
     def excess(self, wanted: dict[int, int], *, promised: bool) -> dict[int, int]:
-        """By how much `wanted` more would exceed a ceiling, by row; empty: it would not.
+        """Amounts, by resource row, by which adding `wanted` would exceed a ceiling; empty: none.
 
         Args:
             wanted: Amounts by resource row.
-            promised: Ask for admission: what is promised counts, and capabilities alone limit. What
-                others are guaranteed does not, because nodes may still be brought for it.
+            promised: Check for admission: promised amounts count as used, and only capabilities
+                limit. Guarantees of other queues do not, because nodes may be added for them.
         """
         over: dict[int, int] = {}
         for shortage in self.shortages(wanted, promised=promised):
@@ -210,7 +211,7 @@ class QueueEntry:
         return over
 
     def shortages(self, wanted: dict[int, int], *, promised: bool) -> list[Shortage]:
-        """As `excess`, by queue: its own first, then its ancestors'."""
+        """Like `excess`, per queue: its own first, then its ancestors'."""
         found: list[Shortage] = []
         for entry in self.chain:
             limits = entry.capability if promised else entry.ceiling
@@ -230,10 +231,10 @@ class QueueEntry:
         return found
 
     def filled_above(self, wanted: dict[int, int]) -> "list[QueueEntry] | None":
-        """The queues above it that with `wanted` more would hold more than they deserve: it takes
-        only from within them, where what they hold stays the same.
+        """The ancestors that, with `wanted` added, would hold more than they deserve. The queue may
+        reclaim only from queues inside them, so that their own amounts stay the same.
 
-        None: the queue itself does not deserve `wanted` more, or nothing of it is shared.
+        None: the queue itself would exceed its deserved amounts, or deserves none of the resources.
         """
         filled: list[QueueEntry] = []
         shared = False
@@ -247,7 +248,7 @@ class QueueEntry:
         return None if not shared or self in filled else filled
 
     def scratch(self, *, keep_used: bool) -> "QueueEntry":
-        """A copy to try something on: its ancestors are copied with it, its promises are not."""
+        """A copy of the queue and its ancestors for trials, without promises."""
         copies: list[QueueEntry] = []
         for entry in self.chain:
             copy = QueueEntry(entry.name, self._resources)
@@ -270,34 +271,34 @@ class QueueTable:
         self.objects: dict[str, Queue] = {}
         self._declared: dict[str, dict[str, Queue]] = {}
         self._unsettled = False
-        #: Whether a queue appeared, went or got another parent since the tree was arranged.
+        #: Whether a queue appeared, disappeared or changed its parent since the last `_arrange`.
         self._moved = False
         self._hierarchical = False
-        #: Grows when a queue, or the shape of the tree, changes.
+        #: Number of changes of queues and of the tree so far.
         self.changes = 0
         self._limited_at: tuple[int, int] = (-1, -1)
-        #: What the deserved amounts of all were worked out of, where no reader depends on what
-        #: gangs want; (): it does, or nothing is shared. `queueing.fair_share` keeps it.
+        #: Versions of the input of all deserved amounts, if these do not depend on demand; (): they
+        #: do, or there are none. Set by `queueing.fair_share`.
         self.shared_at: tuple[object, ...] = ()
 
     @property
     def hierarchical(self) -> bool:
-        """Whether parents count."""
+        """Whether queues have parents."""
         return self._hierarchical
 
     @property
     def withdrawn(self) -> int:
-        """Promises withdrawn so far, of all queues."""
+        """Number of withdrawn promises so far, of all queues."""
         return sum(entry.withdrawn for entry in self.entries.values())
 
     def arrange(self, *, hierarchical: bool) -> None:
-        """The configuration says whether parents count."""
+        """Enable or disable parents of queues."""
         if hierarchical != self._hierarchical:
             self._hierarchical = hierarchical
             self._arrange()
 
     def entry(self, name: str) -> QueueEntry:
-        """The entry of a queue, made when it is new."""
+        """The entry of a queue; a new name gets a new entry."""
         entry = self.entries.get(name)
         if entry is None:
             entry = self.entries[name] = QueueEntry(name, self._resources)
@@ -308,7 +309,7 @@ class QueueTable:
         return entry
 
     def put(self, queue: Queue) -> QueueEntry:
-        """A queue appeared or changed; `settle` follows."""
+        """Store a new or changed queue, return its entry. The caller calls `settle` afterwards."""
         before = self.objects.get(queue.uid)
         if before is not None and before.name != queue.name:
             self.remove(queue.uid)
@@ -317,7 +318,9 @@ class QueueTable:
         return self._choose(queue.name)
 
     def remove(self, uid: str) -> QueueEntry | None:
-        """A queue is gone; returns its entry when it was known. `settle` follows."""
+        """Remove a queue and return its entry; None: it was not known. The caller calls `settle`
+        afterwards.
+        """
         queue = self.objects.pop(uid, None)
         if queue is None:
             return None
@@ -325,10 +328,10 @@ class QueueTable:
         return self._choose(queue.name)
 
     def settle(self) -> None:
-        """All queues of a record are in: give each its place in the tree, if that may have changed.
+        """Update the tree after all queues of a record are stored.
 
-        2,000 queues arrive in 2,000 records, and each writes its status later: no pass over all
-        queues for a record that leaves the tree as it is.
+        2,000 queues arrive in 2,000 records, followed by updates of their status. Therefore records
+        that do not change the tree cause no pass over all queues.
         """
         if self._moved:
             self._arrange()
@@ -337,12 +340,11 @@ class QueueTable:
             self._unsettled = False
 
     def limit(self, nodes_at: int, totals: Callable[[], Sequence[int]]) -> None:
-        """Work the ceilings out: no queue may take what other queues are guaranteed.
+        """Compute the ceilings, so that no queue can use the guarantees of other queues.
 
         Args:
-            nodes_at: Position in the nodes' changes: nothing is done while neither nodes nor queues
-                changed.
-            totals: What the cluster has, by resource row; asked for only where it matters.
+            nodes_at: Position in the nodes' change log; no-op if neither nodes nor queues changed.
+            totals: Returns the cluster's total amounts, by resource row; called only if needed.
         """
         if self._limited_at == (self.changes, nodes_at):
             return
@@ -355,7 +357,7 @@ class QueueTable:
         if not guaranteed:
             return
         cluster = totals()
-        # Parents first: a child's ceiling starts from its parent's.
+        # Parents first: a child's ceiling depends on its parent's.
         for entry in sorted(self.entries.values(), key=lambda one: (len(one.chain), one.name)):
             parent = entry.parent
             ceiling = dict(entry.capability)
@@ -371,7 +373,7 @@ class QueueTable:
             entry.ceiling = ceiling
 
     def siblings(self) -> list[tuple[QueueEntry | None, list[QueueEntry]]]:
-        """Queues by parent, parents first; None: those at the top. Each level by name."""
+        """(parent, children sorted by name), parents first; parent None: top-level queues."""
         levels: dict[QueueEntry | None, list[QueueEntry]] = {}
         for entry in sorted(self.entries.values(), key=lambda one: (len(one.chain), one.name)):
             levels.setdefault(entry.parent, []).append(entry)
@@ -382,18 +384,18 @@ class QueueTable:
         before = self._position(entry)
         entry.use(min(self._declared[name].values(), key=_preference, default=None))
         self._unsettled = True
-        # A flat list has no tree: no queue's place, and no fault, depends on another queue.
+        # Without a hierarchy, no queue's position or fault depends on another queue.
         self._moved |= self._hierarchical and self._position(entry) != before
         return entry
 
     @staticmethod
     def _position(entry: QueueEntry) -> tuple[str | None, bool] | None:
-        """What places in the tree depend on, of one queue; None: it does not exist."""
+        """The fields of a queue on which positions in the tree depend; None: it does not exist."""
         queue = entry.queue
         return None if queue is None else (queue.parent, bool(queue.capability))
 
     def _arrange(self) -> None:
-        """Give every queue its place in the tree, and move what is held with it."""
+        """Recompute the tree, and the amounts of queues whose ancestors changed."""
         self.changes += 1
         self._unsettled = self._moved = False
         places = {entry.name: self._place(entry) for entry in list(self.entries.values())}
@@ -423,7 +425,7 @@ class QueueTable:
                     _add(one.promised, promised, 1)
 
     def _own(self) -> dict[str, tuple[dict[int, int], dict[int, int]]]:
-        """What each queue's own gangs hold and are promised, without those of queues below it."""
+        """(held, promised) amounts of each queue's own gangs, without its subtree."""
         own = {
             name: (dict(entry.used), dict(entry.promised)) for name, entry in self.entries.items()
         }
@@ -435,7 +437,7 @@ class QueueTable:
         return own
 
     def _place(self, entry: QueueEntry) -> tuple[Fault | None, tuple[str, ...]]:
-        """Names of a queue's ancestors, nearest first, or what is wrong with them."""
+        """(fault or None, names of the queue's ancestors, nearest first)."""
         names: list[str] = []
         queue = entry.queue if self._hierarchical else None
         while queue is not None and queue.parent and queue.parent != ROOT:

@@ -1,8 +1,8 @@
-"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads as CLUSTER shows
-them, by kind and UID.
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads from CLUSTER, by kind and
+UID.
 
-Kept as they are. A table that is computed from them keeps the kind's `changes` with it, and is
-computed again when that has moved.
+The objects are stored unchanged. A table that is derived from them stores the kind's `changes` and
+is computed again when that number has changed.
 """
 
 from collections.abc import Collection
@@ -31,16 +31,18 @@ _Kind = TypeVar("_Kind", bound=ReferenceObject)
 
 
 class Table(dict[str, _Kind]):
-    """Objects of one kind by UID; `changes` counts what was put and removed."""
+    """Objects of one kind by UID; `changes` is the number of effective puts and removals."""
 
     def __init__(self) -> None:
         super().__init__()
         self.changes = 0
-        #: By namespace ("" where the kind has none) and name.
+        #: By (namespace, name); the namespace is "" for cluster-scoped kinds.
         self.by_name: dict[tuple[str, str], _Kind] = {}
 
     def put(self, one: _Kind, *, from_snapshot: bool = False) -> bool:
-        """An object appeared or changed; False: an older version of what is known, or the same."""
+        """Store a new or changed object. Returns False if the known object is equal, or newer and
+        `one` is not from a snapshot.
+        """
         before = self.get(one.uid)
         if before == one or (
             before is not None
@@ -54,12 +56,12 @@ class Table(dict[str, _Kind]):
         return True
 
     def remove(self, uid: str) -> bool:
-        """An object is gone; False: it was not known."""
+        """Remove an object. Returns False if it was not known."""
         one = self.pop(uid, None)
         if one is None:
             return False
         name = _name_of(one)
-        # One made again under the name may have come before the end of this one.
+        # A new object of the same name may have arrived before this deletion.
         if self.by_name[name].uid == uid:
             del self.by_name[name]
         self.changes += 1
@@ -108,15 +110,15 @@ class ReferenceObjects:
         }
 
     def put(self, one: ReferenceObject, *, from_snapshot: bool) -> bool:
-        """An object appeared or changed; see `Table.put`."""
+        """Store a new or changed object; see `Table.put`."""
         return self._tables[type(one)].put(one, from_snapshot=from_snapshot)
 
     def remove(self, uid: str) -> bool:
-        """An object of whatever kind is gone; False: it was not known."""
+        """Remove an object of any kind. Returns False if it was not known."""
         return any(table.remove(uid) for table in self._tables.values())
 
     def remove_missing(self, named: Collection[str]) -> None:
-        """Only these objects are there."""
+        """Remove all objects except those with these UIDs."""
         for table in self._tables.values():
             for uid in [uid for uid in table if uid not in named]:
                 table.remove(uid)

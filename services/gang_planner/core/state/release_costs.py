@@ -1,9 +1,8 @@
-"""What a deleted pod costs its job, by its controller's kind: decides whether a gang is
-pre-flighted on first try.
+"""The cost of a deleted pod for its job, by the kind of its controller. It decides whether the
+first attempt of a gang is preceded by a preflight.
 
-A gang that cannot become whole is released by deleting what was bound. Where the controller simply
-makes the pod again that is cheap, and proving every binding beforehand would only double the API
-server's work.
+A gang that cannot be completed is released: its bound pods are deleted. If the controller simply
+creates them again, this is cheap, and a preflight would only double the API server's work.
 """
 
 from functools import lru_cache
@@ -13,7 +12,7 @@ from shared.model.objects import Owner
 
 Cost = Literal["nothing", "retry", "for ever"]
 
-#: (API group, kind) of controllers that make a deleted pod again and count it as nothing.
+#: (API group, kind) of controllers that create a deleted pod again without counting a failure.
 _NOTHING: Final = frozenset(
     {
         ("", "ReplicationController"),
@@ -35,13 +34,15 @@ _NOTHING: Final = frozenset(
 
 
 def release_cost(owner: Owner | None) -> Cost:
-    """nothing: made again; retry: counted against the job's limit (batch Job, unknown kinds); for
-    ever: no controller creates it again.
+    """The cost of deleting a pod with this owner.
+
+    `nothing`: the controller creates it again. `retry`: it also counts against the job's limit
+    (batch Job, unknown kinds). `for ever`: no controller creates it again.
     """
     return "for ever" if owner is None else _of_kind(owner.api_version, owner.kind)
 
 
-# Asked for every gang that is placed, of a handful of kinds.
+# Called for every placed gang, with few distinct kinds.
 @lru_cache(maxsize=256)
 def _of_kind(api_version: str, kind: str) -> Cost:
     group = api_version.rpartition("/")[0]

@@ -1,6 +1,6 @@
-"""The tables that decisions are made of: nodes, pods, gangs, queues, reservations.
+"""The tables on which decisions are based: nodes, pods, gangs, queues and reservations.
 
-Nothing here leaves the planner: its results are frozen messages.
+They never leave the planner; its results are frozen messages.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Tables:
-    """What is there, and what is reserved on it."""
+    """The observed cluster objects, and the reservations on its nodes."""
 
     def __init__(self) -> None:
         self.resources = ResourceIndex()
@@ -43,4 +43,4 @@ class Tables:
         self.view = ClusterView()
 
     def relabel_lost(self) -> None:
-        """Terms between pods ask for something new: count lost pods as their successors will be."""
+        """Recount lost pods under their successors' profiles after a new inter-pod term."""

@@ -1,8 +1,7 @@
-"""Which taints a pod's tolerations cover; sets of taints are interned, because nodes share them.
+"""Taints and tolerations; sets of taints are interned, because many nodes share them.
 
-What kube-scheduler knows as conditions of a node is expressed here as the taint that Kubernetes
-gives such a node, so that tolerating it works before (and without) the node controller:
-`UNSCHEDULABLE` and `NOT_READY`.
+A cordoned or not ready node is treated as if it had the taint that the node controller sets
+(`UNSCHEDULABLE`, `NOT_READY`). Tolerations therefore apply even before, or without, that taint.
 """
 
 from collections.abc import Sequence
@@ -16,14 +15,12 @@ _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
-    """Whether any toleration covers the taint, by Kubernetes' rules; unknown operators cover
-    nothing.
-    """
+    """Whether a toleration matches the taint by Kubernetes' rules; unknown operators never do."""
     return any(_covers(toleration, taint) for toleration in tolerations)
 
 
 def first_untolerated(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> Taint | None:
-    """The first taint, in the node's order, that keeps the pod out; None when none does."""
+    """The first taint, in the node's order, that excludes the pod; None: there is none."""
     for taint in taints:
         if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
             return taint
@@ -57,7 +54,7 @@ class TaintSets:
     def __init__(self) -> None:
         self.sets: list[tuple[Taint, ...]] = [()]
         self._ids: dict[tuple[Taint, ...], int] = {(): 0}
-        #: Whether any set has a taint that only advises; without one, scoring by taints is skipped.
+        #: Whether any set has a PreferNoSchedule taint; without one, taints are not scored.
         self.any_preference = False
 
     def intern(self, taints: tuple[Taint, ...]) -> int:

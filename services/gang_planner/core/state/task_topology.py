@@ -1,8 +1,8 @@
-"""What a gang's annotations say of its roles: which want to be on the same nodes, which on others,
-and in which order they are placed.
+"""Task-topology annotations of a gang: roles to place on the same nodes, roles to place on
+different nodes, and the order of placement.
 
-Groups of roles are separated by semicolons, roles by commas; a group of one role is about that
-role's own members. Annotations that name a role twice in one group say nothing.
+Semicolons separate groups of roles, commas separate roles. A group with one role concerns the
+members of that role. If a group names a role twice, all annotations of the gang are ignored.
 """
 
 from typing import NamedTuple
@@ -13,27 +13,27 @@ _PREFIX = "volcano.sh/task-topology-"
 
 
 class Tasks(NamedTuple):
-    """The three annotations, taken apart."""
+    """The three parsed annotations."""
 
     together: tuple[tuple[str, ...], ...] = ()
     apart: tuple[tuple[str, ...], ...] = ()
     order: tuple[str, ...] = ()
 
     def beside(self, role: str) -> frozenset[str]:
-        """Roles that this one wants to be on the same nodes with; itself where it says so."""
+        """Roles to place on the same nodes as this role; may include the role itself."""
         return _others(self.together, role)
 
     def away_from(self, role: str) -> frozenset[str]:
-        """Roles that this one wants to be on other nodes than."""
+        """Roles to place on different nodes than this role; may include the role itself."""
         return _others(self.apart, role)
 
     def turn(self, role: str) -> int:
-        """When the role is placed; those that the order does not name come last."""
+        """Position of the role in the order of placement; unnamed roles come last."""
         return self.order.index(role) if role in self.order else len(self.order)
 
 
 def tasks_of(group: PodGroup | None) -> Tasks | None:
-    """What a group says of its roles; None: nothing, or nothing that makes sense."""
+    """The annotations of a group; None if there are none, or if they are invalid."""
     if group is None or not group.notes:
         return None
     notes = dict(group.notes)

@@ -1,4 +1,4 @@
-"""Free amounts on the nodes that gangs can use, kept from cycle to cycle."""
+"""Free amounts on the nodes that gangs can use, cached across cycles."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.columns import Bools, Ints
     from services.gang_planner.core.state.node_capacity import NodeCapacity
 
-#: Changed nodes up to which sums are repaired; more, and they are worked out again.
+#: Up to this number of changed nodes, sums are updated; beyond it, they are computed again.
 _CHANGED_MAX: Final = 1_024
 
 
 class FreeOnUsable:
-    """Free amounts on usable nodes, by resource row, repaired where nodes changed."""
+    """Free amounts on usable nodes, by resource row, updated where nodes changed."""
 
     def __init__(self, node_capacity: "NodeCapacity") -> None:
         self._node_capacity = node_capacity
-        #: What the sums were worked out of: nodes, sets of taints, resources.
+        #: Versions of the sums' input: nodes, number of slots and resources, tolerated taints.
         self._of: tuple[object, ...] = ()
         self._usable: Bools = np.zeros(0, dtype=np.bool_)
         self._free: Ints = np.zeros((0, 0), dtype=np.int64)
@@ -25,7 +25,9 @@ class FreeOnUsable:
         self._position = 0
 
     def sums(self, tolerated: "Bools") -> list[int]:
-        """The amounts; `tolerated` says by set of taints whether a gang's pod tolerates it."""
+        """The sums by resource row. `tolerated`: one flag per set of taints, whether a pod of a
+        gang tolerates it.
+        """
         node_capacity, nodes = self._node_capacity, self._node_capacity.nodes
         node_capacity.fit_cells()
         rows = len(nodes.resources.names)
