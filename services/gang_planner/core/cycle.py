@@ -1,8 +1,8 @@
-"""One cycle: records that were read become decisions, notes and verdicts.
+"""One cycle: turns the records read so far into decisions, notes and verdicts.
 
-`CycleRunner.run` has the phases of a cycle in their order. A cycle decides only on a view of the
-cluster that is fresh and shows every binding in the log. Until then it assesses gangs, lets
-deadlines pass, and repairs gangs that are bound in part.
+`CycleRunner.run` lists the phases of a cycle in order. A cycle places gangs only if the cluster
+state is fresh and has every binding of the log. Before that, it assesses gangs, checks deadlines,
+and repairs partly bound gangs.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,12 +38,12 @@ from shared.contracts.decisions import Act, Cycle, Note
 from shared.contracts.verdicts import Verdict
 from shared.model.invariants import InvariantViolation
 
-#: How long cycles wait for a view as new as the decisions in the log: the longest time that a POST
-#: can be in flight.
+#: How long cycles wait for cluster state that has all decisions in the log: the longest time that a
+#: POST can be in flight.
 _UNRESOLVED_MS: Final = 120_000
-#: A clock that goes back by less than this is slewed: every deadline comes that much later.
+#: A clock that goes back by less than this is slewed: every deadline is that much later.
 _CLOCK_STEP_MS: Final = 1_000
-#: Rounds of assessing and acting in one cycle.
+#: Maximum rounds of assessments and actions in one cycle.
 _ROUNDS_MAX: Final = 3
 
 
@@ -53,7 +53,7 @@ class Step(NamedTuple):
     decisions: list[Act]
     notes: list[Note]
     verdicts: list[Verdict]
-    #: When to step again although nothing arrived; None: only when something arrives.
+    #: When to run the next cycle if no record arrives; None: only when a record arrives.
     next_wakeup_ms: int | None
 
 
@@ -78,10 +78,10 @@ class CycleRunner:
     def run(self, now_ms: int, in_flight_max: int, synced_ms: int | None) -> Step:
         """Run one cycle; the arguments are those of `Planner.step`."""
         state = self._state
-        # 1. Ingest. Records were applied when they arrived; now the cycle's instant is known.
+        # 1. Ingest. Records were applied when they arrived; now the cycle's time is known.
         self._set_clock(now_ms, synced_ms)
-        # 2. Expire. Gangs whose instant has come are assessed, and decisions that waited too long
-        #    for an answer end. Afterwards amounts of nodes and queues are those of this cycle.
+        # 2. Expire. Gangs whose timers have expired are marked for assessment, and decisions
+        #    without an answer for too long end. Then node and queue amounts are up to date.
         fresh = self._expire()
         resolved = self._is_resolved()
         decisive = resolved and fresh
@@ -92,16 +92,16 @@ class CycleRunner:
         for _ in range(_ROUNDS_MAX):
             # 3. Assess the gangs that changed: their state, and whether they are in the backlog.
             self._assess(work, assessed)
-            # 4. Repair gangs that are bound in part, and review holds. The view may be stale here:
-            #    it may delay a gang, and must not leave one partly bound.
+            # 4. Repair partly bound gangs, and review holds. This also runs on stale cluster state,
+            #    which may delay a gang but must not leave one partly bound.
             self._repair(work, resolved=resolved, decisive=decisive)
             if not decisive or self._session.exhausted:
                 break
             progress = self._progress(work)
-            # 5. Place replacements of lost members. From here on the view is fresh and complete,
-            #    and every gang in the backlog may be placed.
+            # 5. Place replacements of lost members. From here on the cluster state is fresh and
+            #    complete, and every gang in the backlog may be placed.
             self._place_replacements(work)
-            # 6. Act: the configured actions in turn, on what repairs and replacements left.
+            # 6. Act: run the configured actions in order, on the remaining free capacity.
             self._act(work)
             # What this round placed may let another gang place its extra members.
             if self._progress(work) == progress:
@@ -109,13 +109,13 @@ class CycleRunner:
         if decisive and len(state.repairs) > 1:
             repair.unblock(work)
         self._assess(work, assessed)
-        # 7. Verdicts. Nothing is decided after this.
+        # 7. Verdicts. No decisions are made after this.
         return self._conclude(work, assessed, decisive=decisive)
 
     # ------------------------------------------------------------------ phases
 
     def _set_clock(self, now_ms: int, synced_ms: int | None) -> None:
-        """If the clock was set back, gangs must not wait until it has caught up."""
+        """Set the cycle's time. If the clock was set back, reset timers that would be too late."""
         if now_ms < self.now_ms - _CLOCK_STEP_MS:
             self._wakeups.timers.forget()
             self._book.forget_pace(now_ms)
@@ -125,7 +125,7 @@ class CycleRunner:
         self._state.view.arrived(synced_ms)
 
     def _expire(self) -> bool:
-        """End what waited too long for an answer; returns whether the view is fresh."""
+        """End decisions without an answer for too long; return whether cluster state is fresh."""
         state, now_ms, wakeups = self._state, self.now_ms, self._wakeups
         wakeups.timers.due(state, now_ms)
         wakeups.add(in_flight.date_late_reservations(state, now_ms))
@@ -135,8 +135,8 @@ class CycleRunner:
         return fresh
 
     def _is_resolved(self) -> bool:
-        """Whether every binding in the log has been matched with the view; the planner gives up
-        those that the view never shows.
+        """Whether every binding in the log was matched with the cluster state. After
+        `_UNRESOLVED_MS` the planner stops waiting for the missing ones.
         """
         state, now_ms = self._state, self.now_ms
         if not state.unresolved:
@@ -150,7 +150,7 @@ class CycleRunner:
         return True
 
     def _begin(self, in_flight_max: int, synced_ms: int | None) -> CycleContext:
-        """The context of this cycle, with full budgets; preemptions follow the view."""
+        """Create the context of this cycle, with full budgets, and update open preemptions."""
         state = self._state
         cycle = Cycle(
             cluster_seq=state.view.cluster_seq,
@@ -168,7 +168,9 @@ class CycleRunner:
         return work
 
     def _repeat(self, work: CycleContext) -> None:
-        """Repeat records that the log will drop soon, and close the notes of vanished gangs."""
+        """Reissue records that the log will soon drop, and close the notes of gangs that no longer
+        exist.
+        """
         if self._state.gangs.remembered:
             decision_log.forget_gone(work)
         reissue.reissue(work)
@@ -210,8 +212,8 @@ class CycleRunner:
             deadlines.watch(work, gang)
 
     def _take_failures(self, gang: Gang) -> Sequence[Failure]:
-        """Take the failures that outcomes reported of the gang's members since the last cycle. An
-        earlier planner has handled those up to `consumed_seq`.
+        """Remove and return the gang's failures since the last cycle, without those up to
+        `consumed_seq`, which an earlier planner has handled.
         """
         failures, gang.unread = gang.unread, []
         consumed_seq = self._state.view.consumed_seq
@@ -253,8 +255,8 @@ class CycleRunner:
             match action:
                 case "enqueue":
                     enqueue.run(work)
-                    # A group without a minimum is admitted when its pods exist already: it may be
-                    # placed in this cycle.
+                    # The pods of a group without a minimum may exist before its admission: it may
+                    # be placed in this cycle.
                     self._assess_admitted(work)
                 case "allocate":
                     allocate.run(work)
@@ -278,7 +280,7 @@ class CycleRunner:
         return len(work.decisions), len(work.state.gangs.unadmitted)
 
     def _conclude(self, work: CycleContext, assessed: dict[str, Gang], *, decisive: bool) -> Step:
-        """Write the notes of holds, the verdicts, and the instant of the next cycle."""
+        """Collect the notes of holds, the verdicts, and the time of the next cycle."""
         state = self._state
         work.notes.extend(state.holds.notes(state.epoch, work.cycle))
         if decisive:

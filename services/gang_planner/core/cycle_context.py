@@ -1,4 +1,4 @@
-"""One cycle's inputs and what it has decided so far."""
+"""One cycle's inputs, and its decisions so far."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.timers import Timers
     from shared.model.gang_keys import GangKey
 
-#: Reason of closing a note that is opened again under the gang's new id.
+#: The reason for closing a note that is opened again under the gang's new id.
 RENAMED: Final = "Renamed"
 
 
 class CycleContext:
-    """Passed to everything that decides in a cycle; decisions and notes are collected in it, in
-    the order in which they are appended to DECISIONS.
+    """Passed to all modules that decide in a cycle. It collects decisions and notes in the order in
+    which they are appended to DECISIONS.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class CycleContext:
         timers: "Timers",
         apply_event: "Callable[[History, GangEvent, str], object]",
     ) -> None:
-        """`apply_event` is that of `lifecycle.transitions`, which lies above this module."""
+        """`apply_event` is the function of `lifecycle.transitions`, which imports this module."""
         self._apply_event = apply_event
         self.state = state
         self.session = session
@@ -53,36 +53,36 @@ class CycleContext:
         self.timers = timers
         self.decisions: list[Act] = []
         self.notes: list[Note] = []
-        #: Notes opened in this cycle: no module acts on them before they are in the log.
+        #: Notes opened in this cycle: no module acts on a note before it is in the log.
         self.fresh: dict[tuple[GangKey, NoteKind], Gang] = {}
-        #: Gangs whose members are released in this cycle.
+        #: Gangs for which this cycle decided to delete members.
         self.released: set[GangKey] = set()
-        #: Gangs placed in this cycle on nodes from which pods were evicted for them.
+        #: Gangs placed in this cycle on the capacity of their victims.
         self.took_over: set[GangKey] = set()
-        #: Gangs wait for binders to answer: no gang behind the first of them is placed.
+        #: The in-flight limit is reached: the first gang that waits for it blocks those behind it.
         self.throttled = False
-        #: The enqueue action is not configured: allocate admits by itself.
+        #: The enqueue action is not configured: every group is admitted.
         self.admit_all = False
 
     @property
     def defaults(self) -> Defaults:
-        """For gangs that set no deadline, hold or preflight."""
+        """Defaults for gangs that set no deadline, hold or pre-flight."""
         return self.state.defaults
 
     @property
     def now_ms(self) -> int:
-        """The instant of this cycle."""
+        """The time of this cycle, in milliseconds."""
         return self.cycle.now_ms
 
     def add_decision(self, gang: Gang, decision: GangDecision) -> None:
-        """Members of the gang were decided."""
+        """Add a decision to place members of the gang, and apply its event to the gang's state."""
         self._apply_event(gang.history, GangEvent.MEMBERS_DECIDED, decision.gang)
         self.decisions.append(decision)
 
     def open_note(
         self, gang: Gang, kind: NoteKind, *, until_ms: int, reason: str, message: str = ""
     ) -> None:
-        """Open a note; an open one of its kind is replaced.
+        """Open a note of the gang, or replace the open one of this kind.
 
         The gang is assessed again at `until_ms`, unless that is 0.
         """
@@ -118,8 +118,8 @@ class CycleContext:
         )
 
     def rename(self, gang: Gang) -> None:
-        """Write the open notes of a gang again whose object was recreated, and which the log
-        therefore knows by another id.
+        """Write the gang's open notes again under its current id, after its object was recreated
+        and so got another id than in the log.
         """
         history = gang.history
         before, history.known_as = history.known_as, gang.gang_id
@@ -147,7 +147,7 @@ class CycleContext:
             self.notes.append(again)
 
     def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
-        """Close the gang's note of a kind; without effect when none is open."""
+        """Close the gang's note of this kind; no effect if none is open."""
         if gang.history.notes.pop(kind, None) is None:
             return
         self.notes.append(
@@ -163,9 +163,9 @@ class CycleContext:
         self.state.gangs.touch(gang)
 
     def put_in_order(self) -> None:
-        """Sort releases and notes by gang: the order in which gangs were assessed depends on cycles
-        that wrote nothing, and a replay leaves those out. Evictions for other gangs keep their
-        order: a later one counts on the capacity that the victims of an earlier one free.
+        """Sort releases and notes by gang: the order of assessments depends on cycles that wrote no
+        records, which a replay does not run. Evictions for preemptors keep their order: a later one
+        counts on capacity that an earlier one frees.
         """
         taken = [one for one in self.decisions if isinstance(one, EvictionDecision)]
         if taken:

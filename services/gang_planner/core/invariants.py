@@ -1,7 +1,7 @@
-"""The invariants of the planner's state, computed a second time from its pods and reservations.
+"""The invariants of the planner's state, checked by computing it again from pods and reservations.
 
-Tests and the simulation check them after every step, production on a setting. A violation ends the
-process.
+Tests and the simulation check them after every step, production if a setting enables it. A
+violation ends the process.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def validate(state: State, now_ms: int) -> None:
-    """Check all invariants as of the last cycle's instant.
+    """Check all invariants as of `now_ms`, the time of the last cycle.
 
     Raises:
         InvariantViolation: One does not hold.
@@ -178,8 +178,8 @@ def _reservation_error(state: State, reservation: Reservation) -> str:
 
 
 def _check_holds(state: State) -> None:
-    """Every row for a lost pod has exactly one hold, and every hold an owner, a reason, a deadline
-    and a note in the log that says so.
+    """Every reservation for a lost pod has exactly one hold. Every hold has an owner, a reason, a
+    deadline and a note in the log with these values.
     """
     table, replacements = state.holds, state.reservations.replacements
     for uid, reservation in replacements.items():
@@ -224,7 +224,7 @@ def _hold_error(state: State, hold: Hold) -> str:
 
 
 def _check_preemptions(state: State) -> None:
-    """Every row for a preemptor belongs to one open preemption, and ends by its deadline."""
+    """Every reservation for a preemptor has one open preemption, an owner and a deadline."""
     kept = {reservation.uid: reservation for reservation in state.preemptions.reservations()}
     if kept != state.reservations.promised:
         raise InvariantViolation(
@@ -250,9 +250,7 @@ def _check_preemptions(state: State) -> None:
 
 
 def _check_starts(state: State, now_ms: int) -> None:
-    """A starting gang that is bound in part is being completed or released: after a second by a
-    repair, and in the end by a release.
-    """
+    """A starting gang that is partly bound for longer than a second is under repair or release."""
     for gang in state.gangs.gangs.values():
         history = gang.history
         _check_gang_state(gang)
@@ -272,7 +270,7 @@ def _check_starts(state: State, now_ms: int) -> None:
 
 
 def _check_gang_state(gang: Gang) -> None:
-    """The state of a gang agrees with its open notes, which are what a restart finds."""
+    """The state of a gang agrees with its open notes, from which a restart restores it."""
     history = gang.history
     if history.releasing != ("release" in history.notes):
         raise InvariantViolation(

@@ -1,13 +1,13 @@
-"""The interface of the core: records go in, `step` gives decisions, notes and verdicts.
+"""The interface of the core: it applies records, and `step` returns decisions, notes and verdicts.
 
-The planner is a function of what it was given, in order: the same records, instants and
-configuration give the same bytes. It reads no clock; `step` gets the instant.
+The planner is deterministic: the same records, times and configuration in the same order give the
+same bytes. It reads no clock; the caller passes the time to `step`.
 
-Contract with its caller (`services.gang_planner`):
-* records are applied in the order of their logs, each once (older ones are ignored);
-* after `step`, every decision and note in it is appended, in that order (decisions first), and
-  `decided` is called for each with the sequence it got, before the next `step`. If an append fails
-  for good the process must end: what `step` assumed cannot be undone.
+Contract with the caller (`services.gang_planner`):
+* It applies records in the order of their logs, each once (older ones are ignored).
+* After `step`, it appends every returned decision and note, in that order (decisions first), and
+  calls `decided` for each with its sequence number, before the next `step`. If an append fails
+  permanently, the process must end: the assumptions of `step` cannot be undone.
 """
 
 from collections import deque
@@ -61,16 +61,14 @@ class Planner:
         self._forget_if_standby()
 
     def load_snapshot(self, pages: Sequence[SnapshotPage]) -> None:
-        """Replace the cluster state; reservations and decisions in flight stay until the new one
+        """Replace the cluster state. Reservations and decisions in flight stay until the new state
         retires them.
         """
         cluster.load_snapshot(self._state, pages)
         self._forget_if_standby()
 
     def apply_decision(self, seq: int, record: DecisionRecord) -> None:
-        """Apply a record of DECISIONS that this planner did not just make: at the start, or as a
-        standby.
-        """
+        """Apply a record of DECISIONS that another planner wrote: at the start, or as a standby."""
         decision_log.apply_record(self._state, seq, record)
 
     def apply_outcome(self, seq: int, outcome: Outcome) -> None:
@@ -81,24 +79,22 @@ class Planner:
             in_flight.apply_outcome(self._state, seq, outcome)
 
     def apply_verdict(self, verdict: Verdict) -> None:
-        """Take over a verdict that an earlier planner published: it is not published again."""
+        """Import a verdict of an earlier planner, so that it is not published again."""
         self._book.recall(verdict)
         if verdict.phase != "Gone" and verdict.first_seen_ms:
-            # A gang that waits has no decision yet that remembers since when.
+            # A waiting gang has no decision in the log that has its first-seen time.
             self._state.gangs.history(verdict.gang_id).first_seen_ms = verdict.first_seen_ms
 
     def last_verdict(self, gang_id: str) -> Verdict | None:
-        """The verdict published last of a gang; None: it is gone, or there was none."""
+        """The last published verdict of a gang; None: the gang is gone, or there was none."""
         return self._book.published.get(gang_id)
 
     def restore(self, pages: Sequence[Checkpoint]) -> None:
-        """Begin with a checkpoint instead of the log before it."""
+        """Restore the state from a checkpoint, instead of the log before it."""
         decision_log.restore(self._state, pages)
 
     def checkpoint(self, outcomes_seq: int) -> list[Checkpoint]:
-        """Everything that is open now, in pages, to be appended to DECISIONS or kept beside a
-        recording.
-        """
+        """All open decisions, notes and histories, in pages for DECISIONS or for a recording."""
         return decision_log.checkpoint(self._state, outcomes_seq, self._cycle.now_ms)
 
     # ------------------------------------------------------------ configuration
@@ -116,7 +112,7 @@ class Planner:
         self._cycle.configure(configuration, self._session)
         state.queues.arrange(hierarchical=policies.hierarchical)
         for bucket in state.backlog.buckets.values():
-            # Other rules may find room where these found none.
+            # The gang may fit under the new rules.
             bucket.shortfall = None
         state.node_capacity.freed += 1
         state.gangs.touch_all()
@@ -128,51 +124,51 @@ class Planner:
 
     @property
     def cluster_epoch(self) -> int:
-        """Epoch of the watcher that published this cluster state."""
+        """The epoch of the watcher that published the current cluster state."""
         return self._state.view.epoch
 
     @property
     def view_is_newest(self) -> bool:
-        """Whether the cluster state is of the newest watcher epoch that any record named."""
+        """Whether the cluster state is of the newest watcher epoch in any record."""
         view = self._state.view
         return view.synced is not None and view.epoch == view.newest_epoch
 
     def lead(self, epoch: int) -> None:
-        """This planner is the writer from now on."""
+        """Make this planner the writer, with the given epoch."""
         self._state.epoch = epoch
         self._leading = True
         self._book.reconcile(self._state)
 
     @property
     def open_decisions(self) -> int:
-        """Decisions whose room CLUSTER has not retired yet."""
+        """The number of decisions that still have reservations."""
         return len(self._state.open)
 
     @property
     def pods_in_flight(self) -> int:
-        """Pods that are decided, and that binders have not answered for."""
+        """The number of decided pods for which binders have not answered."""
         return self._state.reservations.pods_in_flight
 
     @property
     def in_flight_max(self) -> int:
-        """How many pods might be in flight in the newest cycle of another planner that is known; 0:
-        any number, or not known.
+        """The in-flight limit of another planner's newest known cycle, in pods; 0: no limit, or
+        unknown.
         """
         return self._state.in_flight_max
 
     @property
     def answered(self) -> int:
-        """Pods of this process's memory so far that were in flight and are bound or answered."""
+        """The number of pods bound or answered so far, counted since this process started."""
         return self._state.reservations.answered
 
     @property
     def open_holds(self) -> int:
-        """Lost members for which room is held, or sought."""
+        """The number of lost members with a hold, with or without a reservation."""
         return sum(not hold.reserving for hold in self._state.holds.by_uid.values())
 
     def gangs_by_phase(self) -> Mapping[str, int]:
-        """Gangs managed by Tutti, by phase, as of the last cycle; those that are being
-        repaired or released count as Repairing and Releasing.
+        """The number of gangs managed by Tutti, by phase, as of the last cycle. Gangs under repair
+        or release count as Repairing or Releasing.
         """
         return self._state.gangs.phases
 
@@ -182,11 +178,14 @@ class Planner:
         """Run one cycle.
 
         Args:
-            now_ms: The instant.
-            in_flight_max: How many pods may be decided and not answered; 0: any number. Only fresh
-                gangs wait for that: what is owed, repaired or evicted for continues.
+            now_ms: The current time, in milliseconds.
+            in_flight_max: The limit of decided pods without an answer; 0: no limit. It delays only
+                ordinary placement, not replacements, repairs or preemptors with victims.
             synced_ms: When the newest `cluster.synced` arrived here, on the clock of `now_ms`.
-                None: at the instant that the watcher wrote into it.
+                None: use the watcher's time in that record.
+
+        Returns:
+            The decisions, notes and verdicts of the cycle, and the time of the next one.
 
         Raises:
             InvariantViolation: The records of the last cycle have not all been `decided`, or the
@@ -200,7 +199,7 @@ class Planner:
         return step
 
     def decided(self, seq: int, record: Act | Note) -> None:
-        """A record of the last cycle is in the log as `seq`.
+        """Note that a record of the last cycle is in the log with sequence number `seq`.
 
         Raises:
             InvariantViolation: It is not the next one.
@@ -222,13 +221,13 @@ class Planner:
         check_invariants(self._state, self._cycle.now_ms)
 
     def would_fit(self, question: FitRequest) -> FitAnswer:
-        """Whether a gang would fit now, and on these nodes if they were empty."""
+        """Answer whether a gang would fit now, and whether it would fit on empty nodes."""
         actions = self._configuration.actions
         asker = questions.Asker(self._state, self._policies, actions, self._cycle.now_ms)
         return asker.would_fit(question)
 
     def ledger(self) -> LedgerAnswer:
-        """What queues hold, deserve and wait for; asked of planners that decide nothing."""
+        """The held, deserved and queued amounts of all queues. Only standby planners are asked."""
         return ledger.ledger(self._state, self._session)
 
     def on_action(self, begins: Callable[[str], None]) -> None:
@@ -236,12 +235,14 @@ class Planner:
         self._cycle.on_action = begins
 
     def queue_figures(self) -> list[queue_figures.QueueFigures]:
-        """What queues hold and deserve as of the last cycle; changes nothing."""
+        """The held and deserved amounts of all queues as of the last cycle; changes no state."""
         return queue_figures.figures(self._state)
 
     # ----------------------------------------------------------------- internal
 
     def _forget_if_standby(self) -> None:
-        """A standby publishes no verdicts and retracts none; the list must not grow meanwhile."""
+        """Clear the retired gangs of a standby: it publishes no verdicts, and the list must not
+        grow.
+        """
         if not self._leading:
             self._state.gangs.retired.clear()

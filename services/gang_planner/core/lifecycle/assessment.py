@@ -7,16 +7,16 @@ out. A gang that is not in the backlog and not complete has a `refused` reason, 
 | --- | --- |
 | GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
 | QueueMissing, QueueNotOpen | its queue |
-| QueueParentMissing, QueueCycle, QueueNotLeaf | a place of its queue in the tree of queues |
+| QueueParentMissing, QueueCycle, QueueNotLeaf | a valid position of its queue in the hierarchy |
 | NotAdmitted | the enqueue action has not admitted it |
 | NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup | members that exist |
 | Gated, Unsupported, UnsupportedDevice, UnsupportedGang | members that could be placed |
 | ActionMissing | the configuration does not name the action that would place it |
-| Backoff | its last decision failed; it is tried again at an instant |
-| BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | what is bound of it
-is being released, or was, and it is tried again at an instant |
-| Preempting | others are being evicted for it, and room is kept on their nodes |
-| Evicted | all of it is being evicted for another; it is placed whole when it has left |
+| Backoff | its last decision failed; the planner retries it at a fixed time |
+| BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | its bound pods
+are being released, or were, and the planner retries it at a fixed time |
+| Preempting | pods are being evicted for it, and their nodes have reservations for it |
+| Evicted | it is being evicted for another gang; it is placed whole after its pods have left |
 | AwaitsOutcome | its bindings in flight are validated first, and its other members depend on them |
 | GangTooLarge | its quorum does not fit into one message |
 
@@ -56,7 +56,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
 
     Args:
         work: The cycle.
-        actions: Those that the configuration names.
+        actions: The actions that the configuration names.
         gang: The gang.
     """
     state, policies, now_ms = work.state, work.session.policies, work.now_ms
@@ -80,7 +80,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
         return
     need = need_of(state, gang)
     if not need.wanted:
-        # A policy refused lately all that wait, and the gang has started without them.
+        # A policy recently refused all waiting members, and the gang has started without them.
         gang.refused = "BindingRefused"
     elif is_too_large(state, gang, need):
         gang.refused = "GangTooLarge"
@@ -93,7 +93,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
 
 
 def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
-    """Bring the admission queue in line: gangs that wait only to be admitted are in it."""
+    """Add the gang to the admission queue if it waits only for admission; otherwise remove it."""
     admission_queue = state.gangs.admission_queue
     if gang.refused != "NotAdmitted":
         admission_queue.take(gang)
@@ -115,13 +115,13 @@ def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) ->
 def starts(gang: Gang) -> bool:
     """Whether its quorum is placed."""
     if gang.history.attempt and gang.lacks_object:
-        # Its object was deleted while it was bound: how many it needs is not known now.
+        # Its object was deleted while it was bound: its minimum is unknown now.
         return False
     return gang.quorum_placed and sub_gangs.all_placed(gang)
 
 
 def enough(gang: Gang) -> bool:
-    """Whether every minimum holds by members that count."""
+    """Whether the gang holds enough members for all its minima: total, by role and by sub-group."""
     return (
         gang.have() >= gang.min_member
         and all(gang.have(role) >= count for role, count in gang.role_minima)
@@ -154,16 +154,16 @@ def _still_bad(pairs: dict[tuple[str, str], int], now_ms: int) -> dict[tuple[str
 
 
 def _report_findings(work: CycleContext, gang: Gang) -> None:
-    """Report what the gang's members show: first whether it has started or lost everything."""
+    """Report the events that the gang's members imply: first a start or the loss of all members."""
     history = gang.history
     placed = gang.placed()
     if not history.started:
         if placed and history.dormant:
-            # The log already says that it has started.
+            # The log already has its start.
             report(work, gang, GangEvent.MEMBERS_RETURNED)
         elif placed:
-            # A gang that runs, or did in part, and that no planner decided was started by another
-            # scheduler, or long ago.
+            # A gang with placed members that no planner decided was started by another scheduler,
+            # or its decisions have left the log.
             found_placed = history.attempt == 0 and not gang.counts[ASSUMED]
             if found_placed or starts(gang):
                 report(work, gang, GangEvent.QUORUM_PLACED)
@@ -172,7 +172,7 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
     if gang.members:
         # A completed gang stays so when its members are cleaned up.
         gang.completed = gang.all_ended
-    # These findings have no effect beside the next state.
+    # These events only change the state.
     match history.state:
         case GangState.WAITING | GangState.BACKING_OFF | GangState.STARTING:
             apply_event(history, _held(gang), gang.full_name)
@@ -204,14 +204,14 @@ def _minima_held(gang: Gang) -> GangEvent:
 
 
 def _stage(gang: Gang) -> str:
-    """What its metric counts it as: its phase, or the repair or release of it."""
+    """The gang's stage in the metric: Repairing, Releasing or its phase."""
     if gang.history.releasing:
         return "Releasing"
     return "Repairing" if gang.history.state is GangState.REPAIRING else gang.phase
 
 
 def _phase(gang: Gang) -> GangPhase:
-    """The phase of the gang's state. That of a gang that is released follows its members."""
+    """The phase for the gang's state. During a release it depends on the gang's members."""
     if gang.completed:
         return "Completed"
     state = gang.history.state
@@ -252,7 +252,7 @@ def _refusal(state: State, gang: Gang) -> str:
     backoff = notes.get("backoff")
     named = backoff is not None and backoff.reason != "DecisionFailed"
     if not found and not (named and not gang.history.started):
-        # Of a gang that was released no pods exist for a while, and that is not why it waits.
+        # After a release the gang has no pods for a while; that is not why it waits.
         found = _member_refusal(gang)
     if found or not (gang.counts[WAITING] or named):
         return found
@@ -264,8 +264,10 @@ def _refusal(state: State, gang: Gang) -> str:
 
 
 def evicted_whole(state: State, gang: Gang) -> bool:
-    """Whether evictions of ours that are in flight leave the gang less than its quorum: what comes
-    in for evicted members is placed whole with its other members, when all have left.
+    """Whether this planner's evictions in flight leave the gang less than its quorum.
+
+    Replacements for its evicted members are then placed together with its other members, after all
+    victims have left.
     """
     victims = state.preemptions.victims
     leaving = going = 0
@@ -277,10 +279,10 @@ def evicted_whole(state: State, gang: Gang) -> bool:
 
 
 def _being_proved(gang: Gang) -> bool:
-    """Whether a decision whose bindings are proved first has no outcome yet: if one of them is
-    refused none is bound, and members bound in reliance on them would be bound in part.
+    """Whether a pre-flighted decision of the gang has no outcome yet. If the API server refuses one
+    of its bindings, none is made, and members bound in addition would leave the gang partly bound.
 
-    The gang may have had another id when that was decided: its members say by what they are held.
+    The gang may have had another id when it was decided, so the members' reservations are checked.
     """
     reservations = (member.reservation for member in gang.members.values())
     acts = {reservation.act for reservation in reservations if reservation is not None}
@@ -307,7 +309,7 @@ def _queue_refusal(gang: Gang) -> str:
 
 
 def _member_refusal(gang: Gang) -> str:
-    """Whether enough members exist that could be placed; a started gang takes each as it comes."""
+    """The reason if too few placeable members exist. A started gang accepts members singly."""
     if gang.history.started and (gang.phase != "Unknown" or gang.counts[WAITING]):
         return ""
     missing = max(gang.min_member, 1) - gang.able()

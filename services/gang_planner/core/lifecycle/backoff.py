@@ -1,13 +1,12 @@
-"""Pauses after decisions that could not be carried out, and the pairs of pod and node that are
-avoided meanwhile.
+"""Backoff of gangs whose decisions failed, and the pairs of pod and node that are avoided.
 
-A pause is a note in DECISIONS, so that a restart neither forgets nor repeats it; it carries what
-went wrong in the API server's words. Instants come from the cycle: outcomes carry clocks of other
-machines. A gang that is bound in part cannot wait long: its pauses are short.
+A pause is a note in DECISIONS, so that a restart neither loses nor repeats it. The note has the API
+server's error message. Times are those of the cycle, because outcomes have the clocks of other
+machines. A gang that is partly bound has short pauses.
 
-A release may leave nothing of a gang at all, and its pods come back as an unknown gang. So a pause
-outlasts its gang's pods for a while: they find it, and with it the
-attempts made, and are pre-flighted.
+A release may delete all pods of a gang, and the pods made again would look like a new gang. So a
+pause outlasts its gang's pods for a while. The new pods inherit the pause and the number of
+attempts, and are pre-flighted.
 """
 
 from collections.abc import Sequence
@@ -29,36 +28,36 @@ _PAUSE_MS_MAX: Final = 60_000
 #: The same for a gang that is being repaired: its deadline is half a minute away.
 _REPAIR_PAUSE_MS: Final = 500
 _REPAIR_PAUSE_MS_MAX: Final = 5_000
-#: How long a pause waits for pods to come back under their gang, beyond its end.
+#: How long the note of a pause is kept beyond its end while its gang has no pods.
 MEMORY_MS: Final = 600_000
 REFUSED: Final = "BindingRefused"
 FAILED: Final = "DecisionFailed"
-#: What is named first.
+#: Rank of a result when one failure is reported; the lowest is reported.
 _TELLING: Final[dict[MemberResult, int]] = {"refused": 0, "skipped": 2}
-#: What a note keeps of the API server's words.
+#: Characters of the API server's error message that a note keeps.
 _WORDS_MAX: Final = 1_024
 
 
 def date_failures(work: CycleContext, gang: Gang) -> None:
-    """Date the pairs that failed: they are avoided from now on, for a while."""
+    """Set when the pairs that failed stop being avoided, and assess the gang again then."""
     for pairs in (gang.history.bad, gang.history.failed_pods):
         for pair, until_ms in list(pairs.items()):
             if until_ms == UNDATED:
                 pairs[pair] = work.now_ms + BAD_PAIR_MS
-            # Also of pairs that came with a checkpoint.
+            # Pairs restored from a checkpoint need a timer, too.
             work.timers.set(pairs[pair], gang)
 
 
 def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
-    """Open the pause that follows failures just read.
+    """Open the pause that follows the failures of this cycle.
 
-    When that is what begins the repair of a gang bound in part, its members are planned again in
-    this very cycle: no other gang takes the capacity that they had.
+    If the failures start the repair of a partly bound gang, there is no pause: its members are
+    planned again in this cycle, before another gang takes their capacity.
     """
     refused = next((one for one in failures if one.result == "refused"), None)
     if gang.history.started and all(one.result == "refused" for one in failures):
-        # They are left out for a minute. Others of the gang need not wait, least of all those that
-        # come in for lost ones.
+        # The refused members are left out for a minute. The gang's other members, such as
+        # replacements of lost ones, need not wait.
         return
     first = first_cause(failures)
     repairing = bool(gang.bound or gang.counts[ASSUMED]) and not gang.history.started
@@ -75,7 +74,7 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
 
 
 def first_cause(failures: Sequence[Failure]) -> Failure:
-    """Which of several failures to name: a refusal first, a member that was only skipped last."""
+    """The failure to report: a refusal first, a member that was only skipped last."""
     return min(failures, key=_telling)
 
 
@@ -84,7 +83,7 @@ def _telling(failure: Failure) -> int:
 
 
 def pause_ms(gang: Gang) -> int:
-    """How long the gang pauses after one more failure."""
+    """The pause after the gang's next failure, in milliseconds."""
     return min(_PAUSE_MS << min(gang.history.failures, 16), _PAUSE_MS_MAX)
 
 
@@ -97,9 +96,9 @@ def close_pause(work: CycleContext, gang: Gang) -> None:
     note = gang.history.notes.get("backoff")
     if note is None or (gang.key, "backoff") in work.fresh:
         return
-    # A pause that ends later than any pause can was opened before the clock was set back.
+    # A pause that would last longer than the maximum was opened before the clock was set back.
     if work.now_ms < note.until_ms <= work.now_ms + _PAUSE_MS_MAX:
-        # Also after a restart, when another planner opened it.
+        # After a restart, a pause that another planner opened has no timer yet.
         work.timers.set(note.until_ms, gang)
         return
     if gang.vacant and work.now_ms < note.until_ms + MEMORY_MS <= work.now_ms + MEMORY_MS:

@@ -1,8 +1,8 @@
-"""Members that started gangs lack are placed before other gangs of the same or lower priority.
+"""Places missing members of started gangs before other gangs of the same or lower priority.
 
-Room is held for what a planner saw get lost (`holds`). What was lost while no planner lived left
-no hold, and a hold is filled only once, also where the successor's binding came to nothing. The
-rest of such a gang holds room and does no work, so its members go first, no more than it lacks.
+Members that a planner saw get lost have holds (`holds`). Members lost while no planner ran have
+none, and a hold is filled only once, even if the replacement's binding fails. The other members of
+such a gang occupy capacity without making progress, so its missing members are placed first.
 """
 
 from services.gang_planner.core.allocation import gang_allocation
@@ -14,8 +14,8 @@ from shared.model.invariants import required
 
 
 def run(work: CycleContext) -> None:
-    """Place what started gangs lack, in the order of gangs, until the cycle's budget is spent. A
-    gang that a waiting gang outranks has its turn in line, like all others.
+    """Place missing members of started gangs, in the order of gangs, until the cycle's budget is
+    spent. A gang with lower priority than a waiting gang is left to the allocate action.
     """
     backlog, order = work.state.backlog, work.session.policies.order
     if not backlog.lacking:
@@ -36,5 +36,5 @@ def run(work: CycleContext) -> None:
             continue
         if work.session.exhausted:
             return
-        # A gang that does not fit is refused in its turn, in which it may place more than it lacks.
+        # A gang that does not fit is refused by allocate, which may also place extra members.
         gang_allocation.place_gang(work, gang, Limit(bucket.need.lacking))

@@ -1,8 +1,8 @@
-"""Deadlines of started gangs, both off unless a group or its queue sets them: one that does not run
-by its start deadline, and one that stays below its quorum beyond its grace, are released whole.
+"""Deadlines of started gangs. Both are off unless a group or its queue sets them.
 
-Their instants are notes in DECISIONS. A start deadline counts from the gang's start; set later than
-that, it counts from the next one.
+The planner releases a gang whose quorum does not run by its start deadline, and one that stays
+below its quorum for longer than its grace period. The deadlines are notes in DECISIONS. A start
+deadline counts from the gang's start; one that is set later applies from the next start.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ DEGRADED: Final = "DegradedGrace"
 
 
 def watch(work: CycleContext, gang: Gang) -> None:
-    """Open, continue or end the deadlines of a gang, as it is."""
+    """Open, check or close the gang's deadlines."""
     history = gang.history
     if not history.started or history.releasing:
         if history.notes:
@@ -38,14 +38,14 @@ def watch(work: CycleContext, gang: Gang) -> None:
 
 
 def _owed(work: CycleContext, gang: Gang) -> bool:
-    """Whether room is held for what the gang lost, or it has not been decided yet."""
+    """Whether the gang has a hold for a lost member, or a loss that awaits one."""
     holds = work.state.holds
     return bool(holds.of(gang)) or any(one.key == gang.key for one in holds.pending.values())
 
 
 def _terminating(work: CycleContext, gang: Gang) -> bool:
-    """Whether a member still terminates on a node whose kubelet lives: whether it gets a hold is
-    decided when it has left. From a dead node it may never leave.
+    """Whether a member still terminates on a ready node. Whether it gets a hold is decided when its
+    pod is gone. A pod on a dead node may never go.
     """
     nodes = work.state.nodes
     found = gang.counts[LEAVING] > 0 and any(
@@ -53,21 +53,21 @@ def _terminating(work: CycleContext, gang: Gang) -> bool:
         for member in gang.members.values()
     )
     if found and (grace_ms := degraded_grace_ms(gang)):
-        # That the node dies meanwhile is no news of the gang's.
+        # The node's failure would not mark the gang as changed.
         work.timers.set(work.now_ms + grace_ms, gang)
     return found
 
 
 def not_running(gang: Gang) -> Member | None:
-    """The first placed member that does not run: one of which the kubelet says why, if there is
-    any.
+    """The first placed member that does not run, preferring one with a reason from the kubelet;
+    None: there is none.
     """
     placed = [member for member in gang.members.values() if member.state == PLACED]
     return min(placed, key=_loudest, default=None)
 
 
 def not_running_words(gang: Gang) -> str:
-    """For people: which member does not run, and the kubelet's words."""
+    """A message with the member that does not run and the kubelet's reason."""
     member = not_running(gang)
     if member is None:
         return "its quorum does not run"

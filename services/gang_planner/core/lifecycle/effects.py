@@ -1,6 +1,4 @@
-"""Reports events of gangs during a cycle: the table changes the state, and its effect is written
-into DECISIONS.
-"""
+"""Reports gang events: changes the gang's state by the table and writes the effect's notes."""
 
 from typing import assert_never
 
@@ -27,9 +25,9 @@ def report(
         work: The cycle, which collects the notes.
         gang: The gang.
         event: What happened to it.
-        reason: Why the note that the effect opens is opened, in CamelCase.
-        message: The same in words.
-        until_ms: When a repair's deadline passes, or a backoff ends.
+        reason: The reason of the note that the effect opens, in CamelCase.
+        message: The note's message.
+        until_ms: When the repair's deadline passes or the backoff ends.
 
     Raises:
         InvariantViolation: The event cannot happen in the gang's state.

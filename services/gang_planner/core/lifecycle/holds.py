@@ -1,13 +1,15 @@
-"""From a lost member to its hold, and to the hold's end: which losses get one, where, how long.
+"""Holds for lost members: which losses get a hold, on which node, and when the hold ends.
 
-When a member of a started gang failed, was evicted, deleted or lost its node, capacity for its
-shape is reserved: on its old node if that would still take it and no member has failed there
-before, else wherever it fits (`allocation.replacements`), else the hold is first in line. There is
-no hold for a pod that no controller creates again or that its gang does not miss: one that was
-deleted from a gang that has enough, or that finished in part; members of a gang that is being
-deleted or released, or has ended.
+When a member of a started gang fails, is evicted, is deleted or loses its node, the planner
+reserves capacity for its shape. It prefers the old node, if that node still accepts the shape and
+no member has failed there before. Otherwise it takes any node with free capacity
+(`allocation.replacements`). If there is none, the hold waits ahead of other gangs.
 
-While a gang is being repaired, the hold of a lost member lasts until the repair ends.
+A pod gets no hold if no controller creates it again, or if its gang does not need it: it was
+deleted from a gang that has enough members or that partly finished, or the gang is being deleted or
+released, or has ended.
+
+During a gang's repair, the hold of a lost member lasts until the repair ends.
 """
 
 from typing import Final
@@ -44,10 +46,10 @@ _CLOCK_STEP_MS: Final = 1_000
 
 
 def judge(state: State) -> None:
-    """A record of CLUSTER has been applied whole: decide which of its losses get a hold, and which
-    earlier ones no longer do.
+    """Decide which losses get a hold, after a record of CLUSTER has been applied completely.
 
-    The active planner opens them in its next cycle (`open_pending`).
+    Earlier losses that no longer qualify are discarded. The active planner opens the holds in its
+    next cycle (`open_pending`).
     """
     table = state.holds
     for loss in list(table.pending.values()):
@@ -57,7 +59,7 @@ def judge(state: State) -> None:
             _drop(state, gang)
     for loss in table.take_losses():
         gang = state.gangs.gangs.get(loss.key)
-        # What a victim leaves is reserved for the gang that it was evicted for.
+        # A victim's capacity is reserved for its preemptor.
         ours = loss.uid in state.preemptions.victims
         if gang is None or ours or table.knows(loss.uid) or not _gets_hold(state, gang, loss):
             _drop(state, gang)
@@ -67,7 +69,9 @@ def judge(state: State) -> None:
 
 
 def open_pending(work: CycleContext) -> None:
-    """Make holds of what was lost since the last cycle, with room on the old node where it can."""
+    """Open holds for members lost since the last cycle, with reservations on their old nodes where
+    these still accept the shape.
+    """
     state = work.state
     for loss in list(state.holds.pending.values()):
         state.holds.settle(loss.uid)
@@ -104,8 +108,8 @@ def open_pending(work: CycleContext) -> None:
 
 
 def review(work: CycleContext) -> None:
-    """End holds without a cause, and give up reservations on nodes that no longer take their pod:
-    the hold then looks for another place.
+    """Close holds that have ended, and drop reservations on nodes that no longer accept the shape:
+    the planner then searches another node for the hold.
     """
     state = work.state
     _pass_on(state)
@@ -130,12 +134,12 @@ def review(work: CycleContext) -> None:
 
 
 def next_ms(state: State) -> int | None:
-    """When the next hold expires."""
+    """When the next hold expires; None: there are no holds."""
     return min((hold.until_ms for hold in state.holds.by_uid.values()), default=None)
 
 
 def _until(work: CycleContext, gang: Gang, *, started: bool) -> int:
-    """Until when the hold of a member lost now lasts; 0: it gets none."""
+    """When the hold of a member lost now expires; 0: it gets none."""
     if started:
         wanted_ms = hold_ms(gang, work.defaults)
         return work.now_ms + wanted_ms if wanted_ms else 0
@@ -144,13 +148,13 @@ def _until(work: CycleContext, gang: Gang, *, started: bool) -> int:
 
 
 def _drop(state: State, gang: Gang | None) -> None:
-    """Forget a gang that was kept only for a loss that gets no hold."""
+    """Drop the gang if it was kept only for a loss that gets no hold."""
     if gang is not None:
         state.gangs.drop_if_empty(gang)
 
 
 def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
-    """Whether capacity is to be reserved for what the gang lost, as the cluster state is now."""
+    """Whether the lost member gets a hold, by the current cluster state."""
     if successors.is_living(state, loss.workload, loss.part) and successors.is_made_again(gang):
         started = gang.history.has_started and not gang.history.releasing
         return started and gang.key[0] != "pod" and hold_ms(gang, state.defaults) > 0
@@ -162,7 +166,7 @@ def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
 
 
 def _gone(gang: Gang) -> bool:
-    """Whether nothing of the gang is to be kept: it is ending, being deleted or released."""
+    """Whether the gang is ending, being deleted or being released."""
     if gang.history.releasing or (gang.group is not None and gang.group.deleting):
         return True
     return _all_leaving(gang) or gang.all_ended
@@ -180,7 +184,7 @@ def _enough(gang: Gang) -> bool:
 
 
 def _hold_there(work: CycleContext, hold: Hold, gang: Gang) -> None:
-    """Keep the room that the lost pod just left, if the node would still take the shape."""
+    """Reserve the lost pod's capacity on its old node, if the node still accepts the shape."""
     state, session = work.state, work.session
     slot = state.nodes.find(hold.lost_on)
     if slot is None or not gang.queue.headroom(hold.shape, 1):
@@ -192,7 +196,7 @@ def _hold_there(work: CycleContext, hold: Hold, gang: Gang) -> None:
 
 
 def _pass_on(state: State) -> None:
-    """Find the gang of each hold: its own, or the successor that its workload has made."""
+    """Attach each hold to its gang: its own, or the successor that its workload has created."""
     orphans: list[Hold] = []
     for hold in state.holds.by_uid.values():
         if hold.gang is None and (gang := _gang_of(state, hold)) is not None:
@@ -212,7 +216,7 @@ def _pass_on(state: State) -> None:
 
 
 def _gang_of(state: State, hold: Hold) -> Gang | None:
-    """The gang of a hold that was read from the log; None: the cluster state lacks it yet."""
+    """The gang of a hold read from the log; None: the cluster state does not have it yet."""
     gang = state.gangs.by_id.get(hold.gang_id)
     if gang is not None or hold.gang_key is None or not _is_shown(state, hold):
         return gang
@@ -223,19 +227,19 @@ def _gang_of(state: State, hold: Hold) -> Gang | None:
 
 
 def _is_shown(state: State, hold: Hold) -> bool:
-    """Whether cluster state is as new as the hold's note: before, its gang may still be to come."""
+    """Whether cluster state is as new as the hold's note. Before, the gang may not be in it yet."""
     return bool(state.view.epoch) and state.view.cluster_seq >= hold.cluster_seq
 
 
 def _follow_restart(hold: Hold, gang: Gang) -> None:
-    """The holds of a gang without living members pass to the gang that its workload makes again."""
+    """Mark the hold of a gang without living members for the successor of its workload."""
     if hold.workload and hold.reason != RESTARTED and not gang.living:
         hold.reason, hold.dirty = RESTARTED, True
 
 
 def _admit(state: State, gang: Gang) -> None:
-    """A successor needs no admission: its predecessor was admitted, and what is held counts as used
-    already.
+    """Admit a successor without a vote: its predecessor was admitted, and its holds already count
+    as used capacity.
     """
     if not gang.admitted and gang.group is not None:
         gang.admitted = True
@@ -245,7 +249,7 @@ def _admit(state: State, gang: Gang) -> None:
 
 
 def _end_of(state: State, hold: Hold, gang: Gang | None, now_ms: int) -> str:
-    """Why the hold ends now; "" while it lasts."""
+    """The reason for which the hold ends now; "" while it lasts."""
     if gang is None:
         if _is_shown(state, hold):
             return "GroupGone"
@@ -278,8 +282,8 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
 
 
 def _is_whole(state: State, gang: Gang) -> bool:
-    """Whether a gang that was made again has its minima, and what `minResources` asks for. They are
-    not known before its object is there.
+    """Whether a successor has its minima and its `minResources`. Both are unknown until its group
+    object exists.
     """
     if not gang.size_known or not _enough(gang):
         return False
@@ -301,12 +305,12 @@ def _is_over(state: State, hold: Hold, gang: Gang) -> bool:
         return True
     if gang.group is not None and gang.group.deleting:
         return True
-    # A gang that lost all members with their node gets them again; otherwise a user deleted them.
+    # A controller recreates members lost with their node; otherwise a user deleted them.
     return _all_leaving(gang) and (hold.reason != NODE_LOST or gang.group is None)
 
 
 def _still_room(session: Session, hold: Hold) -> bool:
-    """Whether the node still takes the shape, and is not over-filled."""
+    """Whether the node still accepts the shape and is not overcommitted."""
     reservation = required(hold.reservation, f"hold for pod {hold.uid}", "has no reservation")
     if not session.fits.masks.mask(hold.shape)[reservation.slot]:
         return False
@@ -316,7 +320,7 @@ def _still_room(session: Session, hold: Hold) -> bool:
 
 
 def _follow_group(hold: Hold, gang: Gang) -> None:
-    """A group made again under its name has another id, and inherits the holds."""
+    """Move the hold to the gang's current id, which changes when its group is recreated."""
     if hold.gang_id != gang.gang_id:
         hold.gang_id = gang.gang_id
         hold.dirty = True
@@ -325,7 +329,9 @@ def _follow_group(hold: Hold, gang: Gang) -> None:
 
 
 def _mind_clock(hold: Hold, now_ms: int) -> None:
-    """A clock set back must not make a hold last until it has caught up."""
+    """Shift the hold's deadline when the clock was set back, so that the hold does not last
+    longer.
+    """
     if now_ms < hold.at_ms - _CLOCK_STEP_MS:
         hold.until_ms += now_ms - hold.at_ms
         hold.at_ms = now_ms

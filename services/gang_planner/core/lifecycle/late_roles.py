@@ -1,4 +1,4 @@
-"""Late roles: roles whose pods are created only when the other roles run, such as the launcher of
+"""Late roles: roles whose pods are created only after the other roles run, such as the launcher of
 an MPI job.
 
 The gang counts such a role in its minimum and waits for it, and the role's controller waits for the
@@ -6,19 +6,18 @@ gang. So while no pod of a late role exists, the gang starts without it.
 
 Which roles are late:
 
-* those that the group's annotation `tutti.dev/late-roles` names, at once;
-* the launcher of an MPIJob, when every other minimum could be met and no pod has come for
-  `_SILENCE_MS`. (The MPI operator creates it last where the job's `launcherCreationPolicy` is
+* the roles in the group's annotation `tutti.dev/late-roles`, at once;
+* the launcher of an MPIJob, if every other minimum could be met and no pod was created for
+  `_SILENCE_MS`. (The MPI operator creates it last if the job's `launcherCreationPolicy` is
   WaitForWorkersReady; the planner does not see that field.)
 
-No other role is ever taken to be late: a pod that a quota or a webhook refused is missing, and its
-gang waits for it. Tutti's own Job controller leaves tasks that wait for others (`dependsOn`) out of
-the group itself (`shared/dialects/job_groups.py`).
+No other role is late: a pod that a quota or a webhook refused is missing, and its gang waits for
+it. Tutti's own Job controller leaves tasks that depend on other tasks (`dependsOn`) out of the
+group (`shared/dialects/job_groups.py`).
 
-What the rule may lower is bounded by the pods that exist: a gang of which as many members exist as
-it declares keeps the declared minimum, whatever their roles are called. So before the start it
-never lets a gang start without a pod that exists. After the start a late role stays left out until
-its pods are placed, each as it comes; then the declared minimum holds again, for good.
+Existing pods limit the rule: the minimum is lowered by at most the number of missing members,
+whatever their roles are. So a gang never starts without a pod that exists. After the start, a late
+role is left out until its pods are placed, one by one; from then on the declared minimum applies.
 """
 
 from typing import Final
@@ -29,14 +28,14 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import FAILED, LEAVING
 from shared.model.invariants import required
 
-#: Controllers make the pods that do not wait for anything within a second or two.
+#: Controllers create pods without dependencies within a second or two.
 _SILENCE_MS: Final = 10_000
 _MPI_JOB: Final = "MPIJob"
 _LAUNCHER: Final = "launcher"
 
 
 def watch(work: CycleContext, gang: Gang) -> None:
-    """Bring the gang's late roles up to date; called before it is assessed."""
+    """Update the gang's late roles; called before each assessment."""
     group = gang.group
     if group is None:
         _leave_out(gang, {}, 0)
@@ -58,7 +57,7 @@ def watch(work: CycleContext, gang: Gang) -> None:
 
 
 def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
-    """Leave the launcher out once it has not come for a while, and nothing else is missing."""
+    """Leave the launcher out if no pod was created for a while and nothing else is missing."""
     missing = gang.declared - _existing(gang)
     if missing <= 0 or any(_LAUNCHER in one.pod.role.lower() for one in gang.members.values()):
         return
@@ -74,13 +73,13 @@ def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
 
 
 def _leave_out(gang: Gang, late: dict[str, int], most: int) -> None:
-    """These roles are late, and lower the minimum by their number, but by no more than `most`."""
+    """Set the late roles, and lower the gang's minimum by their members, at most by `most`."""
     gang.late = late
     gang.excused = max(0, min(sum(late.values()), most)) if late else 0
 
 
 def _existing(gang: Gang) -> int:
-    """Members that exist and have neither failed nor are being deleted."""
+    """The number of members that have not failed and are not being deleted."""
     return len(gang.members) - gang.counts[FAILED] - gang.counts[LEAVING]
 
 
@@ -90,7 +89,7 @@ def _is_mpi_job(gang: Gang) -> bool:
 
 
 def _launcher_of(gang: Gang) -> str:
-    """What the group calls the launcher, if it names roles."""
+    """The group's name for the launcher role, or the default one."""
     group = required(gang.group, gang.full_name, "has no group object")
     roles = (role for role, _ in group.min_task_member)
     return next((role for role in roles if _LAUNCHER in role.lower()), _LAUNCHER)

@@ -1,12 +1,12 @@
-"""Decisions without an answer are issued again before they age out of the log.
+"""Reissues unanswered decisions before the log drops them.
 
-A binder learns of a decision from the log alone. One that waited there for longer than the log
-reaches back (no binder ran for days) would never be carried out, and its reservations would stay
-for ever. So the same bindings are decided again, under this planner's epoch; the record names the
-one that it repeats, whose reservations and place among the open decisions it takes.
+A binder reads decisions only from the log. If no binder ran for days, the log would drop a decision
+that was never carried out, and its reservations would never end. So the planner decides the same
+bindings again, under its own epoch. The new record names the record that it repeats, and takes over
+that record's reservations and position among the open decisions.
 
-Both may be carried out, by two binders side by side: same pods, same nodes, the UID as
-precondition. Only an outcome no longer proves that no other POST is in flight (`state.in_flight`).
+Two binders may carry out both records: same pods, same nodes, with the UID as precondition. After
+that, an outcome no longer proves that no other POST is in flight (`state.in_flight`).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -22,12 +22,12 @@ REISSUE_AFTER_MS: Final = 6 * 86_400_000
 
 
 def is_old(act: "Act", now_ms: int) -> bool:
-    """Whether a record of DECISIONS nears its end."""
+    """Whether DECISIONS will soon drop the record."""
     return now_ms - act.cycle.now_ms >= REISSUE_AFTER_MS
 
 
 def reissue(work: "CycleContext") -> None:
-    """Decide again what is about to age out unanswered. Costs a look at the oldest decision."""
+    """Reissue unanswered decisions that the log will soon drop. Usually reads only the oldest."""
     state = work.state
     _touch_unanswered_releases(work)
     for seq, one in state.open.items():
@@ -39,7 +39,7 @@ def reissue(work: "CycleContext") -> None:
 
 
 def _touch_unanswered_releases(work: "CycleContext") -> None:
-    """Have gangs assessed whose release has no answer: it is decided again (`release`)."""
+    """Mark gangs with old unanswered releases as changed: `release` decides those again."""
     state = work.state
     for one in state.evictions.values():
         if not is_old(one.act, work.now_ms):

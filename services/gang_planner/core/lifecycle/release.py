@@ -1,14 +1,14 @@
-"""Release: what is bound of a gang that cannot be whole is deleted, so that it holds nothing.
+"""Release: deletes the bound pods of a gang that cannot be completed, to free its capacity.
 
-The note comes first, and once it is in the log nothing of the gang is planned or held. Deciding
-waits while a binding decision of the gang is unanswered: its POSTs may still land. Then all bound
-members that a controller makes again are victims of one `EvictionDecision`; whatever is shown bound
-later gets another, and so does what is still there some time after an answer. The release is over
-when nothing of it is bound, terminating or assumed; a pause follows, and all later attempts are
-pre-flighted.
+The release note is written first. Once it is in the log, no member of the gang is planned or held.
+The planner waits while a binding decision of the gang is unanswered, because its POSTs may still
+arrive. Then one `EvictionDecision` names all bound members that a controller creates again. Members
+that are bound later get another decision, and so do members that still exist some time after an
+answer. The release ends when no member is bound, terminating or assumed. A pause follows, and all
+later attempts are pre-flighted.
 
-Every step can be repeated: victims are named by UID, and what a restart finds (a note without
-decision, a decision without outcome, an outcome with victims still shown) says what is next.
+Every step can be repeated: victims are named by UID, and the state after a restart determines the
+next step (a note without decision, a decision without outcome, an outcome with existing victims).
 """
 
 from typing import Final
@@ -26,23 +26,23 @@ from services.gang_planner.core.state.release_costs import release_cost
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 
-#: What is still shown this long after it was to be deleted, and was answered for, is decided again.
+#: A victim that still exists this long after its decision, with an outcome, is decided again.
 _AGAIN_MS: Final = 10_000
 _BOUND: Final = frozenset({PLACED, RUNNING})
 
 
 def made_again(member: Member) -> bool:
-    """Whether a controller makes the pod again when it is deleted."""
+    """Whether a controller recreates the pod after it is deleted."""
     return release_cost(member.pod.owner) != "for ever"
 
 
 def deletable(member: Member) -> bool:
-    """Whether a release would delete the pod: it is bound, and a controller makes it again."""
+    """Whether a release would delete the pod: it is bound, and a controller recreates it."""
     return member.state in _BOUND and made_again(member)
 
 
 def worthwhile(gang: Gang) -> bool:
-    """Whether there is, or may soon be, anything to release: bound or in flight, and made again."""
+    """Whether any member is bound or in flight, and a controller recreates it."""
     return any(
         deletable(member) or (member.state == ASSUMED and made_again(member))
         for member in gang.members.values()
@@ -56,11 +56,12 @@ def begin(work: CycleContext, gang: Gang, cause: GangEvent, reason: str, message
         work: The cycle.
         gang: The gang.
         cause: The event that makes the release necessary.
-        reason: The same in CamelCase, for the note.
-        message: The same in words.
+        reason: The note's reason, in CamelCase.
+        message: The note's message.
 
     Returns:
-        Whether the gang is released from now on.
+        Whether the release has begun. False: the gang is being released already, or has no members
+        that can be released.
     """
     if gang.history.releasing or not worthwhile(gang):
         return False
@@ -69,12 +70,12 @@ def begin(work: CycleContext, gang: Gang, cause: GangEvent, reason: str, message
 
 
 def advance(work: CycleContext, gang: Gang) -> None:
-    """Take the gang's release one step further, if it has one in the log."""
+    """Take the next step of the gang's release, if its note is in the log."""
     note = gang.history.notes.get("release")
     if note is None or (gang.key, "release") in work.fresh or gang.key in work.released:
         return
     if not gang.history.started and starts(gang) and not _asked(work, gang):
-        # A late binding completed it, and no deletion has been decided yet.
+        # A late binding completed the gang, and no deletion has been decided yet.
         report(work, gang, GangEvent.RELEASE_WITHDRAWN)
         return
     if gang.counts[ASSUMED]:
@@ -112,7 +113,7 @@ def _end(work: CycleContext, gang: Gang) -> None:
 
 
 def _may_ask(work: CycleContext, gang: Gang, uid: str) -> bool:
-    """Whether the pod's deletion is to be decided now: not asked for, or answered in vain."""
+    """Whether to decide the pod's deletion now: it was not decided, or the pod outlived it."""
     asked = [one for one in work.state.evictions.values() if uid in one.uids]
     if any(one.outcome is None and not is_old(one.act, work.now_ms) for one in asked):
         return False
@@ -159,9 +160,7 @@ def _decide(work: CycleContext, gang: Gang, members: list[Member]) -> None:
 
 
 def _forget_settled(work: CycleContext, uids: set[str]) -> None:
-    """What led to another decision on the same pods is of no more use: an answer, or none for so
-    long that the log drops the question.
-    """
+    """Drop earlier decisions on the same pods that have an outcome or that the log will drop."""
     evictions = work.state.evictions
     for seq, one in list(evictions.items()):
         settled = one.outcome is not None or is_old(one.act, work.now_ms)

@@ -1,17 +1,17 @@
-"""Repair: a starting gang of which something is bound is made whole, ahead of everybody else.
+"""Repair: completes starting gangs that are partly bound, ahead of all other gangs.
 
-From the first binding that CLUSTER shows until the quorum is placed a gang is *partial*. Most are
-so for milliseconds, and nothing is noted of those. A repair is noted when an outcome says that a
-member was not bound, when a bound member is lost, or after a second; it ends when the gang has
-started, when nothing of it is bound any more, or in a release:
+From the first binding in CLUSTER until its quorum is placed, a gang is *partial*. For most gangs
+that takes milliseconds, and no note is written. A repair is opened when an outcome reports a member
+that was not bound, when a bound member is lost, or after a second. It ends when the gang has
+started, when none of its members is bound any more, or with a release:
 
-* no node could cure what went wrong (a policy refused a member that the quorum needs): at once,
-* its deadline passes,
-* two repairs keep each other from room: the later one in order (`unblock`).
+* at once, if a policy refused a member that the quorum needs: another node would not help;
+* when the repair's deadline passes;
+* when two repairs block each other: the later one in order is released (`unblock`).
 
-Where no controller would create the released pods again nothing is released: the repair stays open
-beyond its deadline, the gang's missing members keep their place ahead of other gangs, and the
-condition PartlyBound names its bound pods.
+If no controller would recreate the pods, nothing is released. The repair stays open beyond its
+deadline, the gang's missing members stay ahead of other gangs, and the condition PartlyBound names
+its bound pods.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ from shared.model.invariants import required
 
 #: A gang may be partial this long without a note.
 QUIET_MS: Final = 1_000
-#: Of the time before its note at most this much counts towards the deadline: the first binding's
-#: instant is another machine's.
+#: At most this much of the time before the note counts towards the deadline, because the time of
+#: the first binding is that of another machine's clock.
 _CREDIT_MS_MAX: Final = 2_000
 DEADLINE: Final = "RepairDeadline"
 BLOCKED: Final = "RepairsBlocked"
@@ -45,16 +45,14 @@ _LOST: Final = "MemberLost"
 
 
 def partial(gang: Gang) -> bool:
-    """Whether the gang is starting, something of it is bound, and its quorum is not placed."""
+    """Whether the gang is starting, some members are bound, and its quorum is not placed."""
     history = gang.history
     starting = not history.started and not history.dormant
     return bool(starting and history.attempt and gang.bound and not starts(gang))
 
 
 def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
-    """What outcomes said of members that were not bound: a release, or a pause before the next
-    try.
-    """
+    """Release the gang, or open a pause, after outcomes reported members that were not bound."""
     history = gang.history
     if history.releasing:
         return
@@ -81,7 +79,7 @@ def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
             event = GangEvent.QUORUM_PLACED if starts(gang) else GangEvent.NOTHING_BOUND
             report(work, gang, event)
         elif note is not None:
-            # The log ends between a release and the end of the repair before it.
+            # The log ended after the release's note, before the end of the repair.
             work.close_note(gang, "repair", "Started" if starts(gang) else "NothingBound")
     elif gang.history.releasing:
         pass
@@ -96,7 +94,7 @@ def watch(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
 
 
 def place_first(work: CycleContext) -> None:
-    """Place what repairs miss, in order, before anything else is placed."""
+    """Place the missing members of gangs under repair, in order, before all other gangs."""
     for gang in in_order(work):
         bucket = gang.bucket
         if bucket is None or bucket.refused_at == work.state.node_capacity.freed:
@@ -108,8 +106,8 @@ def place_first(work: CycleContext) -> None:
 
 
 def unblock(work: CycleContext) -> None:
-    """Of repairs that find no room release the last ones in order, as far as that makes the first
-    one whole.
+    """Release gangs whose repairs block the first one in order: the last ones, as few as let the
+    first gang be completed.
     """
     if any(gang.history.releasing for gang in work.state.repairs.values()):
         return
@@ -160,7 +158,7 @@ def _open_when_due(work: CycleContext, gang: Gang, failures: Sequence[Failure]) 
 
 
 def _cause(gang: Gang, failures: Sequence[Failure], lost: str) -> tuple[str, str]:
-    """Why a repair begins: CamelCase, and in words."""
+    """The reason and the message of a repair's note."""
     note = gang.history.notes.get("backoff")
     if note is not None:
         return note.reason, note.message
@@ -184,7 +182,7 @@ def _continue(work: CycleContext, gang: Gang, until_ms: int) -> None:
 
 
 def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
-    """For people: what was bound, what was not, and what is known of why."""
+    """A message: how many members were placed, and why the other members were not."""
     needed = max(gang.min_member, 1)
     words = f"{gang.placed()} of {needed} members were placed within {lasts_ms // 1000} s"
     for kind in ("backoff", "repair"):
@@ -193,12 +191,12 @@ def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
             return f"{words}; {note.message}"
     if gang.able() < needed:
         return f"{words}; the other members do not exist"
-    # Not asked of the backlog: what a cycle refused that wrote nothing, a replay does not know.
+    # The backlog is not read: a replay lacks refusals of cycles that wrote no records.
     return f"{words}; the other members found no free capacity"
 
 
 def _hopeless(gang: Gang) -> bool:
-    """Whether the quorum needs a member that a policy refused, on whatever node."""
+    """Whether the quorum needs a member that a policy refused, on any node."""
     refused = refused_members(gang)
     waiting = [
         member.pod.role
@@ -211,10 +209,10 @@ def _hopeless(gang: Gang) -> bool:
 
 
 def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -> list[Gang]:
-    """The last of the other gangs, as few as let the first fit if their bound pods were deleted;
-    none when even all would not.
+    """The last of the other gangs, as few as let the first gang fit without their bound pods; empty
+    if it would not fit without all of them.
 
-    A gang with members in flight cannot be released now, so its capacity proves nothing.
+    A gang with members in flight cannot be released now, so its capacity is not counted.
     """
     chosen: dict[GangKey, tuple[Gang, list[Member]]] = {}
     with Trial(work.state) as trial:
@@ -228,7 +226,7 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
                 break
         else:
             return []
-        # A gang chosen before the last one may have been of no help.
+        # The first gang may also fit without one that was chosen before the last one.
         for gang, pods in list(chosen.values())[:-1]:
             if work.session.exhausted:
                 break

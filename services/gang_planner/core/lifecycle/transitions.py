@@ -1,11 +1,11 @@
-"""The life of a gang as one table: (state, event) -> (next state, effect).
+"""A gang's lifecycle as one table: (state, event) -> (next state, effect).
 
-`apply_event` is the only function that changes a gang's state; `restore_state` maps what DECISIONS
-has of a gang to a state, after a restart and in a standby. Modules that find that something
-happened report it through `lifecycle.effects`, which carries out the effect.
+`apply_event` changes a gang's state. `restore_state` sets it from the records in DECISIONS, after a
+restart and in a standby. Modules that detect an event report it through `lifecycle.effects`, which
+carries out the effect.
 
-Every pair of a state and an event that is not in the table cannot happen, for the reason that
-stands beside the event, and raises `InvariantViolation`. `docs/pictures/life.svg` is drawn from the
+A pair of a state and an event that is not in the table cannot happen, for the reason given in the
+event's row, and raises `InvariantViolation`. `docs/pictures/life.svg` is drawn from the
 table (`python -m tests.documents.life`), and `tests/.../lifecycle/test_transitions.py` has a
 scenario for each of its pairs.
 """
@@ -20,18 +20,18 @@ from shared.model.invariants import InvariantViolation
 
 
 class Effect(enum.Enum):
-    """What follows from an event, beside the next state. Notes are records of DECISIONS."""
+    """The action that an event requires besides the next state. Notes are records of DECISIONS."""
 
     NOTHING = enum.auto()
     #: Record that the gang has started, end its repair, and begin its start deadline.
     RECORD_START = enum.auto()
     #: Open a repair with a deadline.
     OPEN_REPAIR = enum.auto()
-    #: Close the repair: nothing is bound.
+    #: Close the repair: no member is bound.
     CLOSE_REPAIR = enum.auto()
-    #: Open a release, which ends repair and deadlines; members are deleted once it is in the log.
+    #: Open a release and close repair and deadlines; members are deleted once it is in the log.
     OPEN_RELEASE = enum.auto()
-    #: Close the release: the gang is whole.
+    #: Close the release: the gang's quorum is placed.
     WITHDRAW_RELEASE = enum.auto()
     #: Close the release and open the backoff that follows it.
     FINISH_RELEASE = enum.auto()
@@ -66,7 +66,7 @@ _COMPLETED: Final = GangState.COMPLETED
 _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 _DORMANT: Final = GangState.DORMANT
 
-#: What an assessment distinguishes before the start, and after it.
+#: States that an assessment distinguishes before the start, and after it.
 _BEFORE_START: Final = (_WAITING, _BACKING_OFF, _STARTING)
 _AFTER_START: Final = (_RUNNING, _DEGRADED, _COMPLETED)
 
@@ -107,7 +107,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
     GangEvent.ALL_LOST: Row(
         {
             **_from(*_AFTER_START, to=_DORMANT),
-            # Pods that a release left over have no bound gang to come back to.
+            # The gang has no placed members left, so pods placed later are a new start.
             **_from(_RELEASING_STARTED, to=_RELEASING),
         },
         "only a started gang has members to lose",
@@ -142,7 +142,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
     GangEvent.MEMBER_REFUSED: Row(
         {
             **_from(*_BEFORE_START, _REPAIRING, to=_RELEASING, effect=Effect.OPEN_RELEASE),
-            # Its members have come back, and no assessment has seen them yet.
+            # Its members have come back, and the gang has not been assessed since.
             **_from(_DORMANT, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
         },
         "a started gang runs without the member, and a release is not begun twice",
@@ -197,12 +197,12 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
 
 
 def apply_event(history: History, event: GangEvent, gang: str) -> Effect:
-    """Change the state of a gang as the table says.
+    """Change the state of a gang by the table.
 
     Args:
-        history: That of the gang.
-        event: What happened to it.
-        gang: Its full name, for errors.
+        history: The gang's history.
+        event: What happened to the gang.
+        gang: The gang's full name, for errors.
 
     Returns:
         The effect that the caller has to carry out.
@@ -222,8 +222,8 @@ def apply_event(history: History, event: GangEvent, gang: str) -> Effect:
 
 
 def restore_state(history: History, *, started: bool) -> None:
-    """Set the state of a gang to what its open notes in DECISIONS mean, and whether it has
-    `started`. A dormant gang stays so until it is started, repaired or released.
+    """Set the state of a gang from its open notes in DECISIONS and whether it has `started`. A
+    dormant gang stays dormant until it is started, repaired or released.
     """
     notes = history.notes
     if "release" in notes:

@@ -1,4 +1,4 @@
-"""Members that ask for what nothing here judges: their gang's reason, and what is said of it."""
+"""Members with requests or constraints that the planner does not support: reason and message."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -7,20 +7,20 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import UNSUPPORTED
 from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX
 
-#: A constraint that is not judged.
+#: A constraint that the planner does not evaluate.
 CONSTRAINT: Final = "Unsupported"
-#: A part of a device, which is shared out by an agreement that we are no party to.
+#: A part of a device, which another component allocates by its own protocol.
 DEVICE: Final = "UnsupportedDevice"
-#: A gang declaration that is not read: bound alone, the pods would be a gang that starts in part.
+#: A gang declaration that is not read: if Tutti bound the pods singly, the gang could start partly.
 GANG: Final = "UnsupportedGang"
-#: Fields named in one sentence.
+#: Maximum number of fields named in one sentence.
 _FIELDS_MAX: Final = 20
-#: Declarations named in one sentence, each with its remedy.
+#: Maximum number of declarations named in one sentence, each with its remedy.
 _DECLARATIONS_MAX: Final = 2
 
 
 def reason(gang: Gang) -> str:
-    """The reason of a gang that waits for such members: declarations first, then devices."""
+    """The pending reason of a gang that waits for such members: declarations before devices."""
     fields = _fields(gang)
     if _with_prefix(fields, GANG_PREFIX):
         return GANG
@@ -28,7 +28,7 @@ def reason(gang: Gang) -> str:
 
 
 def sentence(gang: Gang) -> str:
-    """What its members ask for."""
+    """The message for the gang's unsupported requests or constraints."""
     fields = _fields(gang)
     declarations = _with_prefix(fields, GANG_PREFIX)
     if declarations:
