@@ -1,3 +1,1 @@
-"""What a cycle tries, in the configured order, from least to most disruptive. Each file has one
-`run(cycle)`.
-"""
+"""The configurable actions of a cycle. Each module has one function `run`."""

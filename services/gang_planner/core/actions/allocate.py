@@ -1,11 +1,11 @@
-"""Places gangs: queue after queue by turns, gang after gang in order, each whole or not at all.
+"""Places gangs: queues take turns, each queue's gangs in order, each gang whole or not at all.
 
-A gang that does not fit does not block those behind it, unless its queue is strict. Gangs of
-nothing but best-effort pods are left to backfill.
+A gang that does not fit does not block the gangs behind it, unless its queue is strict. Gangs with
+only best-effort pods are left to backfill.
 
-While as many pods are in flight as may be (`Session.admits`), the next gang in order waits, and
-no gang passes it: what comes later and is more urgent goes before it, and not behind a backlog of
-what was decided.
+When the in-flight limit is reached (`Session.admits`), the next gang in order waits and blocks the
+gangs behind it. So a more urgent gang that arrives later is placed before it, instead of behind a
+backlog of decisions.
 """
 
 from services.gang_planner.core.allocation import batch, gang_allocation
@@ -20,12 +20,12 @@ from services.gang_planner.core.state.gangs import Bucket, Gang
 
 
 def run(work: CycleContext) -> None:
-    """Try every gang that something changed for, until the cycle's budget is spent."""
+    """Try every gang that may fit since its last attempt, until the cycle's budget is spent."""
     place_line(work, best_effort=False)
 
 
 def place_line(work: CycleContext, *, best_effort: bool) -> None:
-    """Place the gangs of one kind in line."""
+    """Place the waiting gangs with only best-effort pods, or all other waiting gangs."""
     state = work.state
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True
@@ -42,7 +42,7 @@ def place_line(work: CycleContext, *, best_effort: bool) -> None:
 
 
 class _Pass:
-    """One pass over the buckets in line."""
+    """One pass over the active buckets."""
 
     def __init__(self, work: CycleContext, claims: Claims, buckets: list[Bucket]) -> None:
         self._work = work
@@ -57,13 +57,13 @@ class _Pass:
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
 
     def run(self) -> None:
-        """Give queues their turns until no gang is left in line."""
+        """Give queues turns until no gang is left in line, or the budget is spent."""
         line, session = self._line, self._work.session
         while (queue := self._turns.first()) is not None:
             if session.exhausted or self._work.throttled:
                 break
             while not self._give_turn(queue.name):
-                # It holds what it held, so the turn is still its own.
+                # The queue's use has not changed, so it is still first in turn.
                 if session.exhausted or self._work.throttled or not line.holds(queue.name):
                     break
             if not line.holds(queue.name):
@@ -71,7 +71,9 @@ class _Pass:
         self._together.place()
 
     def _give_turn(self, queue: str) -> bool:
-        """Try a queue's next gang. False: nothing of it was placed, and its equals are refused."""
+        """Try a queue's next gang. False: it was not placed; unless it waits for the in-flight
+        limit, its bucket is refused.
+        """
         line = self._line
         index, bucket, gang = line.head(queue)
         if self._shortfalls.remains(bucket):
@@ -90,11 +92,11 @@ class _Pass:
                 self._claims.placed(gang.queue)
                 line.put_back(index)
                 return True
-        # What follows looks at nodes.
+        # The code below reads node capacity, so gathered gangs are placed first.
         self._together.place()
         fair = self._with_extras(bucket, gang, limit)
         if fair is None:
-            # All that is free is the part of other gangs: tried again when something is freed.
+            # The free capacity is for the quorums of other gangs: retried when capacity is freed.
             gang_allocation.refuse(self._work, bucket)
             return False
         some = not fair_share.leaves_nothing(self._work, fair)
@@ -106,7 +108,7 @@ class _Pass:
         return False
 
     def _waits(self, bucket: Bucket, gang: Gang) -> bool:
-        """Whether the gang would be placed now, were fewer pods in flight. A gang that does not fit
+        """Whether the gang fits and only the in-flight limit delays it. A gang that does not fit
         anyway does not block the gangs behind it.
         """
         self._together.place()
@@ -119,7 +121,7 @@ class _Pass:
     def _refuse(
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None
     ) -> None:
-        """The bucket's first gang does not fit now."""
+        """Refuse the bucket, whose first gang does not fit now."""
         gang_allocation.refuse(self._work, bucket, limit, short=short)
         self._claims.judge(bucket)
         bucket.minimum_unattainable = bool(bucket.need.reserved) and self._never(bucket, gang)
@@ -127,8 +129,8 @@ class _Pass:
             strict_order.park(self._work.state, self._line.drop(gang.queue.name), gang)
 
     def _never(self, bucket: Bucket, gang: Gang) -> bool:
-        """Whether its `minResources` can never be met: then the gang keeps no other out, neither
-        behind it in a strict queue nor by what was promised to it when it was admitted.
+        """Whether its `minResources` can never be met. Such a gang does not block other gangs in a
+        strict queue, and the promises of its bucket's admissions are dropped.
         """
         if min_resources.unattainable(self._work.session, gang.queue, bucket.need) is None:
             return False
@@ -137,17 +139,17 @@ class _Pass:
         return True
 
     def _with_extras(self, bucket: Bucket, gang: Gang, limit: Limit) -> Limit | None:
-        """What fairness allows the gang: quorums first, then extras in equal parts; None: nothing
-        before others had theirs.
+        """The limit by fairness, lowered for extra members: all quorums come before extra members,
+        which are shared equally. None: the gang may place no members before other gangs.
         """
         need, session = bucket.need, self._work.session
         most = None
-        # Where no other gang waits. Whether other gangs are in line depends on when they were tried
-        # last, of which a replay knows less.
+        # Extras are unlimited only if no other gang waits. The backlog is read, not the line: the
+        # line depends on earlier attempts, which a replay does not know completely.
         if len(self._work.state.backlog.buckets) != 1 or len(bucket.entries) != 1:
             most = self._extras.most(bucket, gang)
         if session.admitted < need.members:
-            # What is above its least may come when binders have answered for others.
+            # Members above the minimum may be placed after binders have answered for other pods.
             admitted = max(session.admitted, need.least)
             most = admitted if most is None else min(most, admitted)
         if most is None:
@@ -159,14 +161,14 @@ class _Pass:
         return limit._replace(members_max=most)
 
     def _kept_out(self, bucket: Bucket, gang: Gang) -> bool:
-        """Whether a ceiling keeps a quorum of one shape out: no look at nodes is needed."""
+        """Whether a queue's ceiling refuses a quorum of one shape, without a search for nodes."""
         need = bucket.need
         if not need.quorum or len(need.wanted) != 1:
             return False
         if not gang.queue.exceeded_by(need.amounts(self._work.state.shapes)):
             return False
         if self._together.waiting and self._claims.limit(gang.queue, need).withheld is not None:
-            # As before every gang that leaves nodes to others. Where those gathered go depends on
-            # it, and recordings have where they went.
+            # Place gathered gangs before any gang with withheld nodes. Their nodes depend on this
+            # order, and recordings contain those nodes.
             self._together.place()
         return True

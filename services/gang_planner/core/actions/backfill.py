@@ -1,7 +1,6 @@
-"""Places best-effort pods, which ask for nothing but their place in a node's count of pods.
+"""Places gangs of best-effort pods, which request no resource but a node's pod slot.
 
-Best-effort members of a gang that also has others are part of that gang's placement, so that it is
-whole.
+In a gang with other members, best-effort members are placed together with these by `allocate`.
 """
 
 from services.gang_planner.core.actions.allocate import place_line

@@ -1,8 +1,8 @@
-"""Admits groups whose pods exist only after it: phase Pending -> Inqueue.
+"""Admits the groups in the admission queue: phase Pending -> Inqueue.
 
-In: groups in the admission queue. The policies vote (see `admission`): quotas gate, missing room
-only orders. A group that is refused does not block the next one, unless its queue is strict.
-Operators wait for this phase before they create pods.
+Operators wait for this phase before they create pods. The policies vote (see `admission`): quotas
+can refuse a group, missing free capacity only affects the order. A refused group does not block the
+next one, unless its queue is strict.
 """
 
 import heapq
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run(work: CycleContext) -> None:
-    """Admit what can be, queue by queue in their order, group by group in theirs."""
+    """Admit groups by the order of queues, then by the order of groups in each queue."""
     admission_queue = work.state.gangs.admission_queue
     if not admission_queue.buckets:
         return
@@ -34,7 +34,7 @@ def run(work: CycleContext) -> None:
 
 
 class _Round:
-    """One pass over groups that may be admitted."""
+    """One pass over the groups that may be admitted."""
 
     def __init__(self, work: CycleContext, now: tuple[int, ...]) -> None:
         self._work = work
@@ -93,7 +93,7 @@ class _Round:
         state.gangs.touch(gang)
 
     def _look_again(self, bucket: AdmissionBucket) -> None:
-        """Assess a group with a deadline again when it has waited long enough."""
+        """Set timers to assess the bucket's groups again when they are overdue."""
         for _, _, gang in bucket.entries:
             due_ms = self._policies.due_ms(gang)
             if due_ms > self._work.now_ms:

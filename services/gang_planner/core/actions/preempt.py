@@ -1,6 +1,6 @@
 """Evicts pods of gangs with lower priority in the same queue for gangs that do not fit.
 
-`preempt` leaves gangs their quorum where the policy `gang` protects it (its flag
+`preempt` does not evict below a gang's quorum if the policy `gang` protects it (its flag
 `enablePreemptable`); `gangpreempt` may evict whole gangs. Both use the same search.
 """
 
@@ -9,5 +9,5 @@ from services.gang_planner.core.preemption import requests
 
 
 def run(work: CycleContext, *, gangs: bool) -> None:
-    """Evict within queues; `gangs`: whole gangs, too."""
+    """Evict pods within queues; `gangs`: whole gangs may be evicted."""
     requests.evict_for_refused(work, "preempt", whole=gangs)

@@ -1,8 +1,8 @@
-"""Applies the watcher's records and snapshots to the tables: the state of the cluster.
+"""Applies the watcher's records and snapshots to the cluster state.
 
-A record of an epoch newer than the cluster state's only makes that stale: what it means is in that
-epoch's snapshot. A snapshot replaces the cluster state; what is in flight stays, and ends where the
-snapshot shows pods bound or gone.
+A record of a newer epoch only makes the cluster state stale: its content is in that epoch's
+snapshot. A snapshot replaces the cluster state. Decisions in flight stay; their reservations end
+where the snapshot shows pods bound or gone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,13 +33,13 @@ from shared.contracts.cluster import (
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node, PriorityClass, Queue
 
-#: Cluster state is too old for fresh decisions when the newest `synced` arrived longer ago than
-#: this; it is renewed each second.
+#: Cluster state is stale when the newest `synced` arrived longer ago than this. The watcher sends
+#: one each second.
 FRESH_MS: Final = 5_000
 
 
 def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
-    """Apply one record of CLUSTER; records that the cluster state already contains are ignored."""
+    """Apply the record of CLUSTER with this sequence number; records applied before are ignored."""
     view = state.view
     if seq <= view.cluster_seq:
         return
@@ -60,7 +60,7 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
 
 
 def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
-    """Replace the cluster state. Objects that the pages do not name are gone."""
+    """Replace the cluster state. Objects that are not in the pages are removed."""
     if not pages:
         raise InvariantViolation("snapshot", "has at least one page")
     view = state.view
@@ -70,10 +70,10 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     view.synced = pages[0].synced
     for gang in state.gangs.gangs.values():
         if gang.bound_ms:
-            # It was an instant of another watcher's clock, perhaps.
+            # The old time may be of another watcher's clock.
             gang.bound_ms = view.synced.at_ms
     named: set[str] = set()
-    #: A budget is one object read into two kinds: it may have stopped to be a group.
+    #: A PodDisruptionBudget is read as two kinds: it may no longer be a group.
     groups: set[str] = set()
     for page in pages:
         for record in page.records:
@@ -83,7 +83,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, from_snapshot=True)
-    # Names of nodes may have moved to other UIDs, queues to other objects: look at everything once.
+    # Node names may have new UIDs, and queues new objects: every gang is assessed again.
     state.gangs.touch_all()
     state.node_capacity.freed += 1
     holds.judge(state)
@@ -91,7 +91,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
 
 
 def fresh(state: State, now_ms: int) -> bool:
-    """Whether the cluster state is new enough to decide by."""
+    """Whether the cluster state is new enough for placement decisions."""
     view = state.view
     return (
         view.synced is not None
@@ -217,8 +217,8 @@ def _apply_reference_objects(
     if news:
         if isinstance(record, NamespaceChanges):
             profiles.namespaces_changed(state)
-        # Gangs that were refused for the lack of it are tried again. What is attached lets none in,
-        # and a workload only has holds end.
+        # Gangs that were refused without this object are tried again. A new volume attachment
+        # never makes a gang fit, and a workload only affects holds.
         if isinstance(record, WorkloadChanges):
             return
         if record.removed or not isinstance(record, VolumeAttachmentChanges):

@@ -1,4 +1,4 @@
-"""What DECISIONS remembers, read back: records in order, checkpoints in pages."""
+"""Restores state from DECISIONS, record by record or from checkpoints, and writes checkpoints."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.open_decisions import OpenAct, OpenEviction
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-#: Field names and numbers around the two lists of a page.
+#: The size of a page without the items of its two lists.
 _PAGE_OVERHEAD_BYTES: Final = 512
 
 
 def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
-    """Take one record of the log into account; what was applied already is ignored."""
+    """Apply the record with this sequence number; records applied before are ignored."""
     if seq <= state.view.decisions_seq:
         return
     state.view.decisions_seq = seq
@@ -76,7 +76,9 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
 
 
 def note_record(state: State, seq: int, record: Act | Note) -> None:
-    """A record names a gang: remember where, unless it only ended something."""
+    """Store the sequence number of a record in its gang's history, unless the record is the end of
+    a note or a hold's note.
+    """
     if not isinstance(record, NoteClosed) and not (
         isinstance(record, NoteOpened) and record.kind == "hold"
     ):
@@ -105,7 +107,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
 
 
 def restore(state: State, pages: Sequence[Checkpoint]) -> None:
-    """Begin with a checkpoint: what was open as of its `up_to`."""
+    """Restore the open decisions, notes and histories of a checkpoint, as of its `up_to`."""
     if pages:
         state.view.decisions_seq = max(state.view.decisions_seq, pages[0].up_to)
         state.view.outcomes_seq = max(state.view.outcomes_seq, pages[0].outcomes_seq)
@@ -145,12 +147,12 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
 
 
 def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
-    """Everything that is open, in pages of at most 512 KiB; a single larger decision has a page of
-    its own.
+    """All open decisions, notes and histories, in pages of at most 512 KiB. A larger decision has a
+    page of its own.
     """
     if state.view.epoch and not state.unresolved:
-        # The cluster state is complete: what it lacks will not come back under the same UID. What
-        # is open of it is closed by the next cycle.
+        # The cluster state is complete: objects missing in it will not come back under their UID.
+        # The next cycle closes the open notes of missing gangs.
         remembered = state.gangs.remembered
         for gang_id in [one for one, history in remembered.items() if not history.notes]:
             del remembered[gang_id]
@@ -183,8 +185,8 @@ def checkpoint(state: State, outcomes_seq: int, at_ms: int) -> list[Checkpoint]:
 
 
 def forget_gone(work: CycleContext) -> None:
-    """Close what the log has open of gangs that the cluster state does not show: they are gone, or
-    have been made again, as another object of that name, and continue with it.
+    """Close the open notes of gangs that are not in the cluster state. If a gang's group was
+    recreated under its name, the new gang takes over the history instead.
     """
     state = work.state
     for gang_id, history in list(state.gangs.remembered.items()):
@@ -193,7 +195,7 @@ def forget_gone(work: CycleContext) -> None:
             continue
         for kind, note in sorted(history.notes.items()):
             if kind == "backoff" and work.now_ms < note.until_ms + MEMORY_MS:
-                # Its pods may come back, and are pre-flighted then.
+                # A controller may recreate its pods, which are pre-flighted then.
                 continue
             del history.notes[kind]
             work.notes.append(
@@ -212,7 +214,9 @@ def forget_gone(work: CycleContext) -> None:
 
 
 def _made_again(state: State, history: History) -> bool:
-    """Whether a gang of the same name, of which the log says nothing, takes the history over."""
+    """Let a gang of the same name, without records in the log, take over the history; whether there
+    is one.
+    """
     namespace, _, name = history.full_name.partition("/")
     gang = state.gangs.gangs.get(("name", namespace, name))
     if gang is None or gang.history.noted_at or gang.history.attempt:

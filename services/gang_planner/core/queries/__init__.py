@@ -1,1 +1,1 @@
-"""Questions that change nothing: would a gang fit, which gangs would it displace, the ledger."""
+"""Read-only queries: would a gang fit, which gangs would it displace, the ledger of queues."""

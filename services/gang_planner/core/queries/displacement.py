@@ -1,7 +1,7 @@
-"""Which gangs one that does not exist would displace: the search for victims, on copies.
+"""Which gangs a hypothetical gang would displace: the search for victims, on copies.
 
-It runs on the question's own node capacity and shapes; the queues' books, which are shared, are as
-they were when it ends. What the actions of the configuration would do is asked in their order.
+The search uses the query's own node capacity and shapes. It restores the shared queue accounts when
+it ends. The configured actions are tried in their order.
 """
 
 from collections.abc import Generator, Iterable
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.needs import Need
     from services.gang_planner.core.state.planner_state import State
 
-#: What each action asks for: from which gangs, and whether it takes whole gangs whatever protects
-#: them.
+#: By action: the kind of eviction, and whether it may evict whole gangs despite their protection.
 _ACTIONS: Final[dict[str, tuple[Kind, bool]]] = {
     "preempt": ("preempt", False),
     "gangpreempt": ("preempt", True),
@@ -36,7 +35,7 @@ _ACTIONS: Final[dict[str, tuple[Kind, bool]]] = {
 
 
 class Displaced(NamedTuple):
-    """The gangs that would be displaced, and by which right."""
+    """The pods that would be evicted, and by which kind of eviction."""
 
     kind: Kind
     victims: "list[Member]"
@@ -54,13 +53,12 @@ def displaced(
     are allowed.
 
     Args:
-        state: The planner's state, with the question's node capacity and shapes in the place of its
-            own.
-        session: On that node capacity.
-        gang: It is in no table; its members wait, and its queue is known.
-        need: What it asks for.
-        actions: Those of the configuration.
-        now_ms: The instant that protections are judged by.
+        state: A copy of the planner's state with the query's node capacity and shapes.
+        session: A session on that node capacity.
+        gang: A gang that is in no table, with waiting members and a known queue.
+        need: The gang's need.
+        actions: The configured actions, in order.
+        now_ms: The time at which protections are evaluated.
     """
     cycle = Cycle(cluster_seq=0, outcomes_seq=0, now_ms=now_ms, configuration="")
     work = CycleContext(state, session, cycle, Timers(), apply_event)
@@ -83,7 +81,7 @@ def displaced(
 
 @contextmanager
 def _waiting(state: "State", session: "Session", need: "Need") -> Generator[None]:
-    """Inside, queues deserve what they would if the gang waited, too."""
+    """Within the context, queues deserve what they would if the gang waited as well."""
     entries = list(state.queues.entries.values())
     before = [(one.deserved, one.demand) for one in entries]
     for one in entries:

@@ -1,7 +1,7 @@
-"""The ledger: what each queue has, deserves, was promised and has reserved, and why.
+"""The ledger: the used, deserved, promised and reserved amounts of each queue, and its limit.
 
-Worked out from the gangs themselves, so that a standby, which runs no cycles and keeps no backlog,
-can answer.
+It is computed from the gangs, so that a standby, which runs no cycles and has no backlog, can
+answer.
 """
 
 from services.gang_planner.core.placement.session import Session
@@ -15,14 +15,14 @@ from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 
-#: Resources listed of one queue: a cluster has a handful.
+#: Maximum number of resources listed for one queue; clusters have fewer.
 _RESOURCES_MAX = 32
-#: Gangs named as holding most of a queue.
+#: Maximum number of gangs listed with the most pods of a queue.
 _HOLDERS_MAX = 5
 
 
 def ledger(state: State, session: Session) -> LedgerAnswer:
-    """All queues that exist or that gangs name, by name."""
+    """The amounts of all queues that exist or that gangs name, sorted by name."""
     session.begin()
     state.queues.limit(state.nodes.changes.position, lambda: session.totals)
     demand = QueuedDemand()
@@ -58,10 +58,10 @@ def _totals(
 
 
 def _waiting(state: State, demand: QueuedDemand) -> dict[str, dict[int, int]]:
-    """What queues wait for, their subtrees included, by name and resource row.
+    """The queued demand by queue name and resource row, including each queue's subtree.
 
-    Not `fair_share.wanted`: that knows demand only while several queues share. The ledger shows it
-    for a queue that has the cluster for itself as well.
+    `fair_share.wanted` is not used, because it has demand only while several queues share. The
+    ledger also shows demand for a queue that uses the cluster alone.
     """
     shapes = state.shapes.entries
     waits: dict[str, dict[int, int]] = {}
@@ -75,7 +75,7 @@ def _waiting(state: State, demand: QueuedDemand) -> dict[str, dict[int, int]]:
 
 
 class _Line:
-    """One queue, while its gangs are counted."""
+    """Counts the gangs of one queue."""
 
     def __init__(self, entry: QueueEntry) -> None:
         self._entry = entry
@@ -86,7 +86,7 @@ class _Line:
         self._holders: list[tuple[int, str]] = []
 
     def count(self, state: State, gang: Gang, demand: QueuedDemand) -> None:
-        """Count one of its gangs, and what it waits for."""
+        """Count one gang of the queue, and add its demand to `demand`."""
         self._running += gang.history.started
         self._outside += not gang.admitted
         waiting = [
@@ -103,7 +103,7 @@ class _Line:
                 self._owed[row] = self._owed.get(row, 0) + amount
 
     def summary(self, state: State, session: Session, waits: dict[int, int]) -> LedgerQueue:
-        """What there is to say."""
+        """The queue's entry in the ledger; `waits` is its demand by resource row."""
         entry = self._entry
         names = state.resources.names
         sums = (

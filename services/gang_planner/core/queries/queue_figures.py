@@ -1,7 +1,7 @@
-"""What queues hold and deserve, as of the last cycle: read for metrics, changes nothing.
+"""The held and deserved amounts of queues as of the last cycle, for metrics; changes no state.
 
-The ledger (`queries.ledger`) has more and is exact, but works it out again, which the active
-planner has no time for and must not do between its cycles.
+The ledger (`queries.ledger`) is exact and has more, but computes its figures again. The active
+planner has no time for that, and must not do it between its cycles.
 """
 
 from collections.abc import Mapping
@@ -17,22 +17,22 @@ class QueueFigures(NamedTuple):
     name: str
     weight: int
     allocated: Mapping[str, int]
-    #: Held and waited for.
+    #: Allocated plus queued demand.
     request: Mapping[str, int]
     #: Empty while it shares with no queue.
     deserved: Mapping[str, int]
     #: As declared.
     capacity: Mapping[str, int]
-    #: The capability, less what others are guaranteed.
+    #: The capability minus the guarantees of other queues.
     real_capacity: Mapping[str, int]
     #: Promised to admitted groups that have not started.
     inqueue: Mapping[str, int]
-    #: It holds all that it deserves of some resource.
+    #: For some resource the queue holds at least its deserved amount.
     overused: bool
 
     @property
     def share(self) -> float:
-        """The largest part held of what is deserved."""
+        """The largest ratio of allocated to deserved amount over all resources."""
         parts = (
             self.allocated.get(resource, 0) / amount
             for resource, amount in self.deserved.items()
@@ -42,7 +42,7 @@ class QueueFigures(NamedTuple):
 
 
 def figures(state: State) -> list[QueueFigures]:
-    """All queues that exist, by name."""
+    """The figures of all existing queues, sorted by name."""
     waiting = _waiting(state)
     entries = sorted(state.queues.entries.items())
     return [
@@ -53,9 +53,9 @@ def figures(state: State) -> list[QueueFigures]:
 
 
 def _waiting(state: State) -> dict[str, dict[int, int]]:
-    """What members wait for, by queue and resource row, subtrees included.
+    """The demand of waiting members by queue and resource row, including subtrees.
 
-    Of gangs that could never run, too: they are asked for, even if fairness does not count them.
+    It includes gangs that can never run, which fairness does not count.
     """
     found: dict[str, dict[int, int]] = {}
     shapes = state.shapes.entries

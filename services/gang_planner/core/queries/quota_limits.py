@@ -1,8 +1,8 @@
-"""ResourceQuotas that can never admit a gang, however empty the namespace: for questions.
+"""ResourceQuotas that can never admit a gang, even in an empty namespace; for fit queries.
 
-Of pods what the gang needs is estimated from below (those that ask for least of each resource make
-its quorum), so that nothing is called impossible that is not. A group without pods is taken at its
-word, as it is when it is admitted.
+The need of a gang with pods is a lower bound (the members with the smallest requests of each
+resource form the quorum), so that no possible gang is reported as impossible. For a group without
+pods its declared minimum is used, as at its admission.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,13 +21,14 @@ _LIMITS: Final = "limits."
 
 
 def too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
-    """Which quota of the gang's namespace is below `size` of its members; "" for none.
+    """A message with a quota of the gang's namespace that is below `size` of its members; "" if
+    there is none.
 
     Args:
-        state: What is known of quotas.
+        state: The planner's state, with the quotas.
         gang: The gang, with its pods.
-        size: How many of them it needs.
-        limits: What so many are limited to at least, under quotas' names.
+        size: How many members it needs.
+        limits: The least limits of `size` members, by the keys of quotas.
     """
     asked = [dict(member.shape.shape.requests) for member in gang.members.values()]
     limited = dict(limits)
@@ -44,7 +45,7 @@ def too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
 
 
 def too_small_for(state: State, group: PodGroup) -> str:
-    """Which quota of the group's namespace is below the minimum that it declares; "" for none."""
+    """A message with a quota that is below the group's declared minimum; "" if there is none."""
     return _told(state, group, lambda name: counted_as(name, group, group.min_member))
 
 

@@ -1,4 +1,4 @@
-"""Would this gang fit, now, and ever? Answered on copies: the planner's own state is only read."""
+"""Whether a gang would fit now, or on empty nodes. Computed on copies of the planner's state."""
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -30,12 +30,12 @@ from shared.model.objects import Pod, PodGroup
 if TYPE_CHECKING:
     from services.gang_planner.core.framework.statement import Allocation
 
-#: Nodes that an answer names at most.
+#: Maximum number of nodes in an answer.
 _NODES_TOLD_MAX: Final = 100
 
 
 class Asker:
-    """Answers from one cluster state, under one configuration."""
+    """Answers fit queries for one cluster state and one configuration."""
 
     def __init__(
         self, state: State, policies: PolicySet, actions: Iterable[str], now_ms: int
@@ -46,13 +46,13 @@ class Asker:
         self._now_ms = now_ms
 
     def would_fit(self, question: FitRequest) -> FitAnswer:
-        """Try the gang on the room that is free, then on the same nodes with nothing on them."""
+        """Try the gang on the free capacity, then on the same nodes without pods."""
         state = self._state
         group, pods = question.group, question.pods
         if not pods:
             return _by_minimum(state, group)
         group, pods = self._joined(group, pods)
-        # Shapes of a question are interned in a table of their own: ours must not grow.
+        # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
         shown.shapes, shown.node_capacity = state.shapes.copy(), state.node_capacity.copy()
         gang = _gang(
@@ -83,7 +83,7 @@ class Asker:
         return self._displacing(answer, now, gang, need)
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
-        """Pods that name a group whose others wait already are asked about with them."""
+        """Add the waiting pods of the existing group that the query's pods name."""
         known = self._state.gangs.gangs.get(("name", group.namespace, group.name))
         named = not group.dialect and all(pod.group_name == group.name for pod in pods)
         if not named or known is None or known.group is None or known.history.started:
@@ -92,7 +92,7 @@ class Asker:
         return known.group, (*pods, *waiting)
 
     def _displacing(self, answer: FitAnswer, now: "_Trial", gang: Gang, need: Need) -> FitAnswer:
-        """The answer with the gangs that would be displaced, if any."""
+        """Add the gangs that would be displaced to the answer, if any."""
         if gang.queue.name not in self._state.queues.entries:
             return answer
         if need.reserved:
@@ -111,12 +111,12 @@ class Asker:
 def _gang(
     state: State, group: PodGroup, pods: tuple[Pod, ...], entries: Sequence[ShapeEntry]
 ) -> Gang:
-    """A gang of pods that wait, in no table."""
+    """A gang of waiting pods that is in no table."""
     name = group.queue or DEFAULT
     queue = state.queues.entries.get(name) or QueueEntry(name, state.resources)
     gang = Gang(key_of_group(group), group.namespace, group.name, queue)
     gang.gang_id = gang.gang_id or gang.full_name
-    # If the question has fewer pods than the gang needs, the missing ones are not judged.
+    # If the query has fewer pods than the gang needs, the missing ones are not checked.
     size = min(max(group.min_member, 1), len(pods))
     roles: dict[str, int] = {}
     for pod, entry in zip(pods, entries, strict=True):
@@ -135,13 +135,13 @@ def _gang(
 
 
 def _ranked(state: State, pod: Pod) -> Pod:
-    """The pod with the priority of its class: templates name it, the API server fills it in."""
+    """The pod with the priority of its class: a template has only the class's name."""
     found = state.gangs.priority_classes.get(pod.priority_class)
     return msgspec.structs.replace(pod, priority=found.value) if found is not None else pod
 
 
 class _Trial:
-    """One node capacity to try a need on."""
+    """An attempt to place a need on one node capacity."""
 
     def __init__(self, state: State, policies: PolicySet, need: Need) -> None:
         masks = Masks(state.nodes, policies.node_filters)
@@ -159,7 +159,7 @@ class _Trial:
         return placed
 
     def where(self) -> tuple[tuple[str, int], ...]:
-        """The nodes that would take most members, and how many."""
+        """The nodes with the most members in the placement, and their number of members."""
         counts: dict[str, int] = {}
         for allocation in self._placed:
             if allocation.role == RESERVED:
@@ -187,9 +187,7 @@ def _most_first(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
-    """Without pods only the declared minimum can be compared: with quotas, and the sum of all
-    nodes.
-    """
+    """The answer without pods: compares the declared minimum with quotas and with all nodes."""
     quota = too_small_for(state, group)
     if quota:
         return FitAnswer(fits=False, ever=False, sentence=quota)
@@ -202,7 +200,7 @@ def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
     for name, amount in group.min_resources or ():
         row = state.resources.find(name)
         if row is None:
-            # Keys such as count/pods or limits.cpu are quota keys, which no node has.
+            # Nodes do not have quota keys such as count/pods or limits.cpu.
             if name.startswith(("count/", "limits.", "requests.")):
                 continue
             short_ever.append(in_words(name, amount))
