@@ -1,7 +1,7 @@
 """The `tutti` command: a table of subcommands, each imported only when it is typed.
 
-`tutti --help` and `tutti up` must not pay for what they do not use: rich, aiohttp, the embedded
-cluster. A new subcommand is one module and one line of the table.
+`tutti --help` and `tutti up` must not import modules that they do not use: rich, aiohttp, the
+embedded cluster. A new subcommand is one module and one line of the table.
 """
 
 from typing import Final

@@ -83,7 +83,7 @@ def _labels(given: tuple[str, ...]) -> dict[str, str]:
 
 
 async def _serve(settings: Settings, gang: Gang, kubeconfig: Path) -> None:
-    """Serve until a signal; the kubeconfig is written before the line that announces it."""
+    """Serve until a signal; writes the kubeconfig before it prints the kubeconfig's path."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

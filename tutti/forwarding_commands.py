@@ -1,4 +1,4 @@
-"""`tutti bench` and `tutti replay`: each hands its arguments to another program."""
+"""`tutti bench` and `tutti replay`: each passes its arguments to another program."""
 
 import importlib.util
 import runpy
@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-#: Every argument goes through, `--help` and unknown flags included.
+#: All arguments are passed on, `--help` and unknown flags included.
 _SETTINGS: Final = {
     "ignore_unknown_options": True,
     "allow_interspersed_args": False,

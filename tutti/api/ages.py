@@ -9,10 +9,9 @@ _YEAR_S = 365 * _DAY_S
 
 
 def span(seconds: int) -> str:
-    """A span in at most two units, the second only while it matters.
+    """A span in at most two units, the second one only where it is significant.
 
-    The API server's clock may be a second ahead of ours: that is `0s`. Beyond it the span is
-    `<invalid>`.
+    -1 is `0s`, since the API server's clock may be a second ahead of ours; less is `<invalid>`.
     """
     if seconds < -1:
         return "<invalid>"

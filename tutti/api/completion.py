@@ -1,4 +1,4 @@
-"""Completes names of objects in the shell from the API server; without an answer it is silent."""
+"""Completes names of objects in the shell; without an answer of the API server, with nothing."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How the programs differ that share these commands: `tutti`, `vcctl`, the Slurm-like ones.
+"""Differences between the programs that have these commands: `tutti`, `vcctl`, the Slurm-like ones.
 
 A program's root command puts its `Conventions` into click's context; `tutti` puts none.
 """

@@ -89,7 +89,7 @@ def explained(error: Exception) -> str:
         case Unauthorized():
             return "the API server does not know you: are the credentials in the kubeconfig valid?"
         case ApiError() if len(error.details.causes) > 1:
-            # The message has them all on one line.
+            # The message would have all causes on one line.
             causes = [_cause(each) for each in error.details.causes]
             return "\n  ".join(["the API server refuses it:", *causes])
         case Forbidden():
@@ -107,7 +107,7 @@ def _cause(cause: StatusCause) -> str:
 
 
 def first_failure(error: BaseException) -> BaseException:
-    """The first exception of a group; concurrent tasks usually fail for one and the same reason."""
+    """The first exception of a group; concurrent tasks usually fail for the same reason."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -14,7 +14,7 @@ from tutti.api.tables import Layout, Table
 Format: TypeAlias = Literal["table", "wide", "name", "json", "yaml"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
-#: What Volcano's tools print, and kubectl too.
+#: The text of Volcano's tools and of kubectl.
 NOTHING = "No resources found"
 
 

@@ -1,4 +1,4 @@
-"""Tables of objects: which columns, how wide, in which colour. Pure.
+"""Tables of objects: columns, widths and colours. Pure.
 
 Widths are Volcano's, so that `vcctl ... list` gives the same bytes; where a cell would touch its
 neighbour there, the column grows instead.
@@ -60,7 +60,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     columns: tuple[Column, ...]
     gap: int = 3
-    #: Whether a head counts as a cell when the longest is looked for.
+    #: Whether the head counts for the width of a column.
     heads_count: bool = True
 
 

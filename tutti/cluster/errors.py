@@ -37,7 +37,7 @@ class ApiError(Exception):
 
 
 class FieldError(NamedTuple):
-    """One broken rule of one field; several of them become one `invalid`."""
+    """One violation of a field's rule; `invalid` combines several."""
 
     path: str
     reason: str

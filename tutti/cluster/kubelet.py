@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXIT = "tutti.dev/exit"
 PODS_PER_NODE = "110"
-RETRY_S = 0.5  # after a report that a webhook refused
+RETRY_S = 0.5  # delay after a write of a status that a webhook refused
 _ALIVE = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 _log = logging.getLogger(__name__)

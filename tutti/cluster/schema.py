@@ -32,7 +32,7 @@ def fit(schema: Obj, obj: Obj) -> tuple[list[str], list[FieldError]]:
 
 
 class _Fitting:
-    """One traversal of an object, with its results."""
+    """One traversal of an object: the pruned paths and the violations so far."""
 
     def __init__(self) -> None:
         self.pruned: list[str] = []

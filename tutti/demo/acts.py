@@ -116,7 +116,7 @@ async def no_deadlock(stage: Stage) -> None:
 
 
 async def gets_its_place_back(stage: Stage) -> None:
-    """A worker of a running job dies while a job waits that would fit into its place."""
+    """A worker of a running job dies while a waiting job would fit into its capacity."""
     stage.act(
         "Act 3: a worker dies while another job waits",
         'Seed 002 warns: "if a pod of the job dies when the job is still running, it might give '

@@ -1,4 +1,4 @@
-"""The demo's claims, each checked against what was observed at the API server. Pure.
+"""The demo's claims, each checked against observations at the API server. Pure.
 
 A claim whose evidence is missing does not hold: an empty record proves nothing.
 """
@@ -20,14 +20,14 @@ from tutti.demo.observations import (
 
 
 class Finding(NamedTuple):
-    """Whether a claim held, and what was observed."""
+    """Whether a claim held, and the evidence."""
 
     held: bool
     evidence: str
 
 
 class Claim(NamedTuple):
-    """A claim in words, and what was found."""
+    """A claim as a sentence, and its finding."""
 
     text: str
     finding: Finding
@@ -166,7 +166,7 @@ def fits_all_but(job: Job, fit: int, *, short: int) -> Finding:
 
 
 def never_in_part(jobs: Collection[Job], record: Record, *, spread_ms_max: float) -> Finding:
-    """Each job that was bound at all was bound whole, within the time that its bindings take."""
+    """Each job of which any pod was bound was bound whole, within `spread_ms_max`."""
     worst, in_part, whole = 0.0, set(), 0
     for job in jobs:
         spread = spread_ms(job, record)

@@ -1,6 +1,4 @@
-"""Pods as they were observed at the API server, in order: the demo's claims rest on nothing else.
-Pure.
-"""
+"""Pods as observed at the API server, in order: the only evidence for the demo's claims. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -73,7 +71,7 @@ def replay(record: Record) -> Iterator[tuple[PodObservation, LatestPods]]:
 
 
 def of_job(job: Job, observations: Iterable[PodObservation]) -> list[PodObservation]:
-    """Those of one job's pods."""
+    """The observations of one job's pods."""
     return [each for each in observations if each.job == job.uid]
 
 
@@ -87,9 +85,9 @@ def bindings(job: Job, record: Record) -> dict[str, float]:
 
 
 def spread_ms(job: Job, record: Record) -> float | None:
-    """From the first binding of a job to the one that made it whole; None if it never was whole.
+    """Milliseconds from a job's first binding until it was bound whole; None if it never was.
 
-    Pods that replaced others later do not count.
+    Later replacements of pods do not count.
     """
     instants = sorted(bindings(job, record).values())
     if len(instants) < job.size:

@@ -1,6 +1,6 @@
 """Watches pods, nodes and groups at the API server, and records each change of a pod.
 
-It asks Tutti nothing: it sees what any user with kubectl could see.
+It sends no request to Tutti, and reads only what any user can read with kubectl.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ class Observer:
         return sorted(of_job(job, self.pods.values()), key=lambda each: each.name)
 
     def running(self, job: Job) -> int:
-        """How many pods of a job run now."""
+        """The number of running pods of a job."""
         return sum(each.running for each in self.of(job))
 
     async def until(

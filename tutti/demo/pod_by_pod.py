@@ -1,7 +1,7 @@
-"""A plain scheduler that places one pod after the other: what Tutti is compared with.
+"""A scheduler that places pods one by one, for a comparison with Tutti.
 
-Like any scheduler that knows pods only, it takes the oldest pod without a node and binds it to the
-first node where it fits. `fitting` is pure; the demo also counts free capacity with it.
+Like any scheduler without gangs, it takes the oldest pod without a node and binds it to the first
+node where it fits. `fitting` is pure; the demo also counts free capacity with it.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ SCHEDULER_NAME: Final = "pod-by-pod"
 def fitting(
     pods: Iterable[kube.Pod], nodes: Mapping[str, Mapping[str, int]], seen: Iterable[PodObservation]
 ) -> list[tuple[kube.Pod, str]]:
-    """Each pod that fits, in turn, with the first node where it does.
+    """Each pod that fits, in order, with the first node where it fits.
 
     Args:
         pods: The waiting pods, in order.

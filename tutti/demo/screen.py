@@ -127,7 +127,7 @@ def _jobs(stage: Stage) -> Table:
 
 
 def _counts(seen: Sequence[PodObservation]) -> Text:
-    """How many pods are in which phase."""
+    """The number of pods in each phase."""
     counts = Counter(
         "gone" if each.gone else "Bound" if each.node and each.phase == "Pending" else each.phase
         for each in seen

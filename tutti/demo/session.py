@@ -1,4 +1,4 @@
-"""One session of the demo: start everything, play the acts, sum up, stop everything."""
+"""One session of the demo: start all processes, play the acts, print a summary, stop them."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         fast: Without pauses to read.
         kill: Kill every process of Tutti once during the acts.
         keep: Leave the cluster and Tutti running until cancelled.
-        record: Where to write frames of the session; None for nowhere.
+        record: File for frames of the session; None for no file.
     """
 
     fast: bool = False
@@ -61,7 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pace(self) -> Pace:
-        """How long to wait."""
+        """The delays and timeouts for these flags."""
         pace = FAST if self.fast else CALM
         if not self.kill:
             return pace
@@ -102,12 +102,12 @@ async def _play(folder: Path, options: Options, console: Console) -> bool:
     kubeconfig = folder / "kubeconfig"
     async with AsyncExitStack() as stack:
         stage = await _set_up(stack, kubeconfig, options.pace)
-        # The first pause of an act comes when its point is made.
+        # The first pause of an act follows its main result.
         frames: dict[str, RenderableType] = {}
         stage.on_pause = lambda: frames.setdefault(stage.title, draw_cluster(stage))
         logging.getLogger().handlers = [_LogLines(stage)]
         async with running_task(Screen(console, stage).run(), "screen"):
-            # Tutti starts during act 0, which does without it.
+            # Tutti starts during act 0, which does not use it.
             running = await stack.enter_async_context(
                 tutti_up(folder, kubeconfig, lambda line: stage.say(line, "dim"))
             )

@@ -36,7 +36,7 @@ _NODE_RESOURCES: Final = {"nvidia.com/gpu": "1"}
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the demo waits."""
+    """Delays and timeouts of the demo."""
 
     #: How long to watch for an event that must not happen.
     watch_s: float
@@ -188,7 +188,7 @@ class Stage:
         return answer, waits_whole(job, self.record, from_s=from_s, until_s=time.monotonic())
 
     def count_fitting(self, job: Job) -> int:
-        """How many pods of a job that waits would fit now, placed pod by pod."""
+        """The number of pods of a waiting job that would fit now, placed pod by pod."""
         observer = self.observer
         pods = [observer.specs[each.uid] for each in observer.of(job)]
         return len(fitting(pods, observer.nodes, observer.pods.values()))
@@ -263,7 +263,7 @@ class Stage:
         await asyncio.sleep(self.pace.read_s)
 
     async def until_killed(self) -> None:
-        """Wait until every process of Tutti was killed, where that was asked for. Raises Stuck."""
+        """Wait until every process of Tutti was killed, if `--kill` is given. Raises Stuck."""
         if self.killing is not None:
             await asyncio.wait([self.killing], timeout=self.pace.patience_s)
             if not self.killing.done():

@@ -60,5 +60,5 @@ def varied(
 
 
 def size(job: Manifest) -> int:
-    """How many pods it has."""
+    """The number of its pods."""
     return sum(replica["replicas"] for replica in job["spec"]["tfReplicaSpecs"].values())

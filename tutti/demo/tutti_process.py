@@ -1,5 +1,5 @@
-"""`tutti up` as a process of the demo. It ends with the demo, however that ends: in order when it
-can, by the kernel when the demo was killed.
+"""`tutti up` as a process of the demo. It ends with the demo: in order, or by the kernel when the
+demo was killed.
 """
 
 import asyncio

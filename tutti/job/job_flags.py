@@ -14,7 +14,7 @@ from tutti.api.failures import Refusal, fail
 from tutti.api.flags import F, combined
 from tutti.api.objects import Object
 
-#: The label that Volcano's tools give the pods of a Job made from flags.
+#: The label that Volcano's tools set on the pods of a Job that is created from flags.
 NAME_LABEL: Final = "job.volcano.sh"
 _RESOURCES: Final = "cpu=1000m,memory=100Mi"
 

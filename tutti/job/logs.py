@@ -24,7 +24,8 @@ from tutti.job.columns import FINAL_PHASES, JOB_NAME_LABEL, phase
 
 _TASK_LABEL: Final = "volcano.sh/task-spec"
 _INDEX_LABEL: Final = "volcano.sh/task-index"
-#: Each holds a connection; two more watch the Job and its pods.
+#: Containers whose logs are followed at once. Each needs a connection; the remaining connections
+#: are for watches of the Job and its pods, and for single requests.
 FOLLOWED_MAX: Final = CONNECTIONS_MAX - 4
 
 

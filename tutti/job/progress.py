@@ -1,4 +1,4 @@
-"""Waits for Jobs and shows their progress: phase, counts, and why nothing runs yet.
+"""Waits for Jobs and shows their progress: phase, counts, and the pending reason.
 
 On a terminal one line is updated in place; elsewhere every change is a line of its own.
 """
@@ -21,7 +21,7 @@ from tutti.job.columns import FINAL_PHASES, phase, replicas
 
 Goal: TypeAlias = Literal["running", "finished"]
 
-#: A gang that fits is bound by then; before, its pending reason is not worth showing.
+#: A gang that fits is bound within this time, so its pending reason is shown only afterwards.
 _PATIENCE_S: Final = 2.0
 #: Final phases of a Job that has not succeeded.
 _LOST: Final = FINAL_PHASES - {"Completed"}
@@ -86,7 +86,7 @@ async def wait(
 
 
 class _Waiting:
-    """One Job that is waited for."""
+    """Follows one Job until it reaches the goal."""
 
     def __init__(self, client: KubeClient, job: Object, goal: Goal, progress: Progress) -> None:
         self._client = client
@@ -151,7 +151,7 @@ def _named(resource: Resource, obj: Object) -> Wanted:
 
 
 def verdict(job: Object, goal: Goal) -> Literal["yes", "no", "not yet"]:
-    """Whether a Job in this state has reached the goal, or never will by itself."""
+    """Whether a Job in this state has reached the goal: "no" if it never will by itself."""
     now = phase(job)
     if now in _LOST:
         return "no"

@@ -1,4 +1,4 @@
-"""From a kind's description to the text of its CRD."""
+"""Generates the text of each kind's CRD from its description."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ from tutti.manifests.schemas import BuiltInSchema, root_schema
 #: On every CRD of Tutti. It grows with each change of a schema, so that an older Tutti does not
 #: overwrite the CRDs of a newer one.
 REVISION_ANNOTATION: Final = "tutti.dev/schema-revision"
-#: No text is folded, and each of Kubernetes' own schemas is one line.
+#: Wide enough that no text is folded, and each of Kubernetes' own schemas is one line.
 _WIDTH: Final = 10**6
 _HEAD: Final = "# Made by `make manifests` from shared/kinds: change it there.\n"
 

@@ -1,4 +1,4 @@
-"""From a kind's struct to the structural schema of its CRD."""
+"""Generates the structural schema of a CRD from its kind's struct."""
 
 import inspect
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 class BuiltInSchema(dict[str, Any]):
-    """A schema of Kubernetes itself; it is written on few lines."""
+    """One of Kubernetes' own schemas, which is written on one line."""
 
 
 def root_schema(struct: type[msgspec.Struct]) -> Schema:

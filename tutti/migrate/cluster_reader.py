@@ -87,7 +87,7 @@ async def read_cluster(
     objects = {resource: task.result() for resource, task in lists.items()}
     for resource, found in objects.items():
         for one in found:
-            # Items of lists do not say what they are.
+            # Items of lists have no apiVersion and kind.
             one.setdefault("apiVersion", resource.api_version)
             one.setdefault("kind", resource.kind)
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))

@@ -15,7 +15,7 @@ from tutti.manifests.crds import default_names, manifests
 from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.findings import Finding
 
-#: Kinds of Volcano's agents, which Tutti does not read.
+#: Kinds for Volcano's agents, which Tutti does not read.
 _NOT_READ: Final = (
     "numatopologies.nodeinfo.volcano.sh",
     "nodeshards.shard.volcano.sh",

@@ -40,7 +40,7 @@ def show(check: Check, console: Console) -> None:
 
 
 def closing(check: Check) -> str:
-    """The last line: what was checked, and whether a switch is possible."""
+    """The last line: the checked objects, and whether a switch is possible."""
     blocking = sum(1 for one in check.findings if one.level == "blocks")
     checked = (
         f"checked {check.pods} pods, {check.gangs} groups, {check.jobs} Jobs and "

@@ -43,6 +43,6 @@ def job_selector(job: str, queue: str) -> str:
 
 
 def queue_of(pod: Object) -> str:
-    """The queue: a label on pods of Jobs, an annotation on those of others."""
+    """The queue: a label on pods of Jobs, an annotation on pods of other workloads."""
     annotations: dict[str, str] = field(pod, "metadata.annotations", {})
     return labels_of(pod).get(_QUEUE_LABEL) or annotations.get(_QUEUE_ANNOTATION, "")

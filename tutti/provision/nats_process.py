@@ -1,12 +1,12 @@
 """Keeps a nats-server that runs beside this process, in a pod, up to date and able to store.
 
-It reads certificates and users only at its start and on SIGHUP, while mounted Secrets change by
-themselves. Connections stay: new ones are judged by the new files. A file that it cannot read is
-ignored; it continues with the old one.
+The server reads certificates and users only at its start and on SIGHUP, while the kubelet replaces
+mounted Secrets at any time. Existing connections stay open; the new files apply to new connections.
+If the server cannot read a new file, it continues with the old one.
 
-After a failed write it stores nothing until it restarts (see `tutti.nats_store`), and no probe of
-its own detects that. It is stopped then, for its kubelet to restart it, but only once the folder
-can be written: each restart without success doubles the kubelet's pause, up to five minutes.
+After a failed write the server stores nothing until it restarts (see `tutti.nats_store`), and none
+of its probes detects that. This process then stops it, so that the kubelet restarts it, but only
+once the folder can be written: each failed restart doubles the kubelet's pause, up to five minutes.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ async def keep_loaded(
         try:
             found = await asyncio.to_thread(_read_files, folders)
         except OSError as error:
-            say(f"cannot read the files: {error}")  # they are being replaced at this moment
+            say(f"cannot read the files: {error}")  # for example while they are being replaced
             continue
         if found == known:
             continue

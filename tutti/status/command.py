@@ -128,7 +128,7 @@ async def _ask(bus: Bus) -> Sequence[ServiceStatus]:
 
 
 async def _store_problem(services: ServiceBus) -> str:
-    """Why the NATS of `tutti up` stores nothing; "" while it does, or when it does not answer."""
+    """Why the NATS of `tutti up` cannot store; "" if it can, or if it does not answer."""
     url = (await services.find()).nats_monitor_url
     try:
         return await store_problem(url) if url else ""

@@ -156,7 +156,7 @@ def _waits(queue: LedgerQueue) -> Text:
 
 
 def _largest(queue: LedgerQueue) -> tuple[RenderableType, Text]:
-    """The resource of which it uses the largest part of its share: a bar, and the amounts."""
+    """A bar and the amounts of the resource of which the queue uses most of its share."""
     shares = [
         (one.used / whole, one, whole)
         for one in queue.amounts

@@ -47,7 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ready: Whether all required services answer and are ready.
-        problems: Why they are not ready.
+        problems: The reasons why not.
         services: Every instance that answered, sorted.
         gangs: Gangs by phase, from the active planner; gangs that it repairs or releases count as
             Repairing and Releasing.
@@ -80,10 +80,10 @@ def report(
 
     Args:
         first: Answers of the first round.
-        second: Answers of the second round, from which all but the rates is taken.
+        second: Answers of the second round; all values but the rates come from it.
         seconds: Time between the rounds.
         streams: The streams.
-        store_problem: Why NATS stores nothing; "" if it stores, or if that is unknown.
+        store_problem: Why NATS cannot store; "" if it can, or if that is unknown.
     """
     problems = _problems(second)
     if store_problem:
@@ -176,7 +176,7 @@ def _rate(
 
 
 def _total(figures: Mapping[str, float], figure: str) -> float:
-    """A counter, its labels added up."""
+    """The sum of a counter over its labels."""
     return sum(
         value for name, value in figures.items() if name == figure or name.startswith(f"{figure}{{")
     )

@@ -1,11 +1,11 @@
 """A STAND-IN for Kubeflow's tf-operator of 2018-2020, for the embedded cluster only.
 
-It turns a TFJob (kubeflow.org v1alpha2, v1beta1, v1) into the pods that operator made: names,
-labels, controller reference, TF_CONFIG, template and annotations as written. How it asks for a gang
-is what its history offers: `podgroup` (--enable-gang-scheduling: a PodGroup of kube-batch's group,
-named as the job), `pdb` (the older way: a PodDisruptionBudget controlled by the job) or `off`. It
-re-creates missing pods, ends the job when its workers have succeeded or a pod has failed for good,
-and then keeps cleanPodPolicy. It makes no Services and knows no backoff limit, deadline or TTL.
+It creates the same pods for a TFJob (kubeflow.org v1alpha2, v1beta1, v1) as that operator: names,
+labels, controller reference, TF_CONFIG, template and annotations. It declares the gang in one of
+the operator's ways: `podgroup` (--enable-gang-scheduling: a PodGroup of kube-batch's API group,
+named like the job), `pdb` (before that: a PodDisruptionBudget controlled by the job) or `off`. It
+re-creates missing pods, ends the job when its workers have succeeded or a pod has failed, and then
+applies cleanPodPolicy. It creates no Services and implements no backoff limit, deadline or TTL.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class TfOperator:
         self._task: asyncio.Task[None] | None = None
         self._due: dict[tuple[str, str], None] = {}  # (namespace, name) of jobs to reconcile
         self._wake = asyncio.Event()
-        #: While it is cleared nothing is reconciled; pending jobs follow when it is set again.
+        #: While it is cleared no job is reconciled; pending jobs follow when it is set again.
         self.active = asyncio.Event()
         self.active.set()
         api.store.listeners.append(self._on_change)
@@ -113,7 +113,7 @@ class TfOperator:
         if self.gang == "podgroup":
             kind = {"apiVersion": f"{GROUPS[0]}/v1alpha1", "kind": "PodGroup"}
             await self._create(GROUPS, {**kind, **_owned(job), "spec": {"minMember": total}})
-        elif self.gang == "pdb" and total > 1:  # it made none for a single replica
+        elif self.gang == "pdb" and total > 1:  # the operator created none for a single replica
             spec = {"minAvailable": total, "selector": {"matchLabels": _labels(job)}}
             kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
             await self._create(BUDGETS, {**kind, **_owned(job), "spec": spec})
@@ -186,15 +186,15 @@ def _members(job: Obj) -> list[tuple[str, int, str]]:
 
 
 def _conditions(job: Obj) -> list[str]:
-    """The conditions that hold."""
+    """The types of the conditions that are True."""
     conditions: list[Obj] = dig(job, "status.conditions") or []
     return [item["type"] for item in conditions if item["status"] == "True"]
 
 
 def _outcome(job: Obj, pods: Pods) -> str | None:
-    """Succeeded when the chief has, or without one all workers; Failed when any pod has.
+    """Succeeded if the chief has, or without a chief all workers; Failed if any pod has.
 
-    (The kubelets restart those that may be restarted.)
+    Kubelets restart containers by the restartPolicy, so a failed pod is final.
     """
     kinds = _replicas(job)
     deciding = next((kind for kind in ("Chief", "Master") if kind in kinds), "Worker")
@@ -206,14 +206,14 @@ def _outcome(job: Obj, pods: Pods) -> str | None:
 
 
 def _labels(job: Obj) -> dict[str, str]:
-    """What pods of a job were labelled with, in every version's spelling at once."""
+    """The labels of a job's pods, those of all versions of the operator together."""
     name, key = job["metadata"]["name"], f"{job['metadata']['namespace']}-{job['metadata']['name']}"
     old = {"group_name": TFJOBS[0], "tf_job_name": name, "tf_job_key": key}
     return old | {"group-name": TFJOBS[0], "job-name": name, "tf-job-name": name}
 
 
 def _owned(job: Obj) -> Obj:
-    """The metadata of what belongs to a job and is named like it."""
+    """The metadata of an object that the job owns and that has the job's name."""
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     owner = {"apiVersion": job["apiVersion"], "kind": "TFJob", "name": name}
     owner |= {"uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}

@@ -1,4 +1,4 @@
-"""From the logs to the history of gangs: waits, and stays on nodes. Pure.
+"""Derives the history of gangs from the logs: waits, and stays on nodes. Pure.
 
 A stay begins when the last member of its decision was bound, and ends when CLUSTER shows that the
 last of its pods has ended or was deleted. A decision without an outcome has no stay yet.
@@ -43,7 +43,7 @@ class Stay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """Waits and stays between two instants, ordered by their begin."""
+    """Waits and stays between two instants, ordered by their start."""
 
     from_ms: int
     to_ms: int
@@ -200,7 +200,7 @@ def _ends(logs: Logs) -> dict[str, tuple[int, End]]:
 
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """`node-2` before `node-10`."""
+    """A sort key by which `node-2` comes before `node-10`."""
     parts: list[tuple[int, str]] = []
     digits = ""
     for letter in f"{name} ":

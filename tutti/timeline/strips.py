@@ -74,7 +74,7 @@ def by_node(history: History, width: int, rows_max: int) -> RenderableType:
 
 
 def colours_of(gangs: Sequence[str]) -> dict[str, str]:
-    """A colour for each gang, neighbours apart."""
+    """A colour for each gang; neighbours have different ones."""
     return {gang: PALETTE[index % len(PALETTE)] for index, gang in enumerate(gangs)}
 
 

@@ -45,7 +45,7 @@ text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 
 
 class _Paper:
-    """The elements drawn so far."""
+    """The elements of the drawing."""
 
     def __init__(self, history: History) -> None:
         self.history = history

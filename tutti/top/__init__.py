@@ -1,5 +1,6 @@
 """`tutti top queues|nodes`: the queues or nodes with the highest usage.
 
-Queues as the standby planner reports them; nodes as the API server does: the requests of their
-pods. `nodes` adds up (pure), `tables` draws (pure), `command` asks and prints.
+The usage of queues comes from the standby planner, that of nodes from the requests of their pods in
+the API server. `nodes` adds the requests up (pure), `tables` draws (pure), `command` reads and
+prints.
 """

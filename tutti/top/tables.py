@@ -16,7 +16,7 @@ ROWS_MAX: Final = 200
 _BAR: Final = 16
 _BAR_LEAST: Final = 4
 _NAME_MAX: Final = 40
-#: Wider than any table.
+#: Console width in which no table is wrapped.
 _RULER: Final = 10_000
 _GANGS_MAX: Final = 2
 #: Resources that the table of nodes leaves out.

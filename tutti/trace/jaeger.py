@@ -1,5 +1,5 @@
 """Spans of a gang in Jaeger that are not in the streams: its admission, the objects that
-controllers created, and the delays until the services saw and wrote something.
+controllers created, and the delays of services in reading and writing.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,8 @@
-"""NATS and all services from start to stop, in one place.
+"""Runs NATS and all services from start to stop.
 
-Order of starting: NATS and its streams beside the checks of the cluster, then every service at
-once, then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
-However it ends, none of its processes is left.
+Order of starting: NATS and its streams, concurrently the checks of the cluster; then every service
+at once; then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
+At any end, none of its processes is left.
 """
 
 import asyncio
@@ -241,7 +241,7 @@ class _Run:
                     group.create_task(presence.keep(), name="keep-presence")
                 found = await wait_ready(bus, supervisor.keepers, self._say)
                 self._announce_ready(found, nats, supervisor.keepers)
-                # It is not needed any more.
+                # No task uses it any more.
                 await bus.close()
         finally:
             await supervisor.stop()

@@ -32,7 +32,7 @@ class CrdStatus(KubeStruct, frozen=True, kw_only=True):
 
 
 class Crd(KubeStruct, frozen=True, kw_only=True):
-    """apiextensions.k8s.io/v1 CustomResourceDefinition, as far as it matters here."""
+    """apiextensions.k8s.io/v1 CustomResourceDefinition: the fields that are read here."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: CrdStatus = CrdStatus()
@@ -56,8 +56,8 @@ async def install(
 ) -> int:
     """Create our CRDs, update those that we created, and wait until all are served.
 
-    CRDs of kube-batch's kinds are created only on request: for a plural of several groups kubectl
-    takes the first group in the alphabet, so `kubectl get queue` would list kube-batch's.
+    CRDs of kube-batch's kinds are created only on request: kubectl resolves a plural of several
+    groups to the first group in alphabetical order, so `kubectl get queue` would list kube-batch's.
 
     Stored objects stay readable: a schema is checked only on writes.
 

@@ -46,7 +46,7 @@ PACKET_BYTES_MAX: Final = 64 * 1024
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
-    """Start `python -m module flags`; its output goes to `log`; "" for our standard error."""
+    """Start `python -m module flags`. Its output goes to the file `log`; "": to our stderr."""
 
     request: int
     title: str
@@ -56,7 +56,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The process runs, or `error` has the reason why not."""
+    """The process runs; otherwise `error` has the reason."""
 
     request: int
     pid: int = 0

@@ -19,7 +19,7 @@ from shared.runtime.whole_files import write_whole
 
 #: In the data folder.
 FOLDER: Final = "nats-keys"
-#: Where nats-server keeps the streams of connections without a user, and of those in an account.
+#: Folder below which nats-server keeps streams by account; `$G`: those of clients without a user.
 _STREAMS: Final = Path("store", "jetstream")
 _BEFORE: Final = "$G"
 

@@ -40,13 +40,13 @@ Holding = Literal["name", "suite", "podgroups"]
 
 
 class ConfigMap(KubeStruct, frozen=True, kw_only=True):
-    """v1 ConfigMap; its data does not matter here."""
+    """v1 ConfigMap without its data."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
 class Container(KubeStruct, frozen=True, kw_only=True):
-    """What a container runs."""
+    """A container's image, command and arguments."""
 
     image: str = ""
     command: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         holding: A scheduler name, all of Tutti (another `tutti up`), or bare pods' PodGroups.
         name: The scheduler name; "" for other holdings.
-        description: Its identity and start, in words.
+        description: Its identity and start, for messages.
     """
 
     holding: Holding

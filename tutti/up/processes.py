@@ -49,7 +49,7 @@ class Launching(Launcher, Protocol):
     """A launcher with resources of its own."""
 
     async def __aenter__(self) -> Launcher:
-        """Get ready to launch."""
+        """Acquire the resources."""
         ...
 
     async def __aexit__(self, *_: object) -> None:

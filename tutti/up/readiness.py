@@ -17,7 +17,7 @@ from shared.runtime.whole_files import write_whole
 from tutti.up.supervisor import Keeper
 from tutti.up.watchdog import Say
 
-#: Services do not announce that they are ready, so they are asked until all are.
+#: Interval of requests to services, which do not announce that they are ready.
 _ASK_EVERY_S: Final = 0.05
 #: Interval of reports about services that are not ready.
 _PATIENCE_S: Final = 10.0
@@ -103,7 +103,7 @@ async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str,
 def sort_out(
     expected: Mapping[str, int | None], answers: Sequence[ServiceStatus]
 ) -> tuple[dict[str, ServiceStatus], list[str]]:
-    """The answers of the expected processes, and the missing ones in words.
+    """The answers of the expected processes, and texts about the missing ones.
 
     Args:
         expected: Process id by title; None while there is no process.

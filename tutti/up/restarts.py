@@ -5,10 +5,10 @@ from typing import Final
 
 from shared.pacing import Backoff
 
-#: After one kill a process restarts at once; one that always fails must not use up a core.
+#: The first delay: a killed process restarts almost at once, a failing one must not occupy a core.
 FIRST_S: Final = 0.1
 MAX_S: Final = 15.0
-#: After this lifetime a process has worked: its next end counts as the first.
+#: After this lifetime a process counts as healthy, and its next end as the first.
 HEALTHY_AFTER_S: Final = 10.0
 
 

@@ -159,7 +159,7 @@ class Supervisor:
                 for keeper in self.keepers:
                     group.create_task(keeper.run(), name=f"keep-{keeper.spec.title}")
         except* ServiceRefused as failures:
-            # One reason is enough.
+            # One of the failures is sufficient for the message.
             raise failures.exceptions[0] from None
 
     def hurry(self) -> None:
@@ -187,7 +187,7 @@ class Supervisor:
 
 
 def how_it_ended(status: int) -> str:
-    """An exit status in words."""
+    """The text for an exit status."""
     if status >= 0:
         return f"ended with status {status}"
     known = -status in signal.valid_signals() and -status in {int(each) for each in signal.Signals}

@@ -1,6 +1,6 @@
-"""Volcano's programs, for the habits and scripts of its users: `vcctl`, and the Slurm-like `vsub`,
+"""Volcano's programs, for scripts and users of Volcano: `vcctl`, and the Slurm-like `vsub`,
 `vjobs`, `vcancel`, `vsuspend`, `vresume`, `vqueues`.
 
-The commands are those of `tutti`; names of flags, the default namespace, help texts, and the status
-and stream of a failure are Volcano's.
+They run the commands of `tutti`, with Volcano's names of flags, default namespace and help texts,
+and with its exit status and stream for failures.
 """

@@ -1,4 +1,4 @@
-"""`vcctl` as it is typed."""
+"""The program `vcctl`."""
 
 import importlib.metadata
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from tutti.cli import COMMANDS
 from tutti.lazy_commands import LazyCommands, Table
 from tutti.vcctl.help import volcano_help
 
-#: Those of `tutti` that are there: Volcano's own, and what belongs to its kinds.
+#: The commands of `tutti` that `vcctl` has: Volcano's own, and those for its other kinds.
 _NOUNS: Final = ("job", "jobflow", "jobtemplate", "pod", "queue", "podgroup", "cronjob")
 
 
 class NotUnderstood(click.UsageError):
-    """What was typed makes no sense; reported as click does, with the status of Go's programs."""
+    """A usage error, reported as click does, with the exit status of Go's programs."""
 
     exit_code = 1
 
 
 class LikeCobra(PflagCommand):
-    """A program that ends with status 1 when it does not understand what was typed."""
+    """A command that ends with status 1 after a usage error."""
 
     @override
     def make_context(
@@ -55,7 +55,7 @@ def _usage_status() -> Iterator[None]:
     try:
         yield
     except NoArgsIsHelpError as error:
-        # Go's programs take it for a question.
+        # As in Go's programs, a group without a command prints its help and succeeds.
         click.echo(error.format_message())
         raise click.exceptions.Exit(0) from error
     except click.UsageError as error:

@@ -1,4 +1,4 @@
-"""Help in the form that Go's cobra gives it, for the commands that Volcano has."""
+"""Prints help in the format of Go's cobra, for the commands that Volcano has."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from tutti.vcctl.surface import COMMANDS, GLOBAL, Flag, everywhere
 
 #: Names of commands are padded to this at least.
 _NAME_WIDTH_MIN = 11
-#: Those without flags of the API server's.
+#: Commands without flags for the API server.
 _BARE = frozenset({"", "help", "version"})
 
 
@@ -41,7 +41,7 @@ def volcano_help(ctx: click.Context) -> str | None:
 
 
 def usages(flags: Sequence[Flag]) -> Iterator[str]:
-    """Lines of flags, sorted by name, their words aligned."""
+    """The lines about flags, sorted by name, with aligned descriptions."""
     ordered = sorted(flags, key=lambda flag: flag.name)
     heads = [_head(flag) for flag in ordered]
     width = max(map(len, heads))
@@ -56,7 +56,7 @@ def _head(flag: Flag) -> str:
 
 
 def _below(words: Sequence[str]) -> list[tuple[str, str]]:
-    """The commands of a group, and what they do."""
+    """The commands of a group, with their descriptions."""
     prefix = "".join(f"{word} " for word in words)
     names = [name for name in COMMANDS if name.startswith(prefix) and name != prefix.strip()]
     direct = [name for name in names if " " not in name.removeprefix(prefix)]

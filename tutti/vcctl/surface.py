@@ -1,7 +1,7 @@
-"""What Volcano's `vcctl` says that it offers: commands and flags, in the words that its users know.
+"""The commands and flags of Volcano's `vcctl`, with its help texts.
 
-Its end-to-end tests compare the help texts, so the words are an interface. Commands and flags that
-we have beyond these work in `vcctl` too, and are shown by `tutti ... --help`.
+Volcano's end-to-end tests compare the help texts, so they are an interface. Commands and flags of
+`tutti` beyond these work in `vcctl`, too, and are shown by `tutti ... --help`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class Flag(NamedTuple):
     letter: str
     kind: str
     words: str
-    #: As help shows it; "" where it is the kind's zero.
+    #: The default in the help; "" for the zero value of its type.
     default: str = ""
 
 
@@ -44,7 +44,7 @@ _RESOURCES: Final = '"cpu=1000m,memory=100Mi"'
 
 
 def everywhere() -> tuple[Flag, ...]:
-    """The flags that every command has besides its own; the file is read where none is given."""
+    """The flags that every command has in addition to its own."""
     words = "(optional) absolute path to the kubeconfig file"
     return (Flag("kubeconfig", "k", "string", words), _MASTER)
 

@@ -1,7 +1,7 @@
-"""From facts to an answer: one sentence first, then the details. Pure.
+"""Derives an answer from facts: one sentence first, then the details. Pure.
 
-The pods' own state outweighs the verdict, which may be a moment old: a gang whose pods all have
-nodes does not wait, and a member that the kubelet cannot start is named at once.
+The pods' state has precedence over the verdict, which may be a moment old: a gang whose pods all
+have nodes does not wait, and a member that the kubelet cannot start is reported at once.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""From `tfjob/train` to a resource that the API server serves."""
+"""Resolves a reference such as `tfjob/train` to a resource that the API server serves."""
 
 import asyncio
 import re
@@ -94,7 +94,7 @@ def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
 
     Args:
         word: `pods`, `vcjob`, `job.batch.volcano.sh`, `tfjob.v1.kubeflow.org`, in lower case.
-        kinds: What the API server serves.
+        kinds: The kinds that the API server serves.
     """
     base, _, place = word.partition(".")
     found: dict[tuple[str, str], Kind] = {}

@@ -2,10 +2,9 @@
 (`services.controller.planner_heartbeat`). Without an active planner, a verdict describes the time
 when it was written.
 
-Both instants that are compared come from the API server: the controller writes its time into the
-Lease, and the answer in which the Lease is read has its time as Date. API servers may differ among
-themselves, so a Lease that looks old is read again after two renewals: if it has changed by then,
-the planner is active, whatever the clocks say.
+Both compared instants are times of the API server: the controller writes its time into the Lease,
+and the answer with the Lease has its time as Date. The clocks of several API servers may differ, so
+a Lease that looks old is read again after two renewals. If it has changed, the planner is active.
 """
 
 import asyncio
@@ -128,7 +127,7 @@ def _judge(leases: Sequence[Lease], now: datetime | None) -> PlannerLiveness:
     ages = [one.spec.age_s(now) for one in leases if one.spec.renew_time is not None]
     if not ages:
         return PlannerLiveness(state="missing", now=now)
-    # A renewal in the future is as doubtful as an old one.
+    # A renewal far in the future is as unreliable as an old one.
     age_s = min(ages, key=abs)
     state: State = "alive" if abs(age_s) <= PLANNER_SILENT_S else "silent"
     # A Lease that looks old was read again after this time.

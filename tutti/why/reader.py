@@ -1,8 +1,8 @@
 """Reads an object, its pods and their groups: get and list in one namespace, nothing else.
 
-The pods of an object are found from below: every pod of the namespace names its owner, the owners'
-kinds are listed once each, and so on up to the object. Thus any operator's kind works, with any
-number of objects between it and its pods.
+The pods of an object are found by their owner references: each pod of the namespace names its
+owner, the owners' kinds are listed once each, and so on up to the object. So any operator's kind
+works, with up to `_STEPS_MAX` objects between it and its pods.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from tutti.api.fetches import list_typed
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.kinds import BadReference, Kind, resolve
 
-#: From Pod to Job to CronJob are two steps; nested operators add a third and a fourth.
+#: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
 _STEPS_MAX: Final = 5
 #: Pods without any other reason whose Events are read, one by one.
 _EVENTS_MAX: Final = 5
@@ -157,8 +157,8 @@ class NamespaceReader:
         )
 
     async def _find(self, resources: Sequence[Resource], name: str) -> tuple[Resource, _Asked]:
-        """The one object of that name; a word such as `job` may mean several kinds. An object
-        wins over objects of the same name that a controller created for it.
+        """The one object of that name; a word such as `job` may mean several kinds. An object has
+        precedence over objects of the same name that a controller created for it.
         """
         refused: Forbidden | None = None
         async with asyncio.TaskGroup() as group:
