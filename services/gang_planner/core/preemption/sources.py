@@ -1,5 +1,6 @@
 """Gangs whose pods may be evicted: which members, and how many before the gang loses its quorum."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.gang_planner.core.framework.eviction_rules import VictimRules
@@ -44,14 +45,15 @@ class VictimSources:
             return None, 0
         lasts_ms = minimum_run_ms(gang)
         members: list[Member] = []
-        going = protected = eligible_ms = 0
+        going: Counter[str] = Counter()
+        protected = eligible_ms = 0
         victims = self._state.preemptions.victims
         pods_in_flight = _in_flight(gang)
         for member in gang.members.values():
             if member.state not in _BOUND:
                 continue
             if member.pod.uid in victims:
-                going += 1
+                going[member.pod.role] += 1
                 continue
             young_ms = self._young_ms(member, lasts_ms)
             if young_ms:
@@ -66,14 +68,16 @@ class VictimSources:
             members.sort(key=_first_to_go)
         structured = group is not None and bool(group.sub_groups)
         # An assumed member may still fail; the gang needs its other members then.
-        surplus = gang.placed() - going - gang.min_member
+        surplus = gang.placed() - going.total() - gang.min_member
         if structured or not gang.size_known:
             surplus = 0
         found = VictimSource(
             gang,
             tuple(members),
             max(min(surplus, len(members)), 0),
-            tuple((role, gang.placed(role) - least) for role, least in gang.role_minima),
+            tuple(
+                (role, gang.placed(role) - going[role] - least) for role, least in gang.role_minima
+            ),
             # A chosen victim's eviction may still be refused, and the pod would stay.
             not (protected or going or gang.counts[ASSUMED]),
         )

@@ -463,3 +463,22 @@ def test_what_is_left_of_a_gang_goes_only_when_those_before_are_leaving() -> Non
 
 def put_budget(story: Story, budget: Budget) -> None:
     story._apply(BudgetChanges(epoch=story.epoch, at_ms=story.now_ms, changed=(budget,)))
+
+
+def test_a_role_keeps_its_minimum_while_the_eviction_of_another_member_is_in_flight() -> None:
+    story = cluster(4, configured())
+    story.put(make_group("low", 1, min_task_member=(("worker", 1),)))
+    story.put(
+        *make_pods("low", 2, WHOLE_NODE, role="ps", preemptable="false"),
+        *make_pods("low", 2, WHOLE_NODE, role="worker"),
+    )
+    story.until_quiet()
+    story.carry_out(phase="Running")
+    story.until_quiet()
+    submit(story, "first", 1, priority=10)
+    story.until_quiet()
+    (eviction,) = evictions(story)
+    assert [victim.name.split("-")[1] for victim in eviction.victims] == ["worker"]
+    submit(story, "second", 1, priority=9)
+    story.until_quiet()
+    assert len(evictions(story)) == 1
