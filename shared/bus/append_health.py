@@ -1,4 +1,4 @@
-"""Whether NATS confirms what is appended to its streams.
+"""Detects streams of NATS that acknowledge no appends.
 
 A server that cannot write (disk full, read-only or lost volume) answers requests, but does not
 acknowledge appends. So unanswered appends during a connection are the sign. They are counted for

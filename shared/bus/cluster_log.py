@@ -1,4 +1,4 @@
-"""Follows CLUSTER: the watcher's snapshot, then the log from there on.
+"""Follows CLUSTER: the watcher's snapshot, then the later records of the log.
 
 Foreign messages are skipped, and do not count as a sign that the watcher lives. After a new epoch
 of the watcher, a gap, or a CLUSTER that was created again, the reader begins again with a new

@@ -70,7 +70,7 @@ HEADERS_BYTES_MAX: Final = 1024
 API_TIMEOUT_S: Final = 2.0
 RECONNECT_WAIT_S: Final = 0.1
 FLUSH_TIMEOUT_S: Final = 2
-#: A denial that is not followed by another for this long is over.
+#: A denial without another one for this long is over.
 DENIED_S: Final = 30.0
 #: Between two attempts to read credentials and the CA.
 FILES_PAUSE_S: Final = 0.5
@@ -403,7 +403,7 @@ class Bus:
         return decoded
 
     async def stream_info(self, stream: str) -> StreamInfo:
-        """State of a stream now.
+        """The current state of a stream.
 
         Raises:
             ApiRefused: It does not exist (code 404).
@@ -505,13 +505,13 @@ class Bus:
             self._on_health(topic, problem)
 
     async def wait_failed(self) -> None:
-        """Wait until this bus fails for good, and raise the cause: a handler's exception, or
+        """Wait until this bus fails finally, and raise the cause: a handler's exception, or
         `BusClosed`.
         """
         await asyncio.shield(self._failure)
 
     async def close(self) -> None:
-        """Send what is buffered, and close. Safe to call twice."""
+        """Send the buffered messages, and close. Safe to call twice."""
         self._closing = True
         self._connected.clear()
         await self._flush()
@@ -520,7 +520,7 @@ class Bus:
             self._failure.cancel()
 
     async def _flush(self) -> None:
-        """Wait until the server has received what was sent: two seconds at most, never fails."""
+        """Wait until the server has received all messages, two seconds at most. Never fails."""
         if not self._client.is_connected:
             return
         # In a task of its own: before Python 3.12 `wait_for`, which the client uses, may swallow a

@@ -1,9 +1,9 @@
 """Sets of durable consumers, of which each replica of a service uses one.
 
-Setup makes them, numbered from 0, since no service may make consumers. A replica without a number
-of its own (a pod of a Deployment) holds a free one by a lease: it is free again a second after its
-holder died, on whichever machine. As with every lease, two replicas may both believe for a moment
-that they hold it; their log readers then interrupt each other and miss nothing.
+Setup creates them, numbered from 0, since no service has the right to create consumers. A replica
+without a number of its own (a pod of a Deployment) holds a free number by a lease, which is free
+again a second after its holder died on any machine. As with every lease, two replicas may hold it
+for a moment; their log readers then interrupt each other and miss no records.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _LOOK_EVERY_S: Final = 0.5
 
 
 class ConsumerSetLost(Exception):
-    """Another replica holds the set by now."""
+    """Another replica has taken the set."""
 
 
 class ConsumerSet:
@@ -109,4 +109,4 @@ def lease_key(service: str, number: int) -> str:
 
 
 def _ignore(_held: bool) -> None:
-    """A lease that is lost for a moment is taken again; `watch` notices when another has it."""
+    """Ignore a lost lease: it is taken again, and `watch` detects when another replica has it."""

@@ -1,4 +1,4 @@
-"""What can go wrong on the bus, named by situation. No exception of the client library leaves this
+"""The errors of the bus, one class per situation. No exception of the client library leaves this
 package.
 """
 
@@ -6,7 +6,7 @@ import ssl
 
 
 class BusError(Exception):
-    """Everything below, for callers that handle them alike."""
+    """The base of all errors below."""
 
 
 class BusUnavailable(BusError):
@@ -14,25 +14,25 @@ class BusUnavailable(BusError):
 
 
 class NoAnswer(BusError):
-    """No service answered a question in time, or none listens: the asker continues without."""
+    """No service answered a request in time, or none listens; the requester continues without."""
 
 
 class NoResponder(NoAnswer):
-    """No process subscribes to the subject: the server said so at once."""
+    """No process subscribes to the subject, as the server reported at once."""
 
 
 class BusClosed(BusError):
-    """This connection was closed, by us or for good by the server (bad credentials): it never comes
-    back.
+    """This connection was closed finally, by us or by the server (bad credentials), and does not
+    reconnect.
     """
 
 
 class MessageTooLarge(BusError):
-    """The payload and its headers exceed what the server takes; nothing was sent."""
+    """The payload and its headers exceed the server's limit; nothing was sent."""
 
 
 class AppendRefused(BusError):
-    """The server refused to store a message, and said so: it is not stored.
+    """The server answered that it does not store a message.
 
     Attributes:
         code: JetStream's `err_code`; 10071 is "wrong last sequence".
@@ -51,14 +51,12 @@ class WrongLastSequence(AppendRefused):
 
 
 class Superseded(BusError):
-    """Another writer has appended to a fenced log: this process must not decide any more. Step
-    down.
-    """
+    """Another writer has appended to a fenced log: this process must stop deciding."""
 
 
 class AppendUnresolved(BusError):
-    """A misuse of `FencedLog`: an append of unknown fate must be repeated as it was before anything
-    else.
+    """A misuse of `FencedLog`: an append with an unknown result must be repeated unchanged before
+    any other append.
     """
 
 
@@ -68,7 +66,7 @@ class LogGap(BusError):
 
     Attributes:
         wanted: Sequence of the first record missed.
-        available: Sequence of the first record that there is.
+        available: Sequence of the first record in the stream.
     """
 
     def __init__(self, stream: str, wanted: int, available: int) -> None:
@@ -79,8 +77,8 @@ class LogGap(BusError):
 
 
 class StreamReplaced(BusError):
-    """The stream was made again, or has lost its end: sequences known from it mean nothing. Start
-    cold.
+    """The stream was created again, or has lost its end: its known sequences are meaningless, and
+    the reader must start without state.
     """
 
     def __init__(self, stream: str) -> None:
@@ -104,7 +102,7 @@ class ApiRefused(BusError):
 
 
 def describe(error: Exception) -> str:
-    """What the client library's exception says, in words where users cause it."""
+    """The text of the client library's exception, explained where a user can cause it."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, ssl.SSLError):

@@ -70,7 +70,7 @@ class _Work:
 
 
 class FencedLog:
-    """The writer's end of CLUSTER or DECISIONS.
+    """The writer of CLUSTER or DECISIONS.
 
     One append at a time; a second concurrent call is a misuse.
     """

@@ -77,7 +77,7 @@ Action: TypeAlias = Send | Read | Done | Overtaken | NotStored | GiveUp
 
 
 class FenceMachine:
-    """One writer's state: what it has applied, and the one append that may be in flight."""
+    """One writer's state: the last applied record, and the one append that may be in flight."""
 
     def __init__(self, last_applied: int, *, attempts_max: int = ATTEMPTS_MAX) -> None:
         #: Whether foreign messages are stepped over; if not, one counts as another writer's record.
@@ -186,7 +186,7 @@ class FenceMachine:
         return self._overtake(f"record {self._expected + 1} was written by {found_id or 'another'}")
 
     def on_read_nothing(self, first_seq: int, last_seq: int) -> Action:
-        """No record stands there; the stream holds `first_seq` to `last_seq`."""
+        """The leader has no such record; the stream contains `first_seq` to `last_seq`."""
         if last_seq < self._expected:
             return self._overtake(
                 f"the stream ends at {last_seq}, before {self._expected}: it was created again"

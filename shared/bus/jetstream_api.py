@@ -44,7 +44,7 @@ class ApiError(msgspec.Struct, frozen=True):
 
 
 class ApiAnswer(msgspec.Struct, frozen=True):
-    """What every answer has."""
+    """The fields of every answer."""
 
     error: ApiError | None = None
 
@@ -138,8 +138,8 @@ class PullRequest(msgspec.Struct, frozen=True):
 
 
 class DrainRequest(msgspec.Struct, frozen=True):
-    """Likewise, for the messages that wait now: with fewer than `batch`, the answer ends with
-    status 404.
+    """Request of CONSUMER.MSG.NEXT for the messages that wait now: with fewer than `batch`, the
+    answer ends with status 404.
     """
 
     batch: int

@@ -8,8 +8,8 @@ measures with its own clock for how long none came. It takes the lease
 * at once, when the holder releases it;
 * a second after the last renewal, when the holder's process is gone: nothing subscribes to the
   holder's subject any more, and the server answers so without delay;
-* `PATIENCE_S` after the last renewal, when the process is there and does not renew: it hangs, or
-  its machine is unreachable. A machine that is merely overloaded renews sooner;
+* `PATIENCE_S` after the last renewal, when the process exists and does not renew: it hangs, or its
+  machine is unreachable. A machine that is only overloaded renews sooner;
 * at once, when the holder reports that it cannot do its work, and this process can.
 """
 
@@ -30,7 +30,7 @@ _STREAM: Final = f"KV_{subjects.LEASES}"
 RENEWAL_S: Final = 1 / 3
 #: After so long without a renewal a standby checks whether the holder's process exists.
 OVERDUE_S: Final = 1.0
-#: After so long without a renewal a standby takes the lease whatever the answer was.
+#: After so long without a renewal a standby takes the lease after any answer.
 PATIENCE_S: Final = 2.5
 #: For the answer to a renewal, which takes long on an overloaded machine.
 _ANSWER_S: Final = 1.0
@@ -104,7 +104,7 @@ class Lease:
     async def run(self, on_change: Callable[[bool], None]) -> None:
         """Acquire and renew until cancelled.
 
-        Problems of the bus end it not: it retries, and the lease is lost when a renewal is overdue.
+        Problems of the bus do not end it: it retries. An overdue renewal loses the lease.
 
         Args:
             on_change: Called with True when the lease is acquired, and with False when it is lost.
@@ -112,7 +112,7 @@ class Lease:
         self._on_change = on_change
         self._running = asyncio.current_task()
         renewals = await self._bus.subscribe(self._subject, self._on_renewal)
-        # The only messages there are probes of standbys: whether this subscription exists.
+        # This subject receives only probes of standbys, which test whether the subscription exists.
         own = await self._bus.subscribe(
             subjects.lease_holder(self._key, self._token), _ignore_message
         )

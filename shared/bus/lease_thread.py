@@ -1,9 +1,9 @@
 """Keeps a lease in a thread of its own, on a connection of its own.
 
 While a planner computes or a watcher decodes a large list, the event loop does not run, and a
-renewal that waits for the loop comes too late. This thread renews on time. It
-stops when the process makes no progress at all (`STALLED_S`), so that a process that hangs loses
-the lease; a process that is stopped or killed takes its thread along.
+renewal that waits for the loop comes too late. This thread renews on time. It stops when the
+process makes no progress (`STALLED_S`), so that a hung process loses the lease. A stopped or killed
+process does not renew, because its thread has stopped, too.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from shared.model.invariants import required
 #: A process whose event loop has not run for so long hangs.
 STALLED_S: Final = 10.0
 _BEAT_S: Final = 0.5
-#: A release is a message; the process does not wait longer for a server that does not answer.
+#: Timeout for the release of the lease, if the server does not answer.
 _RELEASE_S: Final = 1.0
 
 _log = logging.getLogger(__name__)

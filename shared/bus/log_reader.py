@@ -1,9 +1,9 @@
-"""Reading a log without gaps: every record once, in order, from a chosen sequence on.
+"""Reads a log without gaps: every record once, in order, from a chosen sequence on.
 
-A durable consumer that acknowledges nothing does not send again what a broken connection lost. But
-deliveries are numbered without holes: at the first doubt (a hole, a reconnection, a heartbeat that
-counts more deliveries than arrived) the reader resets the consumer to the record that it needs next
-and continues from a new inbox.
+A durable consumer without acknowledgements does not repeat messages that a broken connection lost.
+But its deliveries are numbered without gaps. At a gap, a reconnection, or a heartbeat that counts
+more deliveries than arrived, the reader resets the consumer to the next record that it needs, and
+continues from a new inbox.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ PAUSE_S: Final = 0.25
 
 
 class LogReader:
-    """Follows a log through its durable consumer (acknowledgement: none), and heals what a
-    reconnection lost.
+    """Follows a log through its durable consumer (acknowledgement: none), and reads lost messages
+    again.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class LogReader:
         Raises:
             LogGap: Records before the next one are no longer in the stream: take a snapshot, then
                 run again.
-            StreamReplaced: The stream was made again since this reader first saw it: nothing known
-                of it holds any more.
+            StreamReplaced: The stream was created again since this reader first read it, so its
+                known state is invalid.
         """
         self._next = start
 
@@ -102,7 +102,7 @@ class LogReader:
         try:
             await self._read(take)
         finally:
-            # Nothing waits for this log any more, so its problems must not keep a service unready.
+            # No task reads this log any more, so its problems must not keep a service unready.
             self._bus.report(self._topic, "")
 
     async def _read(self, take: Callable[[list[Delivery]], Awaitable[None]]) -> None:
@@ -142,7 +142,7 @@ class LogReader:
         self._waiting = still
 
     async def _rewind(self) -> None:
-        """Point the consumer at the next record; waits for as long as JetStream does not answer."""
+        """Reset the consumer to the next record; waits until JetStream answers."""
         topic = self._topic
         while True:
             try:

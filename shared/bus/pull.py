@@ -1,5 +1,4 @@
-"""Pulling from durable consumers: an own loop with callbacks, in batches, that survives
-reconnections.
+"""Pulls from durable consumers in batches, by a loop with callbacks that survives reconnections.
 
 Two readers: `PullLoop` for work (explicit acknowledgement: binder, controllers), where the server
 delivers again what was lost; `LogReader` (in `log_reader`) for logs whose records must arrive
@@ -17,21 +16,20 @@ import msgspec
 from shared.bus.connection import Bus, Message
 from shared.bus.jetstream_api import NANOSECONDS, DrainRequest, PullRequest
 
-#: A pull that finds nothing ends after this and is made again.
+#: A pull without messages ends after this time and is repeated.
 EXPIRES_S: Final = 30
-#: While nothing comes, the server says every so often that it is still there.
+#: Interval of the server's heartbeats while there are no messages.
 HEARTBEAT_S: Final = 5
-#: Silence longer than this means that our pulls are lost.
+#: After a longer silence our pulls count as lost.
 SILENCE_MAX_S: Final = 2 * HEARTBEAT_S + 2.0
-#: After a refusal (no leader, no such consumer yet), before asking again.
+#: Pause after a refusal (no leader, no such consumer yet) before the next pull.
 PAUSE_S: Final = 0.25
 
-#: Read slowly: a reader that waited this long for a message is not in the middle of a stream of
-#: them.
+#: At rest: after a silence of this length, the next message does not belong to a burst.
 _SILENT_S: Final = 0.5
 
 _HEARTBEAT: Final = "100"
-#: The end of a drain: nothing more waits.
+#: Status at the end of a drain: no further message waits.
 _EMPTY: Final = "404"
 _ACK_TOKENS: Final = 9
 _encode: Final = msgspec.json.encode
@@ -44,10 +42,10 @@ class Interrupted(Exception):
 
 
 class Delivery:
-    """One message from a stream, with what the consumer says about it.
+    """One message from a stream, with its delivery by the consumer.
 
-    Acknowledge exactly once where the consumer asks for it; for a log the four methods mean
-    nothing.
+    Acknowledge it exactly once if the consumer requires that; for a log the four methods have no
+    effect.
 
     Attributes:
         subject: Its subject in the stream.
@@ -55,7 +53,7 @@ class Delivery:
         seq: Its sequence in the stream.
         number: Its sequence among this consumer's deliveries; contiguous.
         delivered: How often it has been delivered, this time included.
-        pending: How many more wait behind it.
+        pending: The number of messages that wait behind it.
         stored_ms: When the stream stored it.
     """
 
@@ -86,31 +84,31 @@ class Delivery:
         return int(self._tokens[7]) // 1_000_000
 
     async def ack(self) -> None:
-        """It is done: never deliver it again. Not confirmed: a lost one means another delivery."""
+        """Report the work done. Not confirmed: if this is lost, the message is delivered again."""
         await self._bus.publish(self._reply, b"+ACK")
 
     async def nak(self, delay_s: float = 0.0) -> None:
-        """Not done: deliver it again, after `delay_s`."""
+        """Have the message delivered again after `delay_s`."""
         delay = _encode({"delay": int(delay_s * NANOSECONDS)})
         await self._bus.publish(self._reply, b"-NAK " + delay if delay_s > 0 else b"-NAK")
 
     async def in_progress(self) -> None:
-        """Still at it: the consumer's ack wait starts again."""
+        """Report work in progress: the consumer's ack wait starts again."""
         await self._bus.publish(self._reply, b"+WPI")
 
     async def term(self, reason: str) -> None:
-        """Give it up for good; `reason` is for the server's advisory."""
+        """Have it never delivered again; `reason` is for the server's advisory."""
         await self._bus.publish(self._reply, f"+TERM {reason}".encode())
 
 
 class ReadingPace:
-    """How eagerly a log is read; the reader's owner changes it at any time.
+    """The delay with which a log is read; the reader's owner may change it at any time.
 
-    At full speed a standing pull has each record sent as it is stored: for a reader that must act
-    on a record at once. At rest the reader looks once per pause while records stream in, which
-    spares itself and the server a wakeup per record: for a standby, or the reader of its own echo.
-    While nothing comes, one pull waits for one record, so that the first record after a silence
-    comes at once.
+    At full speed a standing pull makes the server send each record when it is stored: for a reader
+    that must act on a record at once. At rest the reader pulls once per pause while records arrive,
+    which saves a wakeup per record here and in the server: for a standby, or a reader of its own
+    records. During a silence, one pull waits for one record, so that the first record after it
+    arrives at once.
 
     A change from rest to full speed works at once. In the other direction, a standing pull
     continues until the server has filled or dropped it (30 s).
@@ -128,15 +126,15 @@ class ReadingPace:
         return self._full
 
     def go_full(self) -> None:
-        """Have each record at once from now on; a pause in progress ends."""
+        """Receive each record at once from now on; a pause in progress ends."""
         self._full = True
         self._changed.set()
 
     def rest(self, pause_s: float) -> None:
-        """Look once per `pause_s` seconds (0 or more) from now on while records stream in; a pause
-        in progress ends.
+        """Pull once per `pause_s` seconds (0 or more) from now on while records arrive; a pause in
+        progress ends.
 
-        With 0, one look follows the other: the pace of a reader that catches up.
+        With 0, one pull follows the other: the pace of a reader that catches up.
         """
         self._full = False
         self._pause_s = pause_s
@@ -174,10 +172,10 @@ class PullLoop:
             bus: The connection.
             stream: Name of the stream.
             consumer: Name of the durable consumer.
-            batch: How many messages may be asked for and not yet taken by the handler.
+            batch: Limit of messages that are requested and not yet taken by the handler.
             batch_bytes: The same in bytes for one pull; above the largest message.
             strict: End with `Interrupted` whenever a message may have been lost.
-            pace: How eagerly to read; None: at full speed.
+            pace: The delay of reading; None: full speed.
         """
         self._bus = bus
         self._stream = stream
@@ -189,15 +187,15 @@ class PullLoop:
         self._inbox = bus.new_inbox()
         self._pulls = itertools.count(1)
         self._arrived: list[Delivery] = []
-        #: Messages asked for that have not arrived: at most what the server may still send.
+        #: Requested messages that have not arrived: the server may still send so many.
         self._outstanding = 0
-        #: Of these, what a drain asked for.
+        #: Of these, the messages that a drain requested.
         self._draining = 0
-        #: Read slowly: something came since a drain last found nothing.
+        #: At rest: whether a message has arrived since a drain last found none.
         self._some = False
-        #: Read slowly: the newest drain took all there was.
+        #: At rest: whether the newest drain took all messages.
         self._emptied = False
-        #: Read slowly: since when one message is waited for; no time while they stream in.
+        #: At rest: since when the loop waits for one message; infinite while messages arrive.
         self._waiting_since_s = math.inf
         #: `number` of the newest delivery.
         self._last_number = 0
@@ -208,11 +206,11 @@ class PullLoop:
         self._wake = asyncio.Event()
 
     async def run(self, handler: Handler) -> None:
-        """Give what has arrived to `handler`, batch after batch, until cancelled or `stop` was
+        """Give the arrived messages to `handler`, batch after batch, until cancelled or `stop` was
         called.
 
-        No more than `batch` messages are asked for beyond what the handler has taken, so that a
-        slow handler is back-pressure. An exception of the handler ends the loop and passes through.
+        At most `batch` messages are requested beyond those that the handler has taken, so a slow
+        handler causes back-pressure. An exception of the handler ends the loop and is raised here.
         """
         subscription = await self._bus.subscribe(f"{self._inbox}.*", self._on_message)
         forget = self._bus.on_reconnect(self._on_reconnect)
@@ -232,12 +230,12 @@ class PullLoop:
             await subscription.close()
 
     def stop(self) -> None:
-        """Ask for no more; `run` returns when the handler has taken what has arrived."""
+        """Request no more; `run` returns when the handler has taken all arrived messages."""
         self._stopped = True
         self._wake.set()
 
     async def _ask(self) -> None:
-        """Keep the pulls topped up: a new one when half of the batch has been taken."""
+        """Pull again whenever half of the batch has been taken."""
         if self._pausing:
             self._pausing = False
             await asyncio.sleep(PAUSE_S)
@@ -251,9 +249,9 @@ class PullLoop:
             await self._pull(self._batch - expected)
 
     async def _ask_slowly(self) -> None:
-        """Wait for one message, then, after a pause each, take all that came, until nothing did.
+        """Wait for one message; then drain after each pause, until a drain finds no message.
 
-        One that came out of a long silence is followed by another: wait for one again.
+        A message after a long silence is not followed by a drain: wait for one more first.
         """
         if self._outstanding or self._arrived:
             return
@@ -317,7 +315,7 @@ class PullLoop:
 
     def _on_status(self, status: str, message: Message) -> None:
         if status == _HEARTBEAT:
-            # Of a consumer that is shared, what did not arrive here may have gone to another.
+            # Other readers of a shared consumer may have received the messages that are missing.
             newest = int(message.headers.get("Nats-Last-Consumer", "0"))
             if self._strict and newest > self._last_number:
                 self._lost("the last deliveries did not arrive")
@@ -330,7 +328,7 @@ class PullLoop:
             self._well()
             return
         # 408: it expired. 409: its limit in bytes is reached, or the consumer moved. 503: no server
-        # serves it. Where the server does not say how much is left open, nothing is.
+        # serves it. Without a header, no requested message is left open.
         left = message.headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(left)) if left is not None else 0
         self._draining = min(self._draining, self._outstanding)

@@ -1,11 +1,11 @@
-"""Makes the streams, consumers and the lease bucket: one idempotent step with rights of its own.
+"""Creates the streams, consumers and the lease bucket: one idempotent step with rights of its own.
 
-Services only bind to what this makes. Run it again after an upgrade: streams and consumers of an
-older version get today's configuration. `python -m shared.bus.setup --nats-url nats://…` runs it.
+Services only bind to these. Run it again after an upgrade: streams and consumers of an older
+version get the current configuration. `python -m shared.bus.setup --nats-url nats://…` runs it.
 
-What each stream keeps, and why that much, is in `Sizes`. File storage everywhere, for leases too: a
-memory stream and its consumers vanish with a restart of the server, and no service would make them
-again.
+`Sizes` has the limits of each stream, with reasons. All of them use file storage, also the leases:
+a memory stream and its consumers disappear when the server restarts, and no service could create
+them again.
 """
 
 import argparse
@@ -38,8 +38,8 @@ from shared.contracts.questions import StatusRequest
 SERVER_VERSION_MIN: Final = (2, 14)
 #: A lease that is not renewed for this long is free. Whole seconds only.
 LEASE_TTL_S: Final = 5
-#: Duplicates are recognized by sequences (`shared.bus.fence`, expected last subject sequence), not
-#: by the server's memory of message ids: keep that memory small.
+#: Duplicates are detected by sequences (`shared.bus.fence`, expected last subject sequence), not by
+#: the server's memory of message ids, so that memory can be small.
 DUPLICATE_WINDOW_S: Final = 5
 #: Longer than a binding takes; a binder that needs more reports `in_progress`.
 BINDER_ACK_WAIT_S: Final = 2
@@ -101,12 +101,12 @@ async def ensure_streams(
 
     Args:
         bus: A connection with the rights to do it.
-        replicas: On how many NATS servers each stream is kept: 1 or 3.
+        replicas: The number of NATS servers that store each stream: 1 or 3.
         planners: Sets of consumers for planners; each replica uses one.
         webhooks: Webhook replicas; likewise.
         observed: Whether an observer runs in place of the binders.
         binder_in_flight_max: Decisions that all binders together may have unacknowledged.
-        sizes: What the streams keep.
+        sizes: Limits of the streams.
         survivors_wait_s: If DECISIONS is missing, wait so many seconds for a running service that
             reports the generation of the lost one; 0 if none can run yet.
         remembered: Generation that an earlier call returned: the services may have died with the
@@ -140,7 +140,7 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
     """The configuration of every stream, as JetStream's API takes it.
 
     Args:
-        replicas: On how many NATS servers each stream is kept.
+        replicas: The number of NATS servers that store each stream.
         sizes: Limits of the streams.
     """
 
@@ -404,7 +404,7 @@ async def _set_up(arguments: argparse.Namespace, patience_s: float) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the setup step as a command; 0 when everything is in place."""
+    """Run the setup step as a command; returns 0 when it has succeeded."""
     parser = argparse.ArgumentParser(
         prog="python -m shared.bus.setup",
         description="Make or update the streams and consumers that Tutti's services bind to.",

@@ -1,6 +1,6 @@
 """Single reads of a stream from its leader, for services that begin to read or write it.
 
-Foreign messages may stand anywhere in a stream: the readers here step over them.
+Foreign messages may be anywhere in a stream; the readers here skip them.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from shared.contracts.foreign_messages import OnForeign
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-#: Between two looks for a stream that setup has not made yet.
+#: Interval of requests for a stream that setup has not created yet.
 _LOOK_EVERY_S: Final = 0.5
 
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class _Tagged(msgspec.Struct, frozen=True, gc=False):
-    """The part that all records have."""
+    """The field common to all records."""
 
     type: str
 

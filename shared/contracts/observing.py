@@ -1,4 +1,4 @@
-"""The observer's report: for each gang, what another scheduler did and what Tutti would have done.
+"""The observer's report: for each gang, the bindings of another scheduler and Tutti's decisions.
 
 Requested on `ask.observer.report`; the same struct is the JSON of a report file. Instants are
 milliseconds since the epoch; 0: has not happened, or happened before observation began.
@@ -18,7 +18,7 @@ the check. failed: they did not exist, which is a defect of Tutti.
 class ObservationRequest(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.ask"
 ):
-    """Requests everything observed so far: page 0 freezes it, further pages name its instant."""
+    """Requests all observations so far: page 0 freezes them, further pages name their instant."""
 
     page: int = 0
     at_ms: int = 0
@@ -72,12 +72,12 @@ PAGE_GANGS: Final = 400
 class Observation(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.answer"
 ):
-    """Everything observed: existing gangs, then those that are gone, oldest first."""
+    """All observations: existing gangs, then former ones, oldest first."""
 
     since_ms: int
     at_ms: int
     gangs: tuple[GangObserved, ...] = ()
-    #: How many gangs that are gone are not listed, so that a report stays bounded.
+    #: The number of former gangs that are left out, so that a report stays bounded.
     left_out: int = 0
     #: Of an answer: number of this page, and of all pages.
     page: int = 0

@@ -59,8 +59,8 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.answer"):
-    """`ever` False: no set of nodes of this cluster could hold it even when empty, and `sentence`
-    says why.
+    """`ever` False: no set of nodes of this cluster could hold it even when empty; `sentence` has
+    the reason.
     """
 
     fits: bool
@@ -96,7 +96,7 @@ class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     #: None: no fair share is computed for it now.
     deserved: int | None = None
     guarantee: int = 0
-    #: Its capability, less what others are guaranteed; None: unlimited.
+    #: Its capability, less the guarantees of other queues; None: unlimited.
     ceiling: int | None = None
 
 
@@ -126,7 +126,7 @@ class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     amounts: tuple[LedgerAmount, ...] = ()
     #: "namespace/name" of the gangs that hold most members.
     holders: tuple[str, ...] = ()
-    #: What limits it now, in words; "": nothing.
+    #: A sentence about its current limit; "": none.
     why: str = ""
 
 

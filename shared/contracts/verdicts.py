@@ -31,7 +31,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A condition of the group, in Volcano's and Kubernetes' vocabulary.
 
-    Unschedulable: the gang waits; the message says for what. Scheduled: its quorum is placed.
+    Unschedulable: the gang waits; the message has the reason. Scheduled: its quorum is placed.
     PartlyBound: some members are bound, fewer than its quorum, and cannot be released; the message
     names them. Degraded: it has started, is below its quorum, and no capacity is reserved for it.
     RoomHeld: capacity is reserved for lost members; the message names members, nodes and time.
@@ -123,7 +123,7 @@ class Verdict(
     #: Members placed by the newest decision, for their Scheduled events.
     placed: tuple[PodRef, ...] = ()
     #: Members that the newest eviction for another gang removed, at most 100, with the nodes they
-    #: were on: for their Evict events. The condition Evicted says why.
+    #: were on: for their Evict events. The condition Evicted has the reason.
     evicted: tuple[PodRef, ...] = ()
     #: Members that do not name `group_wanted` yet, at most 500 at a time.
     unnamed: tuple[PodRef, ...] = ()

@@ -36,7 +36,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 @cache
 def by_precedence() -> tuple[Dialect, ...]:
-    """All dialects, the one whose word counts first at the front."""
+    """All dialects, sorted by precedence."""
     return tuple(sorted(dialects(), key=lambda found: (found.precedence, found.name)))
 
 
@@ -78,8 +78,8 @@ def dialect_of(resource: Resource) -> Dialect | None:
 
 @cache
 def scheduler_names() -> tuple[str, ...]:
-    """Every scheduler name that Tutti serves unless a setting says otherwise: its own, then those
-    of the dialects, sorted.
+    """The scheduler names that Tutti serves by default: its own, then those of the dialects,
+    sorted.
     """
     names = {scheduler.name for found in dialects() for scheduler in found.schedulers}
     return (OWN_SCHEDULER, *sorted(names - {OWN_SCHEDULER}))

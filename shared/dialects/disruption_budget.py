@@ -1,9 +1,9 @@
 """A gang declared by a policy/v1 PodDisruptionBudget, as Kubeflow 0.3 did for kube-batch.
 
-The budget's controller owner claims the pods that have the same controller; the budget's selector
-is not looked at. Only an integer minAvailable is a gang size: a percentage, maxUnavailable, or a
-budget without a controller declares none. The budget's status belongs to Kubernetes' own
-controller, so a verdict goes into annotations alone. The API server validates budgets.
+The members are the pods that have the same controller as the budget; the budget's selector is not
+read. Only an integer minAvailable is a gang size: a percentage, maxUnavailable, or a budget without
+a controller declares none. Kubernetes' own controller writes the budget's status, so a verdict is
+written to annotations only. The API server validates budgets.
 """
 
 from typing import Final
@@ -56,8 +56,8 @@ def read_undecodable_disruption_budget(
 
 
 def status(verdict: Verdict) -> StatusPatch | None:
-    """An empty patch of the main resource, for the verdict's annotation to travel in; None once it
-    is gone.
+    """An empty patch of the main resource, to which the verdict's annotation is added; None once
+    the budget is gone.
     """
     if verdict.phase == "Gone" or not verdict.uid:
         return None

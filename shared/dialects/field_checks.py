@@ -64,7 +64,7 @@ class Findings:
         return None
 
     def choice(self, parent: JsonObject, path: str, allowed: tuple[str, ...]) -> None:
-        """A string out of a few."""
+        """A string out of the allowed ones."""
         found = self.text(parent, path)
         if found is not None and found not in allowed:
             supported = ", ".join(f'"{value}"' for value in allowed)
@@ -83,7 +83,7 @@ class Findings:
         self._integer(parent.get(_key(path)), path, minimum, maximum)
 
     def counts(self, parent: JsonObject, path: str) -> None:
-        """An object whose values are int32 of any sign."""
+        """An object whose values are int32, which may be negative."""
         for key, value in self.section(parent, path).items():
             self._integer(value, f"{path}.{key}", INT32_MIN, INT32_MAX)
 
@@ -93,8 +93,8 @@ class Findings:
         path: str,
         check: Callable[[str, Any], str | None],
     ) -> dict[str, int]:
-        """A resource list, each amount passed to `check` (an objection, or None); the good ones in
-        our units.
+        """A resource list; `check` returns an objection to an amount, or None. Returns the valid
+        amounts in our units.
         """
         found = self.section(parent, path)
         good: dict[str, int] = {}
@@ -164,7 +164,7 @@ def _amount_or_zero(name: str, value: object) -> int:
 
 
 def _key(path: str) -> str:
-    """The last part of a path: the key in its parent. Keys that users choose, with dots, never come
-    this way.
+    """The last part of a path: the key in its parent. Never called with keys that users choose,
+    which may contain dots.
     """
     return path.rpartition(".")[2]

@@ -1,7 +1,7 @@
 """The annotation by which the pods of kube-batch, Volcano and their heirs name their PodGroup.
 
-One annotation for the PodGroups of three API groups; a pod that carries it is a member whether a
-PodGroup exists or not. kube-batch's pods could say the gang's size themselves.
+One annotation names the PodGroups of three API groups; a pod that has it is a member also without a
+PodGroup. kube-batch's pods may have the gang's size in an annotation, too.
 """
 
 import re

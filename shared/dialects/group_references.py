@@ -1,9 +1,9 @@
-"""Which gang a pod declares, and whether it declares one that no dialect reads.
+"""Reads the gang that a pod declares, and detects declarations that no dialect reads.
 
-A pod of ours with a reference that no dialect reads is not bound: alone it would start a part of
+A pod of ours with a reference that no dialect reads is not bound, since that could start a part of
 its gang. While the API server does not serve the kinds of a dialect, its references count as not
 read. Labels and annotations that only name a queue, an application or a priority declare no gang,
-and have no row here.
+and are not in the table.
 """
 
 from collections.abc import Collection, Iterable
@@ -80,7 +80,7 @@ KNOWN_REFERENCES: Final = (
 
 
 class _Row(NamedTuple):
-    """A reference in its place in the table; no dialect: nothing reads it."""
+    """A row of the table: a reference, and the dialect that reads it, if any."""
 
     order: int
     reference: GroupReference
@@ -163,7 +163,7 @@ class ReferenceTable:
         return joined, tuple(sorted(objections))
 
     def _found(self, metadata: ObjectMeta, spec: PodSpec) -> list[_Found]:
-        """The references that the pod has, those that count first at the front."""
+        """The references that the pod has, by precedence."""
         annotations, labels = metadata.annotations, metadata.labels
         found: list[_Found] = []
         if not self._annotation_keys.isdisjoint(annotations):
@@ -178,7 +178,7 @@ class ReferenceTable:
                 for key in self._label_keys.intersection(labels)
                 if labels[key]
             ]
-        # A field without a name that is known here is one of a later version.
+        # A field without a known name belongs to a later version of the API.
         if spec.scheduling_group is not None:
             row = self._fields["spec.schedulingGroup"]
             found.append((row, spec.scheduling_group.pod_group_name or "?"))

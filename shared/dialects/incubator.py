@@ -1,5 +1,5 @@
 """scheduling.incubator.k8s.io/v1alpha1 PodGroup and Queue: the API group of kube-batch and of
-Kubeflow's operators of that time. `kubebatch_api` says what the fields mean.
+Kubeflow's operators of that time. See `kubebatch_api` for the meaning of the fields.
 """
 
 from typing import Final

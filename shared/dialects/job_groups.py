@@ -21,7 +21,7 @@ from shared.kube.objects import PodSpec
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError
 
-#: Which part of its role a pod belongs to.
+#: Label of a pod: the index of its partition in its role.
 PARTITION: Final = "volcano.sh/partition-id"
 
 
@@ -85,7 +85,7 @@ def _sub_group(task: TaskSpec, parts: PartitionPolicy, *, waits: bool) -> JsonOb
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
     """Quota usage of the pods that the gang needs: the minimum of each role, by falling priority,
     then further pods up to minAvailable. {} if a template's amounts cannot be read: the API server
-    will refuse its pods and say why.
+    will refuse its pods with the reason.
 
     Args:
         job: The job, with defaults filled in.

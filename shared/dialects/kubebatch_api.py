@@ -33,7 +33,7 @@ _PHASES: Final[dict[GangPhase, str]] = {
     "Starting": "Pending",
     "Running": "Running",
     "Unknown": "Unknown",
-    # kube-batch set a finished group to Pending, which looks as if it waited again.
+    # kube-batch set a finished group to Pending, as if it waited again.
     "Completed": "Running",
 }
 
@@ -81,7 +81,7 @@ def kube_batch_dialect(
 def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
     """Violations that an object of kind `kind` itself shows.
 
-    The CRDs of kube-batch check nothing, so this is all the checking there is.
+    The CRDs of kube-batch validate nothing, so there are no other checks.
     """
     if kind == "PodGroup":
         findings, _ = fields.check_pod_group(candidate)

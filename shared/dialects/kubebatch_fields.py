@@ -2,7 +2,7 @@
 dialects.
 
 Reads the typed objects, collects violations instead of raising (`PodGroup.errors`: such a group is
-never planned, and its verdict says why), and builds the status block that all of them have.
+never planned, and its verdict lists them), and builds the status that all of them have.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount
 from shared.model import objects as model
 
-#: Name under which `Queue.settings` says why a queue is not usable; its state is Unknown then.
+#: Key in `Queue.settings` of the reason why a queue cannot be used; its state is then Unknown.
 QUEUE_ERRORS: Final = "errors"
 #: Limits of the roles or resources that an object names, so that it fits into a message.
 NAMES_MAX: Final = 1000
@@ -99,7 +99,7 @@ def read_pod_group(
 def read_undecodable_pod_group(
     found: Undecodable, *, dialect: str, waits_for_inqueue: bool
 ) -> model.PodGroup:
-    """A group that does not fit its type: never planned, and its verdict says which field."""
+    """A group that does not fit its type: never planned, and its verdict names the field."""
     metadata = found.metadata
     return model.PodGroup(
         uid=metadata.uid,
@@ -203,7 +203,7 @@ def status_body(verdict: Verdict, phase: str) -> JsonObject:
 
 
 def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:
-    """The violations that every PodGroup shares, and its spec for what a dialect adds."""
+    """The violations of rules common to all PodGroups, and the spec for a dialect's own checks."""
     findings = Findings()
     spec = findings.section(candidate, "spec")
     findings.integer(spec, "spec.minMember", minimum=0)

@@ -37,8 +37,7 @@ def read_node(found: kube.Node, context: ReadingContext) -> model.Node:
             for taint in found.spec.taints
         ),
         unschedulable=found.spec.unschedulable,
-        # A node without the condition is one whose taints alone speak for it, as for
-        # kube-scheduler.
+        # As in kube-scheduler, only taints keep pods off a node without the condition Ready.
         ready="True" in ready if ready else True,
         images=tuple(
             sorted(

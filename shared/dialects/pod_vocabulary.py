@@ -1,4 +1,4 @@
-"""What all dialects together read on a pod: made once from their files, used for every pod."""
+"""The annotations and labels that all dialects read on a pod, merged once from their files."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -19,10 +19,10 @@ class PodVocabulary:
     """The keys of all dialects, merged by precedence.
 
     Attributes:
-        references: Where pods declare their gangs.
-        min_member: Where they say how many pods must run together.
-        queue: Where they name a queue.
-        index: Where they hold their rank in their role.
+        references: The places where pods declare their gangs.
+        min_member: Keys of the number of pods that must run together.
+        queue: Keys of the queue's name.
+        index: Keys of a pod's rank in its role.
         without_implied_groups: Scheduler names whose bare pods get no PodGroup.
     """
 

@@ -175,7 +175,7 @@ def _group(
 def _min_member(
     metadata: kube.ObjectMeta, joined: Membership | None, vocabulary: PodVocabulary
 ) -> int:
-    """The gang's size as the pod says it; 0 when it does not."""
+    """The gang's size in the pod's annotations; 0 without one."""
     if joined is not None and joined.min_member is not None:
         return joined.min_member
     text = vocabulary.min_member.read(metadata)

@@ -1,4 +1,4 @@
-"""What a dialect's file offers: one `Dialect`, made of the types of this module.
+"""The interface of a dialect's file: one `Dialect`, made of the types of this module.
 
 Each field of `Dialect` but its name has a default, so that a file states only what its dialect has:
 the two API groups of kube-batch have kinds and a status, training-operator has nothing but labels.
@@ -23,7 +23,7 @@ PRECEDENCE_DEFAULT: Final = 1000
 
 
 class ReadingContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading depends on besides the object itself.
+    """The input for reading an object besides the object itself.
 
     Attributes:
         scheduler_names: Scheduler names that Tutti serves; pods that name another one are foreign.
@@ -86,8 +86,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         decoded: Typed struct that the watcher decodes it into.
         read: Makes the neutral object; None when scheduling does not need this object. Never raises
             for what users wrote.
-        read_undecodable: The same for an object that did not fit `decoded`: what is wrong with it
-            must be explained, not lost.
+        read_undecodable: The same for an object that does not fit `decoded`: its error must be
+            reported to users.
         lookup: The planner only looks such objects up, many clusters do not have the kind, and no
             service waits until it is served.
         validated: Whether admission validates objects of the kind by `Dialect.validate`.
@@ -174,8 +174,8 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         group_name: The group's name in the pod's namespace.
-        min_member: How many pods must run together, where the pod itself says so; None leaves it
-            to `Dialect.min_member` and to the group object.
+        min_member: The number of pods that must run together, if the pod itself has it; None:
+            `Dialect.min_member` or the group object determines it.
         self_declared: Whether the pods declare the gang completely. If not, the gang waits until a
             group object of its name exists.
     """
@@ -228,7 +228,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         membership: The gang of a pod that has one of the `references`; None: it declares none. By
             default the value of the first reference that names a group.
         self_declared: `Membership.self_declared` of the default membership.
-        min_member: How many pods of its gang must run together, as a pod says it.
+        min_member: Keys of the number of pods of its gang that must run together.
         role: A pod's role in its gang.
         derive_role: A pod's role from its labels where no `role` key holds it; "": unknown.
         index: A pod's rank in its role.

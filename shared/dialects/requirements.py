@@ -2,7 +2,7 @@
 that Volcano's policies read.
 
 Collections of unlimited size are bounded: an object beyond the bounds is not planned, and its
-errors say so.
+errors name the bound.
 """
 
 from collections.abc import Iterator, Mapping

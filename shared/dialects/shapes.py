@@ -1,4 +1,4 @@
-"""A pod's shape: everything that decides where it may run.
+"""A pod's shape: all properties that determine where it may run.
 
 Thousands of pods share a few shapes, so a shape is computed once per distinct source: the fields it
 depends on are encoded (a microsecond), and a bounded cache maps that text to the finished msgpack
@@ -340,7 +340,7 @@ def _device_claims(spec: kube.PodSpec, identity: _Identity) -> Iterator[str]:
         if made is None:
             yield f"?{claim.name}"
         elif made:
-            # "": the template says that no claim is needed.
+            # "": the template needs no claim.
             yield made
 
 

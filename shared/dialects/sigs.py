@@ -1,5 +1,5 @@
 """scheduling.sigs.dev/v1alpha2 PodGroup and Queue: kube-batch's later name for the same two kinds.
-`kubebatch_api` says what the fields mean.
+See `kubebatch_api` for the meaning of the fields.
 """
 
 from typing import Final

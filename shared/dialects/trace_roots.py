@@ -1,4 +1,4 @@
-"""Which group's trace begins with a Job: pure, for readers of groups and for admission."""
+"""Selects the groups whose trace begins with their Job's admission. Pure."""
 
 from typing import Final, TypeGuard
 

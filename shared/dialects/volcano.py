@@ -5,9 +5,9 @@ resource. Its operators create pods only once the group has left Pending, so an 
 set Inqueue before its pods exist (`waits_for_inqueue`).
 
 `validate` reports at creation the violations that Volcano's schema and webhooks report after
-defaulting (a weight of 0 has become 1), and no others: a negative minTaskMember is admitted, and a
-group that cannot be planned for that reason says so in its condition. Volcano's webhooks do not
-validate updates of a PodGroup; a caller that validates them here is stricter.
+defaulting (a weight of 0 has become 1), and no others: a negative minTaskMember is admitted, and
+the group's condition reports that it cannot be planned. Volcano's webhooks do not validate updates
+of a PodGroup; a caller that validates them here is stricter.
 """
 
 import re
@@ -58,7 +58,7 @@ def read_pod_group(found: kube.PodGroup, context: ReadingContext) -> model.PodGr
 
 
 def read_undecodable_pod_group(found: Undecodable, context: ReadingContext) -> model.PodGroup:
-    """A PodGroup with nothing but its identity and what is wrong with it."""
+    """A PodGroup with only its identity and its errors."""
     del context
     return fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=True)
 
@@ -70,7 +70,7 @@ def read_queue(found: kube.Queue, context: ReadingContext) -> model.Queue:
 
 
 def read_undecodable_queue(found: Undecodable, context: ReadingContext) -> model.Queue:
-    """A Queue that nothing can be admitted to."""
+    """A Queue that admits no gangs."""
     del context
     return fields.read_undecodable_queue(found, dialect=NAME)
 
@@ -89,7 +89,7 @@ def status(verdict: Verdict) -> StatusPatch | None:
 
 
 def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
-    """Violations of a PodGroup, a Queue or a Pod; the module's docstring says which."""
+    """Violations of a PodGroup, a Queue or a Pod; see the module's docstring."""
     match kind:
         case "PodGroup":
             return _pod_group_errors(candidate)
@@ -221,7 +221,7 @@ def _weight_objections(weights: str) -> Iterator[str]:
 
 def _pod_errors(candidate: JsonObject) -> list[FieldError]:
     findings = Findings()
-    # What is no object has been reported by the dialect that reads the group's name.
+    # The dialect that reads the group's name has reported values that are no objects.
     metadata = Findings().section(candidate, "metadata")
     annotations = Findings().section(metadata, "metadata.annotations")
     given = [key for key in _DISRUPTION_KEYS if key in annotations]

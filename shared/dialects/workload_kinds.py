@@ -1,8 +1,8 @@
 """Reads workloads at the top of their pods' owners: whether their controllers create pods again.
 
-Owner references lead from a pod only to its next owner, and what lies between (a StatefulSet, the
-leader's pod, a child Job) is created again with the pods. A dialect says which labels of a pod name
-the object that stays (`Dialect.workload`).
+Owner references lead from a pod only to its next owner, and objects between it and the workload (a
+StatefulSet, the leader's pod, a child Job) are created again with the pods. `Dialect.workload` has
+the labels of a pod that name the workload itself.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def read_workload(
     Args:
         resource: The object's resource.
         found: The object.
-        parts: How many parts it has; None: its pods' labels say no part that could be counted.
+        parts: The number of its parts; None: its pods' labels number no parts.
     """
     metadata, status = found.metadata, found.status
     ended = any(one.type in _ENDED and one.status == "True" for one in status.conditions)

@@ -69,7 +69,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         context: How pods are read.
 
     Raises:
-        ValueError: Its pods cannot be read, or are too many; the message says why.
+        ValueError: Its pods cannot be read, or are too many; the message has the reason.
             (`msgspec.ValidationError` is a ValueError.)
     """
     kind = str(one.get("kind", ""))
