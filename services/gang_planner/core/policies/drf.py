@@ -1,7 +1,7 @@
 """Dominant resource fairness: orders gangs by their dominant share, the largest part of any
 cluster resource that they hold; the smallest share goes first. To reach its minimum, a gang may
 preempt gangs whose share afterwards is still at least its own (flag `enablePreemptable`), unless a
-policy of an earlier tier decides who may preempt, as `priority` does.
+policy of an earlier tier decides which gangs may preempt, as `priority` does.
 
 With `enableHierarchy`, queues take turns by the annotations `volcano.sh/hierarchy` and
 `volcano.sh/hierarchy-weights`: at each level, the subtree with the smallest dominant share per

@@ -90,7 +90,7 @@ class Need:
         self.queue = queue
         #: How many must be placed together, reserved units included; 0: any number.
         self.quorum = quorum
-        #: How many of each role must be among them.
+        #: (role, minimum number of members of the role to place).
         self.minima = minima
         self.wanted = wanted
         #: All pods are best-effort: the backfill action places them.

@@ -1,10 +1,10 @@
 """ResourceClaims of pods: whole devices of one class, chosen by the planner.
 
-In: the tables of device classes, slices and claims (`reference_objects`), and every pod that takes
-or gives room (`ledger`, which hangs on a `NodeCapacity`). Out: masks of nodes for the filter, and
-the devices of each claim, for the decision.
+Input: the tables of device classes, slices and claims (`reference_objects`), and every pod that
+takes or releases capacity (`ledger`, part of a `NodeCapacity`). Output: node masks for the filter,
+and the devices of each claim for the decision.
 
-`demand` says what a shape's claims need, `inventory` which devices there are and which of them are
-in use. Devices of a driver are interchangeable here: what distinguishes them (attributes,
-partitions, shared counters) is not judged, and a claim that asks for it is never served by guess.
+`demand` computes the needs of a shape's claims; `inventory` lists devices and their use. Devices of
+a driver are interchangeable: attributes, partitions and shared counters are not supported, and a
+claim that requests them is refused.
 """

@@ -1,4 +1,4 @@
-"""What the ResourceClaims of a shape need, as the tables have them now."""
+"""The needs of a shape's ResourceClaims, from the current tables."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -11,7 +11,7 @@ Key: TypeAlias = tuple[str, str]
 
 
 class Wanted(NamedTuple):
-    """One request of a claim that has no devices yet."""
+    """One request of a claim without allocated devices."""
 
     request: str
     driver: str
@@ -19,16 +19,15 @@ class Wanted(NamedTuple):
 
 
 class DeviceDemand(NamedTuple):
-    """Needs of one shape; of what is refused anyway nothing else is filled in."""
+    """Needs of one shape; with a refusal, the other fields are empty."""
 
-    #: Why no node will do; "": some may.
+    #: Why no node is possible; "": some may be.
     refusal: str = ""
-    #: What a claim asks for that is not judged here, with the claim's name: the refusal is for
-    #: good.
+    #: The unsupported request of a claim, with the claim's name: the refusal is permanent.
     unsupported: str = ""
-    #: Claims that have devices.
+    #: Claims with allocated devices.
     allocated: tuple[ResourceClaim, ...] = ()
-    #: Claims that have none, with their requests.
+    #: Claims without allocated devices, with their requests.
     open: tuple[tuple[ResourceClaim, tuple[Wanted, ...]], ...] = ()
 
 
@@ -38,7 +37,7 @@ def claim_keys(shape: Shape) -> list[Key]:
 
 
 def demand_of(shape: Shape, tables: ReferenceObjects) -> DeviceDemand:
-    """Look the shape's claims up. The first claim that cannot be served decides the refusal."""
+    """Read the shape's claims. The first claim that cannot be satisfied determines the refusal."""
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, tuple[Wanted, ...]]] = []
     for key in claim_keys(shape):

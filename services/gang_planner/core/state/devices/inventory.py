@@ -1,7 +1,7 @@
-"""Which devices there are on nodes, and which of them are free.
+"""The devices on nodes, and which of them are free.
 
-Of a pool only slices of its newest generation count, and only when all of them are there and none
-names a device of another. Devices that are not on one node (network attached) are not given out.
+Only the slices of a pool's newest generation count, and only if all of them exist and no two name
+the same device. Devices that do not belong to one node (network-attached) are not allocated.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ Device: TypeAlias = tuple[str, str, str]
 
 
 class Inventory:
-    """Devices of all nodes, kept until slices, claims or nodes change."""
+    """Devices of all nodes, cached until slices, claims or nodes change."""
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         self._tables = tables
@@ -29,15 +29,15 @@ class Inventory:
         self._seen: tuple[int, ...] = ()
         #: Node of each device.
         self._homes: dict[Device, str] = {}
-        #: Devices of a driver on a node, in order.
+        #: (driver, node) -> devices, in order.
         self._on: dict[tuple[str, str], list[Device]] = {}
         self._allocated: set[Device] = set()
-        #: Devices of a driver that are allocated to no claim, one count per slot.
+        #: Driver -> number of devices that are not allocated to a claim, per slot.
         self._free: dict[str, Ints] = {}
 
     @property
     def stamp(self) -> tuple[int, ...]:
-        """Changes when anything here does."""
+        """A version that changes with slices, claims and nodes."""
         tables = self._tables
         return (
             tables.resource_slices.changes,
@@ -46,25 +46,25 @@ class Inventory:
         )
 
     def free(self, driver: str) -> Ints:
-        """Devices of the driver on each slot that no claim has been given in the cluster."""
+        """Per slot, the number of the driver's devices that no claim in the cluster has."""
         self._refresh()
         free = self._free.get(driver)
         return free if free is not None else np.zeros(self._nodes.size, dtype=np.int64)
 
     def slot_of(self, device: Device) -> int | None:
-        """Slot of the node that a device is on."""
+        """Slot of the device's node; None: the device or its node is unknown."""
         self._refresh()
         home = self._homes.get(device)
         return self._nodes.find(home) if home is not None else None
 
     def is_allocated(self, device: Device) -> bool:
-        """Whether a claim has been given it in the cluster."""
+        """Whether the device is allocated to a claim in the cluster."""
         self._refresh()
         return device in self._allocated
 
     def pick(self, driver: str, slot: int, count: int, *taken: Collection[Device]) -> list[Device]:
-        """The first devices of a driver on a node that are free, and not in `taken`; fewer, if
-        there are fewer.
+        """The first `count` free devices of a driver on a node that are not in `taken`, or fewer if
+        there are not enough.
         """
         self._refresh()
         found: list[Device] = []
@@ -123,7 +123,7 @@ class Inventory:
 
 
 def _is_whole(slices: list[ResourceSlice]) -> bool:
-    """Whether a pool may be given out: while its driver renews it, devices come and go."""
+    """Whether the pool is complete: it is not while its driver updates the slices."""
     names = [name for one in slices for name in one.devices]
     return slices[0].pool_slices in {0, len(slices)} and len(names) == len(set(names))
 
@@ -133,5 +133,5 @@ def _count_free(devices: Iterable[Device], allocated: set[Device]) -> int:
 
 
 def _natural(device: Device) -> tuple[str, str, int, str]:
-    """gpu-2 before gpu-10."""
+    """Sort key: gpu-2 before gpu-10."""
     return device[0], device[1], len(device[2]), device[2]

@@ -1,8 +1,7 @@
-"""Which pods use which ResourceClaim where, and which devices were chosen for claims that have
-none.
+"""The use of ResourceClaims by pods, and the devices chosen for claims without allocated devices.
 
-Hangs on a `NodeCapacity`, as `storage.ledger` does, and on the same terms. The first pod to take a
-claim without devices chooses them on its node; other pods of the claim can only follow it there.
+It is part of a `NodeCapacity`, like `storage.ledger`. When the first pod takes a claim without
+devices, devices on its node are chosen; other pods of the claim can only use the same node.
 
 Invariant: no device is chosen for two claims.
 """
@@ -27,7 +26,7 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.reference_objects import ResourceClaim
 
-#: Shapes whose demands are kept.
+#: Number of cached demands.
 _DEMANDS_MAX = 65_536
 
 
@@ -40,7 +39,7 @@ class Grant(NamedTuple):
 
 
 class DevicePin(NamedTuple):
-    """The devices of a logged decision, to be chosen again when its room is kept."""
+    """The devices of a decision in the log, chosen again when its reservation is made."""
 
     node: str
     claim_uid: str
@@ -54,13 +53,13 @@ class Devices:
         self._tables = tables
         self._nodes = nodes
         self._inventory = Inventory(tables, nodes)
-        #: Pods of each claim that any pod on a node or with kept room uses.
+        #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
         self._pins: dict[Key, DevicePin] = {}
-        #: Devices in the two tables above.
+        #: Device -> claim, for all grants and pins.
         self._chosen: dict[Device, Key] = {}
-        #: Devices by driver that are neither allocated nor chosen, one count per slot.
+        #: Driver -> number of devices that are neither allocated nor chosen, per slot.
         self._free: dict[str, Ints] = {}
         self._stamp: tuple[int, ...] = ()
         self._turns: dict[Key, int] = {}
@@ -69,9 +68,9 @@ class Devices:
         self._demands_at = -1
 
     def copy(self) -> "Devices":
-        """An independent ledger of the same state of things."""
+        """An independent copy of the ledger."""
         other = Devices(self._tables, self._nodes)
-        # What was worked out of the tables is as true there.
+        # The inventory depends only on the tables, which the copy shares.
         other._inventory = self._inventory
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
@@ -82,7 +81,7 @@ class Devices:
     # ------------------------------------------------------------------- asking
 
     def version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """Changes whenever the answers for this shape may be others, on any node."""
+        """A version that changes whenever the results for the shape may change on any node."""
         demand = self.demand(shape)
         if not demand.open:
             return (self._demands_at,)
@@ -90,7 +89,7 @@ class Devices:
         return (self._demands_at, turns)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        """What the shape's claims need now."""
+        """The current needs of the shape's claims."""
         tables = self._tables
         changes = (
             tables.resource_claims.changes
@@ -106,7 +105,7 @@ class Devices:
         return found
 
     def grant(self, key: Key) -> Grant | None:
-        """What was chosen for the claim, if it still has no devices."""
+        """The devices chosen for the claim; None: none, or it has allocated devices by now."""
         found = self._grants.get(key)
         claim = self._tables.resource_claims.by_name.get(key)
         if found is None or claim is None or claim.uid != found.claim_uid or claim.allocated:
@@ -114,7 +113,7 @@ class Devices:
         return found
 
     def allocations_fit(self, demand: DeviceDemand) -> Bools:
-        """Slots in which the devices that the claims have can be used."""
+        """One flag per slot: whether the allocated devices of all claims are usable there."""
         mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
         for claim in demand.allocated:
             if claim.node_affinity is not None:
@@ -122,7 +121,7 @@ class Devices:
         return mask
 
     def devices_fit(self, demand: DeviceDemand) -> Bools:
-        """Slots with enough devices for all claims that have none."""
+        """One flag per slot: whether it has enough devices for all claims without devices."""
         mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
         needed: dict[str, int] = {}
         for claim, requests in demand.open:
@@ -141,7 +140,7 @@ class Devices:
     # ------------------------------------------------------------------- taking
 
     def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
-        """Pods of this shape are on the node, or room for them is kept there."""
+        """Count `count` pods or reservations of the shape on a node; choose missing devices."""
         demand = self.demand(shape)
         for claim, requests in demand.open:
             key = (claim.namespace, claim.name)
@@ -169,10 +168,11 @@ class Devices:
                     self._release(grant.devices)
 
     def pin(self, key: Key, pin: DevicePin) -> None:
-        """A decision read from the log has chosen this; it is taken up when its room is kept, or at
-        once by a pod that is seen there already, while its claim is not seen with devices.
+        """Restore the devices of a decision in the log.
 
-        The log wins over what was chosen here for a pod that others bound.
+        They apply when the decision's reservation is made, or immediately if a pod on the node
+        already uses the claim and the claim has no allocated devices yet. They replace devices that
+        the planner chose for a pod that another scheduler bound.
         """
         self.unpin(key)
         slot = self._nodes.find(pin.node) if key in self.uses else None
@@ -190,13 +190,13 @@ class Devices:
         self._hold(pin.devices, key)
 
     def unpin(self, key: Key) -> None:
-        """No pod will use what was pinned for the claim."""
+        """Drop the pin of a claim that no pod will use."""
         pin = self._pins.pop(key, None)
         if pin is not None:
             self._release(pin.devices)
 
     def contradiction(self) -> str:
-        """Whether a device is chosen twice, or its choice forgotten; "": neither."""
+        """The first inconsistency, such as a device that is chosen twice; "": none."""
         chosen: list[Grant | DevicePin] = [*self._grants.values(), *self._pins.values()]
         devices = sorted(device for one in chosen for _, device in one.devices)
         if devices != sorted(self._chosen):
@@ -217,13 +217,13 @@ class Devices:
         self.unpin(key)
 
     def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
-        """Devices are chosen for a claim."""
+        """Mark devices as chosen for a claim."""
         for _, device in devices:
             self._chosen[device] = key
             self._count(device, -1)
 
     def _release(self, devices: Iterable[tuple[str, Device]]) -> None:
-        """Devices are no longer chosen."""
+        """Mark devices as not chosen."""
         for _, device in devices:
             if self._chosen.pop(device, None) is not None:
                 self._count(device, 1)
@@ -237,9 +237,7 @@ class Devices:
             free[slot] += by
 
     def _free_devices(self, driver: str) -> Ints:
-        """Devices of the driver that are neither a claim's nor chosen for one, one count per
-        slot.
-        """
+        """Per slot, the number of the driver's devices that are neither allocated nor chosen."""
         self._look()
         free = self._free.get(driver)
         if free is None:
@@ -252,8 +250,8 @@ class Devices:
         return free
 
     def _look(self) -> None:
-        """Count again when the tables or nodes changed; choices that the cluster shows carried out
-        are choices no more.
+        """Reset the counts after the tables or nodes changed, and drop choices whose claims have
+        allocated devices by now.
         """
         stamp = self._inventory.stamp
         if stamp == self._stamp:
@@ -282,7 +280,7 @@ class Devices:
     def _choose(
         self, claim: ResourceClaim, requests: tuple[Wanted, ...], slot: int
     ) -> Grant | None:
-        """Devices for every request, or None: there are not enough on this node."""
+        """Devices for every request; None: the node has too few."""
         self._look()
         mine: set[Device] = set()
         devices: list[tuple[str, Device]] = []

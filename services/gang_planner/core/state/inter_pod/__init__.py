@@ -1,1 +1,1 @@
-"""Terms between pods as data: matchers, profiles of pods, counts per node and domain."""
+"""Inter-pod terms as data: matchers, profiles of pods, counts per node and domain."""

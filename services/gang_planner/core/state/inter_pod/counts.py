@@ -1,9 +1,8 @@
-"""How many pods count under a tally, per node and per topology domain, on one node capacity.
+"""Counts of pods per tally, per node and per topology domain, on one node capacity.
 
-Per node the counts are dictionaries, of the nodes that have any. Sums per domain are arrays, made
-at the first query and kept in line from then on; they are dropped when there are too many or the
-domains themselves changed, and made again. A copy shares everything with its original until either
-writes to it.
+Counts per node are dictionaries of the nodes with any. Sums per domain are arrays. They are
+computed at the first query and then updated; they are dropped and computed again if there are too
+many or if the domains change. A copy shares its data with the original until either is modified.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,21 +14,21 @@ import numpy as np
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.inter_pod.domains import DomainTable
 
-#: Arrays kept; at 5,000 nodes and one domain each 160 MB.
+#: Number of cached arrays: 160 MB with 5,000 nodes and one domain per node.
 _ARRAYS_MAX: Final = 4096
 
 
 class Scope:
-    """Nodes that a sum is over."""
+    """The nodes that a sum includes."""
 
     __slots__ = ("mask", "number", "version")
 
     def __init__(self, number: int, mask: Bools) -> None:
         #: 0: all nodes.
         self.number = number
-        #: One flag per slot; of no meaning where `number` is 0.
+        #: One flag per slot; unused if `number` is 0.
         self.mask = mask
-        #: Grows when the mask changes.
+        #: Number of changes of the mask.
         self.version = 0
 
 
@@ -50,32 +49,32 @@ class _Sums:
 
 
 class PairCounts:
-    """Counts by tally; what entries add is in their `tallies`."""
+    """Counts by tally; `ShapeEntry.tallies` has the amounts that a pod adds."""
 
     def __init__(self, domains: DomainTable) -> None:
         self.domains = domains
         self._per_slot: dict[int, dict[int, int]] = {}
-        #: Tallies whose dictionary is this object's alone; None: all.
+        #: Tallies whose dictionary is not shared with a copy; None: all.
         self._owned: set[int] | None = None
         self._sums: dict[int, dict[tuple[str, int], _Sums]] = {}
         self._sums_count = 0
-        #: Grows with every change.
+        #: Number of changes so far.
         self.version = 0
-        #: Tallies of which a count more may open nodes to a waiting gang (`Terms.attracting`).
+        #: Tallies whose increase may make nodes eligible for a waiting gang (`Terms.attracting`).
         self.attracting: AbstractSet[int] = frozenset()
 
     def attracts(self, profile: Iterable[int]) -> bool:
-        """Whether a pod more with this profile may open nodes to a waiting gang."""
+        """Whether one more pod with this profile may make nodes eligible for a waiting gang."""
         return any(number in self.attracting for number in profile)
 
     def add(self, slot: int, tallies: Sequence[tuple[int, int]], count: int) -> None:
-        """`count` pods (negative: fewer) that add to these tallies are on the node."""
+        """Add `count` pods with these (tally, amount) pairs to a node; negative: remove them."""
         self.version += 1
         for tally, amount in tallies:
             self._add(tally, slot, amount * count)
 
     def by_domain(self, tally: int, key: str, scope: Scope = EVERYWHERE) -> Ints:
-        """Counts per domain of the key; 0 for nodes without it. Not to be written to."""
+        """Counts per domain of the key; 0 for domain 0. Callers must not write to it."""
         domains = self.domains.of(key)
         made_at = domains.version, scope.version
         kept = self._sums.setdefault(tally, {})
@@ -101,23 +100,23 @@ class PairCounts:
         return by_domain
 
     def per_slot(self, tally: int, size: int) -> Ints:
-        """Counts per node."""
+        """Counts per slot."""
         counts = np.zeros(size, dtype=np.int64)
         for slot, count in self._per_slot.get(tally, {}).items():
             counts[slot] = count
         return counts
 
     def content(self) -> dict[int, dict[int, int]]:
-        """A copy of all counts that are not zero, to compare."""
+        """A copy of all nonzero counts, for comparisons."""
         return {tally: dict(found) for tally, found in self._per_slot.items() if found}
 
     def copy(self) -> "PairCounts":
-        """Independent counts; nothing is copied before the first write."""
+        """An independent copy; data is shared until the first write."""
         counts = PairCounts(self.domains)
         counts._per_slot = dict(self._per_slot)
         counts._owned = set()
         counts.attracting = self.attracting
-        # The original's dictionaries are the copy's, too, from now on.
+        # From now on, the original shares its dictionaries with the copy.
         self._owned = set()
         return counts
 
@@ -141,7 +140,7 @@ class PairCounts:
     def _add_to_sums(self, sums: _Sums, slot: int, amount: int) -> None:
         domains = self.domains.of(sums.key)
         if sums.made_at != (domains.version, sums.scope.version):
-            # Made again at the next query.
+            # The next query computes the sums again.
             return
         if sums.scope.number and (slot >= len(sums.scope.mask) or not sums.scope.mask[slot]):
             return

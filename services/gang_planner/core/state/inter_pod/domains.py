@@ -1,8 +1,8 @@
-"""Topology domains: nodes that have the same value of a label, numbered per key.
+"""Topology domains: nodes with the same value of a label, numbered per key.
 
-Number 0 is for nodes that lack the label (and for slots without a node), so that an array by domain
-whose first item is neutral answers for these, too. Numbers depend on the order of arrival: nothing
-may be decided by comparing them.
+Number 0 is for nodes without the label and for slots without a node, so that arrays by domain cover
+them with a neutral first item. Numbers depend on the order of arrival: no decision may compare
+them.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ import numpy as np
 from services.gang_planner.core.state.columns import Ints, grown_ints
 from services.gang_planner.core.state.nodes import NodeTable
 
-#: Numbers of values that no node has any more: beyond so many they are reused.
+#: Maximum number of unused domain numbers; beyond it, domains are numbered again.
 _SPARE_MAX: Final = 1024
 
 
@@ -22,17 +22,17 @@ class Domains:
     def __init__(self, key: str, nodes: NodeTable) -> None:
         self.key = key
         self._nodes = nodes
-        #: Number of each slot's domain.
+        #: Domain number of each slot.
         self.of_slot: Ints = np.zeros(0, dtype=np.int64)
-        #: Numbers given out, 0 included.
+        #: Number of assigned domain numbers, including 0.
         self.count = 1
-        #: Grows when any slot's domain has changed.
+        #: Increases when the domain of any slot changes.
         self.version = 0
         self._by_value: Ints = np.zeros(0, dtype=np.int64)
         self._position = -1
 
     def refresh(self) -> None:
-        """Follow the nodes; called before anything is read."""
+        """Update the domains from the nodes; called before every read."""
         nodes = self._nodes
         if self._position == nodes.changes.position and len(self.of_slot) == nodes.size:
             return
@@ -64,14 +64,14 @@ class Domains:
 
 
 class DomainTable:
-    """Domains by key; shared by a node capacity and its copies."""
+    """Domains by key; a node capacity and its copies share it."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self._domains: dict[str, Domains] = {}
 
     def of(self, key: str) -> Domains:
-        """The domains of a key, as the nodes are now."""
+        """The current domains of a key."""
         found = self._domains.get(key)
         if found is None:
             found = self._domains[key] = Domains(key, self.nodes)

@@ -1,4 +1,4 @@
-"""Pods by the values of their labels, and labels of namespaces, as far as terms ask for them."""
+"""An index of pods by the label keys that terms select, and the labels of namespaces."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -18,7 +18,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(Labels)
 
 @lru_cache(maxsize=8192)
 def decoded(labels: bytes) -> Mapping[str, str]:
-    """Labels as a pod carries them, as a mapping; what is none has none."""
+    """The encoded labels of a pod as a mapping; empty if they cannot be decoded."""
     if not labels:
         return _NONE
     try:
@@ -28,7 +28,7 @@ def decoded(labels: bytes) -> Mapping[str, str]:
 
 
 class LabelIndex:
-    """Pods by value of the label keys that some matcher is anchored at, and namespaces by name."""
+    """Pods by the values of all label keys in anchors of matchers, and namespaces by name."""
 
     def __init__(self, namespaces: Table[Namespace]) -> None:
         self._by_key: dict[str, dict[str, dict[str, None]]] = {}
@@ -37,7 +37,7 @@ class LabelIndex:
         self._read_at = -1
 
     def put(self, pod: Pod) -> None:
-        """A pod appeared."""
+        """Add a pod."""
         if self._by_key:
             for key, value in decoded(pod.labels).items():
                 values = self._by_key.get(key)
@@ -45,7 +45,7 @@ class LabelIndex:
                     values.setdefault(value, {})[pod.uid] = None
 
     def remove(self, pod: Pod) -> None:
-        """A pod is gone, or changes its labels."""
+        """Remove a pod, because it is deleted or before its labels change."""
         if self._by_key:
             for key, value in decoded(pod.labels).items():
                 values = self._by_key.get(key)
@@ -56,7 +56,7 @@ class LabelIndex:
                     del values[value]
 
     def candidates(self, matcher: Matcher, members: Mapping[str, Member]) -> Iterable[str]:
-        """UIDs of the pods that it can be about."""
+        """UIDs of the pods that the matcher may match."""
         if not matcher.anchors:
             return list(members)
         found: list[str] = []
@@ -68,7 +68,7 @@ class LabelIndex:
         return found
 
     def namespace(self, name: str) -> Mapping[str, str]:
-        """Labels of a namespace."""
+        """Labels of a namespace; empty if it is unknown."""
         if self._read_at != self._namespaces.changes:
             self._read_at = self._namespaces.changes
             self._by_name = {one.name: dict(one.labels) for one in self._namespaces.values()}

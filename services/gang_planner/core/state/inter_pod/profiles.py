@@ -1,8 +1,8 @@
-"""Keeps the profile of every pod in line: with its labels, its namespace's, and what terms ask for.
+"""Keeps the profile of every pod up to date with its labels, its namespace's labels, and the
+selectors of all terms.
 
-Terms come with pods. A selector that no term had before is compared with the pods that have its
-anchor (`terms`), found by `LabelIndex`, and with no others. In a cluster without terms nothing of
-this costs anything.
+Pods bring new terms. A new selector is compared only with pods that have its anchor (`terms`),
+which `LabelIndex` finds. In a cluster without terms, none of this runs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +19,8 @@ from shared.model.objects import Pod
 
 
 def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
-    """The entry of a pod as it is. When its shape asks for labels that no shape asked for before,
-    other pods get other entries.
+    """The current entry of a pod. If its shape has a new selector, the entries of other pods are
+    updated, too.
     """
     shapes = tables.shapes
     entry = entry_of_shape(tables, pod.shape)
@@ -31,9 +31,7 @@ def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
 
 
 def entry_of_shape(tables: Tables, encoded: bytes) -> ShapeEntry:
-    """The entry of a shape whose pod's labels are not known: it carries its terms, and no selector
-    means it.
-    """
+    """The entry of a shape whose pod's labels are unknown: with its terms and an empty profile."""
     entry = tables.shapes.intern(encoded)
     if tables.shapes.terms.fresh:
         regard(tables)
@@ -41,7 +39,7 @@ def entry_of_shape(tables: Tables, encoded: bytes) -> ShapeEntry:
 
 
 def entry_of_lost(tables: Tables, encoded: bytes, namespace: str, labels: bytes) -> ShapeEntry:
-    """The entry of a pod that is gone, as its successor will have it."""
+    """The entry that the successor of a lost pod will have."""
     entry = entry_of_shape(tables, encoded)
     terms = tables.shapes.terms
     if not terms.any or not namespace:
@@ -52,7 +50,7 @@ def entry_of_lost(tables: Tables, encoded: bytes, namespace: str, labels: bytes)
 
 
 def lasting(tables: Tables, member: Member) -> ShapeEntry:
-    """The entry that the pod would have if it were not being deleted: its successor's."""
+    """The entry that the pod would have if it were not being deleted, as its successor will."""
     if not member.pod.deleting or not tables.shapes.terms.any:
         return member.shape
     return entry_of(tables, msgspec.structs.replace(member.pod, deleting=False))
@@ -61,14 +59,14 @@ def lasting(tables: Tables, member: Member) -> ShapeEntry:
 def asked(
     tables: Tables, shapes: ShapeTable, node_capacity: NodeCapacity, pods: Sequence[Pod]
 ) -> list[ShapeEntry]:
-    """Entries of pods that do not exist, in a table of their own; the tables are only read.
+    """Entries of hypothetical pods in a separate shape table; `tables` stay unchanged.
 
     Args:
-        tables: What is there.
-        shapes: The question's table; its terms are a copy of the tables'.
-        node_capacity: A copy of the tables' own: pods that no question concerned before are
-            counted there.
-        pods: What the question is about.
+        tables: The planner's tables.
+        shapes: The separate shape table, with a copy of the tables' terms.
+        node_capacity: A copy of the tables' node capacity; existing pods that new terms select are
+            counted in it.
+        pods: The hypothetical pods.
     """
     terms = shapes.terms
     for pod in pods:
@@ -85,31 +83,31 @@ def asked(
 
 
 def regard(tables: Tables) -> None:
-    """Compare what is newly asked for with the pods."""
+    """Compare all new matchers with the existing pods."""
     terms = tables.shapes.terms
     fresh, terms.fresh = terms.fresh, []
     _refresh_all(tables, fresh)
 
 
 def namespaces_changed(tables: Tables) -> None:
-    """Labels of namespaces changed: compare again what looks at them."""
+    """Compare matchers with namespace selectors again after labels of namespaces changed."""
     _refresh_all(tables, tables.shapes.terms.by_namespace())
 
 
 def follow(tables: Tables, member: Member, before: Pod) -> None:
-    """The pod has changed: give it the entry that it has now."""
+    """Update the entry of a changed pod; `before` is its previous version."""
     pod = member.pod
     if pod.labels == before.labels and pod.deleting == before.deleting:
         return
     if tables.shapes.terms.any and refresh(tables, member) and member.slot >= 0:
-        # What it kept others from may be open to them now.
+        # Nodes that it excluded may be eligible for other pods now.
         tables.node_capacity.freed += 1
 
 
 def refresh(tables: Tables, member: Member) -> bool:
-    """Bring one pod's entry in line; True: it has another one now."""
+    """Update the entry of one pod. Returns whether it changed."""
     if member.pod.shape != member.shape.encoded:
-        # Its shape is being changed, and its entry with it.
+        # A change of its shape is in progress and will set its entry.
         return False
     entry = entry_of(tables, member.pod)
     if entry is member.shape:
@@ -128,7 +126,7 @@ def _refresh_all(tables: Tables, matchers: Iterable[Matcher]) -> None:
 
 
 def _reshape(tables: Tables, member: Member, entry: ShapeEntry) -> None:
-    """Put another entry of the same shape in the place of a pod's, in all tables."""
+    """Replace the entry of a pod by another entry of the same shape in all tables."""
     before, gang = member.shape, member.gang
     if gang is not None:
         gang.reshape(member, entry)
@@ -150,7 +148,7 @@ def _reshape(tables: Tables, member: Member, entry: ShapeEntry) -> None:
 
 
 def _places(tables: Tables, member: Member) -> list[int]:
-    """Nodes on which a pod is counted: its own, and those that room is kept on for it."""
+    """Slots on which a pod is counted: its node, and the nodes with reservations for it."""
     places = [reservation.slot for reservation in tables.reservations.rows(member.pod.uid)]
     promised = tables.reservations.promised.get(member.pod.uid)
     if promised is not None:

@@ -1,11 +1,11 @@
-"""What terms and constraints of pods ask for, each distinct thing once.
+"""The registry of inter-pod terms and spread constraints, each distinct one once.
 
-A *matcher* says which pods a selector is about; a *carried* term says which pods carry one (the
-anti-affinity of a running pod keeps others away, too). Both are *tallied*: they have a number under
-which `counts` counts pods.
+A *matcher* selects pods; `counts` counts the pods that match it. A *carried* term is a term of
+existing pods, for example the anti-affinity of a running pod, which also excludes other pods;
+`counts` counts the pods that carry it. Both have a number, the *tally*.
 
-Matchers are found by an *anchor*, a pair of label key and value that a pod must have: looking a
-pod's labels up costs as many dictionary look-ups as it has labels, however many matchers there are.
+Matchers are found by an *anchor*, a pair of label key and value that a pod must have. Finding the
+matchers of a pod takes one dictionary lookup per label, however many matchers there are.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ Profile: TypeAlias = tuple[int, ...]
 
 CarriedKind: TypeAlias = Literal["keeps away", "attracts"]
 
-#: What kube-scheduler lets a required affinity term of a running pod count for, beside preferred
-#: terms of weight 1 to 100.
+#: Weight of a required affinity term of a running pod in scores, as in kube-scheduler; preferred
+#: terms have weights of 1 to 100.
 REQUIRED_WEIGHT: Final = 1
 
 
 class PodMatch(NamedTuple):
-    """Which pods a term is about."""
+    """The pods that a term selects."""
 
     selector: Selector
     namespaces: tuple[str, ...]
@@ -34,17 +34,17 @@ class PodMatch(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What matchers look at in a pod."""
+    """The properties of a pod that matchers read."""
 
     namespace: str
     namespace_labels: Mapping[str, str]
     labels: Mapping[str, str]
-    #: It is being deleted: topology spread does not count it any more, affinity does.
+    #: It is being deleted: topology spread no longer counts it, affinity still does.
     deleting: bool
 
 
 class Matcher:
-    """Pods that are meant by all of some terms at once."""
+    """Selects the pods that all of its terms select."""
 
     __slots__ = ("anchors", "by_namespace", "live", "number", "whose")
 
@@ -54,19 +54,19 @@ class Matcher:
         #: Pods that are being deleted do not count.
         self.live = live
         self.anchors = _anchors(whose)
-        #: Its answer depends on labels of namespaces.
+        #: Whether it depends on labels of namespaces.
         self.by_namespace = any(one.namespace_selector is not None for one in whose)
 
     def matches(self, subject: Subject) -> bool:
-        """Whether it is about this pod."""
+        """Whether it selects the pod."""
         if self.live and subject.deleting:
             return False
         return all(_means(one, subject) for one in self.whose)
 
 
 class Carried:
-    """A term that pods carry, and the pods that it is about: they are kept out of the carriers'
-    domains, or attracted (of negative amounts: repelled) by their points.
+    """A term that existing pods carry. The pods that it selects are excluded from the carriers'
+    domains, or attracted by its points (repelled if they are negative).
     """
 
     __slots__ = ("key", "kind", "matcher", "number")
@@ -83,8 +83,7 @@ class Spread(NamedTuple):
 
     constraint: SpreadConstraint
     counted: Matcher | None
-    #: A pod of the shape counts for itself, whatever `counted` says: an empty selector matches it
-    #: and yet counts no pod.
+    #: A pod of the shape always counts itself: an empty selector matches it, but counts no pod.
     always_self: bool
 
 
@@ -94,8 +93,8 @@ class ShapeTerms:
     __slots__ = ("affinity", "affinity_keys", "anti", "carried", "hard", "preferred", "soft")
 
     def __init__(self) -> None:
-        #: Pods that all required affinity terms are about; None: there is no such term, or one
-        #: that selects no pod.
+        #: Selects the pods that all required affinity terms select; None: there is no such term, or
+        #: one selects no pod.
         self.affinity: Matcher | None = None
         self.affinity_keys: tuple[str, ...] = ()
         self.anti: tuple[tuple[Matcher, str], ...] = ()
@@ -103,12 +102,12 @@ class ShapeTerms:
         self.soft: tuple[Spread, ...] = ()
         #: (pods, topology key, points; negative for anti-affinity).
         self.preferred: tuple[tuple[Matcher, str, int], ...] = ()
-        #: What each pod of the shape adds to tallies, by number.
+        #: Tally of a carried term -> amount that each pod of the shape adds.
         self.carried: dict[int, int] = {}
 
 
 class Terms:
-    """All matchers and carried terms seen; numbers are never reused."""
+    """All known matchers and carried terms; numbers are never reused."""
 
     def __init__(self) -> None:
         self._matchers: dict[tuple[tuple[PodMatch, ...], bool], Matcher] = {}
@@ -117,22 +116,23 @@ class Terms:
         self._unanchored: list[Matcher] = []
         self._numbers = 0
         self._described: dict[int, str] = {}
-        #: Numbers of matchers of which a pod more may open nodes: required affinity and spread.
+        #: Numbers of matchers of required affinity and spread: one more matching pod may make nodes
+        #: eligible.
         self.attracting: set[int] = set()
         #: Carried terms by the number of the matcher that selects their pods.
         self.about: dict[int, list[Carried]] = {}
-        #: Matchers that no pod has been compared with yet.
+        #: New matchers, which have not been compared with pods yet.
         self.fresh: list[Matcher] = []
-        #: Grows with every matcher and carried term.
+        #: Number of matchers and carried terms so far.
         self.version = 0
 
     @property
     def any(self) -> bool:
-        """Whether labels matter to anybody."""
+        """Whether any term selects pods by labels."""
         return bool(self._matchers)
 
     def read(self, shape: Shape) -> ShapeTerms | None:
-        """Name what a shape's terms ask for; None: it has no terms."""
+        """Register and resolve the terms of a shape; None: it has none."""
         if shape.pod_affinity is None and not shape.spread:
             return None
         found = ShapeTerms()
@@ -151,21 +151,21 @@ class Terms:
         return found
 
     def profile(self, subject: Subject) -> Profile:
-        """Which matchers match a pod."""
+        """Numbers of the matchers that match a pod."""
         found = [one.number for one in self._candidates(subject.labels) if one.matches(subject)]
         return tuple(sorted(found))
 
     def description(self, profile: Profile) -> bytes:
-        """A profile without numbers: equal for equal matchers, whenever they were seen first."""
+        """A profile without numbers: equal for equal matchers, in any order of registration."""
         described = sorted(self._described[number] for number in profile)
         return "\n".join(described).encode()
 
     def by_namespace(self) -> list[Matcher]:
-        """Matchers that look at labels of namespaces."""
+        """Matchers that depend on labels of namespaces."""
         return [one for one in self._matchers.values() if one.by_namespace]
 
     def copy(self) -> "Terms":
-        """An independent registry with the same numbers, for questions."""
+        """An independent registry with the same numbers, for hypothetical pods."""
         terms = Terms()
         terms._matchers = dict(self._matchers)
         terms._carried = dict(self._carried)
@@ -251,7 +251,7 @@ class Terms:
 
 
 def _pod_match(term: PodTerm) -> PodMatch | None:
-    """Which pods a term selects; None: no pod."""
+    """The pods that a term selects; None: no pod."""
     if term.selector is None:
         return None
     return PodMatch(term.selector, tuple(sorted(set(term.namespaces))), term.namespace_selector)
@@ -266,7 +266,7 @@ def _means(who: PodMatch, subject: Subject) -> bool:
 
 
 def _anchors(whose: Iterable[PodMatch]) -> tuple[tuple[str, str], ...]:
-    """Pairs of which a pod must have one to match; empty: no such pairs are asked for."""
+    """Label pairs of which a pod must have one to match; empty: any pod may match."""
     least: tuple[int, tuple[tuple[str, str], ...]] | None = None
     for who in whose:
         for one in who.selector.requirements:

@@ -1,9 +1,9 @@
-"""Claims of pods: which volumes they have, could have, and get by a decision.
+"""PersistentVolumeClaims of pods: their bound, available and chosen volumes.
 
-In: the tables of volumes, claims, classes and CSI objects (`reference_objects`), and every pod that
-takes or gives room (`ledger`, which hangs on a `NodeCapacity`). Out: masks of nodes for the
-filters, and for each claim that waits for its first consumer the volume chosen, for the decision.
+Input: the tables of volumes, claims, classes and CSI objects (`reference_objects`), and every pod
+that takes or releases capacity (`ledger`, part of a `NodeCapacity`). Output: node masks for the
+filters, and the volume chosen for each claim that waits for its first consumer, for the decision.
 
-`demand` says what a shape's claims need, `available_volumes` which volumes serve a claim,
-`provisioning` where one can be made, `limits` how many volumes a node still takes.
+`demand` computes the needs of a shape's claims, `available_volumes` the volumes that satisfy a
+claim, `provisioning` the nodes where one can be provisioned, `limits` the attach limits of nodes.
 """

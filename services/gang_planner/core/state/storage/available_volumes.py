@@ -1,9 +1,9 @@
-"""Which unbound volumes could serve a claim, and on which nodes.
+"""The unbound volumes that satisfy a claim, and the nodes on which they are usable.
 
-The rules are those of the volume binder in kube-scheduler: class, size, access modes, mode and
-selector match, the volume is Available and not being deleted, and its node affinity holds. A volume
-that already names the claim (`claimRef`) is the only one for it. Of several the smallest is taken,
-the first by name among equals.
+The rules are those of kube-scheduler's volume binder: class, size, access modes, mode and selector
+match, the volume is Available and not being deleted, and its node affinity matches. If a volume
+names the claim (`claimRef`), it is the only candidate. The smallest volume is chosen; names break
+ties.
 """
 
 from collections.abc import Iterable
@@ -18,14 +18,12 @@ from shared.model.label_selectors import selects
 from shared.model.reference_objects import Claim, Volume
 
 _AVAILABLE = "Available"
-#: Kinds of claims whose candidates are kept.
+#: Number of kinds of claims with cached candidates.
 _CANDIDATES_MAX = 1024
 
 
 class VolumeCandidates:
-    """Volumes that serve one kind of claim, smallest first, and the slots that each can be used
-    in.
-    """
+    """Volumes for one kind of claim, smallest first, and the slots where they are usable."""
 
     def __init__(self, volumes: list[Volume], nodes: NodeTable, terms: SlotsByTerms) -> None:
         self.volumes = volumes
@@ -37,16 +35,16 @@ class VolumeCandidates:
         ]
         lengths = [len(part) for part in slots]
         self._slots: Ints = np.concatenate(slots) if slots else np.zeros(0, dtype=np.int64)
-        #: Which volume each of the slots above is of.
+        #: Index of the volume of each item of `_slots`.
         self._owners: Ints = np.repeat(np.arange(len(volumes), dtype=np.int64), lengths)
         self._size = nodes.size
 
     def place(self, uid: str) -> int | None:
-        """Place of a volume among them; None: it is none of them."""
+        """Index of a volume in `volumes`; None: it is not a candidate."""
         return self._places.get(uid)
 
     def without(self, taken: Iterable[str]) -> Bools:
-        """One flag per volume, False for those taken (UIDs)."""
+        """One flag per volume: False if its UID is in `taken`."""
         free: Bools = np.ones(len(self.volumes), dtype=np.bool_)
         for uid in taken:
             place = self._places.get(uid)
@@ -55,20 +53,20 @@ class VolumeCandidates:
         return free
 
     def mask(self, free: Bools) -> Bools:
-        """Slots in which one of those that are free can be used; one flag per volume."""
+        """One flag per slot: whether a free volume is usable there. `free`: a flag per volume."""
         mask: Bools = np.zeros(self._size, dtype=np.bool_)
         mask[self._slots[free[self._owners]]] = True
         return mask
 
     def smallest(self, slot: int, free: Bools) -> Volume | None:
-        """The one to take in this slot."""
+        """The smallest free volume that is usable in a slot; None: there is none."""
         owners = self._owners[self._slots == slot]
         owners = owners[free[owners]]
         return self.volumes[int(owners.min())] if len(owners) else None
 
 
 class AvailableVolumes:
-    """All volumes without an owner; what it works out is kept until volumes or nodes change."""
+    """All unbound volumes; results are cached until volumes or nodes change."""
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         self._tables = tables
@@ -81,7 +79,7 @@ class AvailableVolumes:
         self._candidates: dict[tuple[object, ...], VolumeCandidates] = {}
 
     def candidates(self, claim: Claim) -> VolumeCandidates:
-        """Volumes that could serve the claim."""
+        """Volumes that satisfy the claim."""
         self._refresh()
         prebound = self._prebound.get((claim.namespace, claim.name))
         if prebound is not None and _is_for(prebound, claim):
@@ -103,7 +101,7 @@ class AvailableVolumes:
         return found
 
     def usable(self, volume: Volume) -> Bools:
-        """Slots in which this volume can be used."""
+        """One flag per slot: whether the volume is usable there."""
         self._refresh()
         if volume.node_affinity is None:
             return np.ones(self._nodes.size, dtype=np.bool_)
@@ -135,7 +133,7 @@ def _smallest_first(volume: Volume) -> tuple[int, str]:
 
 
 def _is_for(volume: Volume, claim: Claim) -> bool:
-    """Whether a volume that names the claim can be its own."""
+    """Whether a volume that names the claim can be bound to it."""
     return (
         volume.claim_uid in {"", claim.uid}
         and not volume.deleting

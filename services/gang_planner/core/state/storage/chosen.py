@@ -1,17 +1,17 @@
-"""Volumes chosen for claims that do not have them yet, and what that leaves of a list.
+"""Volumes that are chosen for claims but not bound yet, and the remaining candidates of a list.
 
-A gang of a thousand claims chooses a thousand times from one list: what is left of it is kept, and
-repaired by what changed since.
+A gang with a thousand claims chooses a thousand times from the same list. Therefore the remaining
+candidates of a list are cached and updated incrementally.
 """
 
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.storage.available_volumes import VolumeCandidates
 from services.gang_planner.core.state.storage.demand import Key
 
-#: Lists whose rest is kept, and changes that are remembered for them.
+#: Number of lists with cached candidates, and length of the log of changes.
 _KEPT_MAX = 256
 _LOG_MAX = 8192
-#: Shorter lists are looked through each time.
+#: Lists up to this length are not cached.
 _SHORT = 4
 
 
@@ -21,11 +21,11 @@ class Chosen:
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}
         self._log: list[str] = []
-        #: By identity of the list, which is kept alive here: up to where the log is in its rest.
+        #: id of the list -> (the list, kept alive; position in the log; flags of free volumes).
         self._rests: dict[int, tuple[VolumeCandidates, int, Bools]] = {}
 
     def copy(self) -> "Chosen":
-        """An independent table with the same content."""
+        """An independent copy of the table."""
         other = Chosen()
         other._keys = dict(self._keys)
         return other
@@ -34,26 +34,26 @@ class Chosen:
         return uid in self._keys
 
     def claim(self, uid: str) -> Key | None:
-        """The claim that a volume is chosen for."""
+        """The claim for which a volume is chosen; None: none."""
         return self._keys.get(uid)
 
     def uids(self) -> list[str]:
-        """All volumes chosen, sorted."""
+        """UIDs of all chosen volumes, sorted."""
         return sorted(self._keys)
 
     def put(self, uid: str, key: Key) -> None:
-        """A volume is chosen; "": one that is made, which no other claim can have."""
+        """Mark a volume as chosen; no-op for "", a volume to be provisioned for the claim."""
         if uid:
             self._keys[uid] = key
             self._note(uid)
 
     def drop(self, uid: str) -> None:
-        """A volume is not chosen any more."""
+        """Mark a volume as not chosen."""
         if self._keys.pop(uid, None) is not None:
             self._note(uid)
 
     def free(self, candidates: VolumeCandidates) -> Bools:
-        """One flag per volume of the list: no decision has chosen it. Not to be written to."""
+        """One flag per volume of the list: whether it is not chosen. Read-only."""
         if len(candidates.volumes) <= _SHORT:
             return candidates.without(self._keys)
         found = self._rests.get(id(candidates))

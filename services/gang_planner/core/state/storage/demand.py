@@ -1,4 +1,4 @@
-"""What the claims of a shape need, as the tables have them now."""
+"""The needs of a shape's PersistentVolumeClaims, from the current tables."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -9,23 +9,23 @@ from shared.model.reference_objects import Claim, StorageClass, Volume
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
 
-#: Access mode of claims that one pod at a time may use.
+#: Access mode of claims that only one pod at a time may use.
 EXCLUSIVE: Final = "ReadWriteOncePod"
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class VolumeDemand(NamedTuple):
-    """Needs of one shape; of what is refused anyway nothing else is filled in."""
+    """Needs of one shape; with a refusal, the other fields are empty."""
 
-    #: Why no node will do, in kube-scheduler's words; "": some may.
+    #: Why no node is possible, in kube-scheduler's words; "": some may be.
     refusal: str = ""
-    #: A claim is bound to a volume that is not there.
+    #: Whether a claim is bound to a volume that does not exist.
     astray: bool = False
-    #: Volumes that its claims are bound to.
+    #: Volumes to which its claims are bound.
     bound: tuple[Volume, ...] = ()
     #: Claims that wait for their first consumer, smallest first.
     delayed: tuple[Claim, ...] = ()
-    #: Claims that one pod at a time may use.
+    #: Claims that only one pod at a time may use.
     exclusive: tuple[Key, ...] = ()
 
 
@@ -35,18 +35,18 @@ def claim_keys(shape: Shape) -> list[Key]:
 
 
 def fully_bound(claim: Claim) -> bool:
-    """Whether the claim has its volume for good."""
+    """Whether the binding of the claim to its volume is complete."""
     return bool(claim.volume_name) and claim.bind_completed
 
 
 def class_of(claim: Claim, tables: ReferenceObjects) -> StorageClass | None:
-    """The class that the claim names; None: it names none, or one that is not there."""
+    """The class that the claim names; None: it names none, or the class does not exist."""
     name = claim.storage_class
     return tables.storage_classes.by_name.get(("", name)) if name else None
 
 
 def demand_of(shape: Shape, tables: ReferenceObjects) -> VolumeDemand:
-    """Look the shape's claims up. The first claim that cannot be served decides the refusal."""
+    """Read the shape's claims. The first claim that cannot be satisfied determines the refusal."""
     claims: list[Claim] = []
     owners = dict(shape.own_claims)
     for key in claim_keys(shape):
@@ -55,7 +55,7 @@ def demand_of(shape: Shape, tables: ReferenceObjects) -> VolumeDemand:
         if claim is None or refusal:
             return VolumeDemand(refusal=refusal)
         if claim.owner_uid != owners.get(key[1], claim.owner_uid):
-            # Of a pod that had this one's name: it is taken away, and another one is made.
+            # It belongs to an earlier pod of the same name; it will be deleted and created again.
             return VolumeDemand(
                 refusal=f'persistentvolumeclaim "{key[1]}" was not created for the pod'
             )

@@ -1,7 +1,7 @@
-"""Disks that pods mount without a claim, per node, with kube-scheduler's rule of conflict.
+"""Disks that pods mount without a claim, per node, with kube-scheduler's conflict rule.
 
-Two pods conflict on a node when they name the same disk, unless both only read it. (What names a
-disk of AWS never only reads it: `shared.dialects.shapes`.) Few pods do so.
+Two pods on a node conflict if they name the same disk, unless both only read it. (AWS disks always
+count as written: `shared.dialects.shapes`.) Few pods mount such disks.
 """
 
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from shared.model.objects import Disk
 
 
 class Disks:
-    """Users and writers of disks by slot."""
+    """Number of users and of writers per disk, by slot."""
 
     def __init__(self) -> None:
         self._used: dict[int, dict[str, tuple[int, int]]] = {}
 
     def take(self, slot: int, disks: Iterable[Disk], count: int = 1) -> None:
-        """`count` pods with these disks are on the node (negative: they left it)."""
+        """Add `count` pods with these disks to the node; negative: remove them."""
         used = self._used.setdefault(slot, {})
         for one in disks:
             users, writers = used.get(one.name, (0, 0))
@@ -32,16 +32,16 @@ class Disks:
             del self._used[slot]
 
     def conflicts(self, disks: Iterable[Disk]) -> list[int]:
-        """Slots that a pod with these disks cannot be on now."""
+        """Slots where one of these disks conflicts with a pod on the node, sorted."""
         wanted = tuple(disks)
         return [slot for slot in sorted(self._used) if _clash(self._used[slot], wanted)]
 
     def content(self) -> dict[int, dict[str, tuple[int, int]]]:
-        """A copy of all uses, to compare."""
+        """A copy of all uses, for comparisons."""
         return {slot: dict(used) for slot, used in self._used.items()}
 
     def copy(self) -> "Disks":
-        """An independent table of the same uses."""
+        """An independent copy of the table."""
         other = Disks()
         other._used = self.content()
         return other

@@ -1,11 +1,10 @@
-"""Which pods use which claim where, and what was chosen for claims that wait for their first
-consumer.
+"""The use of PersistentVolumeClaims by pods, and the volumes chosen for claims that wait for their
+first consumer.
 
-Hangs on a `NodeCapacity`: whatever takes room for a pod with claims takes them here, whatever gives
-it back gives them back, so that Statements, trial grounds, room kept and pods on nodes are all
-counted alike. The first pod to take an unbound claim chooses its volume; the choice lasts as long
-as a pod uses the claim, and means nothing any more once the cluster shows the claim and its volume
-bound.
+It is part of a `NodeCapacity`: taking or releasing capacity for a pod also takes or releases its
+claims. Therefore Statements, trial capacities, reservations and pods on nodes all count the same
+way. When the first pod takes an unbound claim, its volume is chosen. The choice lasts while a pod
+uses the claim, and becomes obsolete when the cluster shows the claim and its volume bound.
 
 Invariant: no volume is chosen for two claims.
 """
@@ -31,16 +30,16 @@ from services.gang_planner.core.state.storage.demand import (
 from services.gang_planner.core.state.storage.limits import Attachments
 from shared.model.reference_objects import Claim
 
-#: Shapes whose demands are kept.
+#: Number of cached demands.
 _DEMANDS_MAX = 65_536
-#: A chosen volume that so many nodes could use changes what all of them offer at once.
+#: A choice of a volume that is usable on more nodes invalidates the results of all nodes.
 _WIDE = 16
-#: Classes and sizes of claims for which it is kept where volumes can be made.
+#: Number of (class, size) pairs with cached masks of provisioning.
 _MAKERS_MAX = 1024
 
 
 class Choice(NamedTuple):
-    """What a claim gets; `volume` "": one that is made for the node."""
+    """The volume chosen for a claim; `volume` "": one that is provisioned for the node."""
 
     slot: int
     claim_uid: str
@@ -49,7 +48,7 @@ class Choice(NamedTuple):
 
 
 class VolumePin(NamedTuple):
-    """The choice of a logged decision, to be made again when its room is."""
+    """The volume of a decision in the log, chosen again when its reservation is made."""
 
     node: str
     claim_uid: str
@@ -65,28 +64,28 @@ class Storage:
         self.nodes = nodes
         self.available = AvailableVolumes(tables, nodes)
         self._limits = Attachments(tables, nodes)
-        #: Pods per slot, of each claim that any pod on a node or with kept room uses.
+        #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
         self.uses: dict[Key, dict[int, int]] = {}
         self._choices: dict[Key, Choice] = {}
         self._pins: dict[Key, VolumePin] = {}
-        #: UIDs of volumes in the two tables above.
+        #: Volumes of all choices and pins.
         self._chosen = Chosen()
-        #: A number per claim in use that changes with its choice or its users.
+        #: Claim -> a number that changes with its choice and its users.
         self._turns: dict[Key, int] = {}
         self._turn = 0
-        #: Choices made or dropped that concern many nodes.
+        #: Number of changed choices that concern many nodes.
         self._wide = 0
         self._demands: dict[bytes, VolumeDemand] = {}
         self._demands_at = -1
         self._pruned_at = -1
-        #: Where volumes can be made, and where there is room for them, by class and size.
+        #: (class, size) -> slots where volumes can be provisioned, slots with enough capacity.
         self._makers: dict[tuple[str | None, int], tuple[Bools, Bools]] = {}
         self._makers_at: tuple[int, int] = (-1, -1)
 
     def copy(self) -> "Storage":
-        """An independent ledger of the same state of things."""
+        """An independent copy of the ledger."""
         other = Storage(self.tables, self.nodes)
-        # What was worked out of the tables is as true there.
+        # The available volumes depend only on the tables, which the copy shares.
         other.available = self.available
         other.uses = {key: dict(slots) for key, slots in self.uses.items()}
         other._limits = self._limits.copy()
@@ -99,7 +98,7 @@ class Storage:
 
     @property
     def changes(self) -> int:
-        """Moves with every change of the tables that claims are judged by."""
+        """Increases with every change of the tables on which results for claims depend."""
         tables = self.tables
         return (
             tables.claims.changes
@@ -111,7 +110,7 @@ class Storage:
         )
 
     def version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """Changes whenever the answers for this shape may be others, on any node."""
+        """A version that changes whenever the results for the shape may change on any node."""
         demand = self.demand(shape)
         moves = self._limits.moves
         if not demand.delayed and not demand.exclusive:
@@ -120,7 +119,7 @@ class Storage:
         return (self._demands_at, moves, self._wide, turns)
 
     def demand(self, shape: ShapeEntry) -> VolumeDemand:
-        """What the shape's claims need now."""
+        """The current needs of the shape's claims."""
         if self._demands_at != self.changes or len(self._demands) >= _DEMANDS_MAX:
             self._demands_at = self.changes
             self._demands.clear()
@@ -130,11 +129,11 @@ class Storage:
         return found
 
     def in_use(self, key: Key) -> bool:
-        """Whether a pod on a node, or room kept for one, uses the claim."""
+        """Whether a pod on a node or a reservation uses the claim."""
         return key in self.uses
 
     def choice(self, key: Key) -> Choice | None:
-        """What was chosen for the claim, if it still waits for it."""
+        """The volume chosen for the claim; None: none, or the claim is bound by now."""
         found = self._choices.get(key)
         claim = self.tables.claims.by_name.get(key)
         if found is None or claim is None or claim.uid != found.claim_uid or fully_bound(claim):
@@ -142,7 +141,7 @@ class Storage:
         return found
 
     def volumes_fit(self, demand: VolumeDemand) -> Bools:
-        """Slots in which every volume that the claims are bound to can be used."""
+        """One flag per slot: whether all bound volumes of the claims are usable there."""
         mask: Bools = np.ones(self.nodes.size, dtype=np.bool_)
         for volume in demand.bound:
             if volume.node_affinity is not None:
@@ -150,8 +149,8 @@ class Storage:
         return mask
 
     def claims_fit(self, demand: VolumeDemand) -> tuple[Bools, Bools]:
-        """Slots in which every waiting claim finds a volume or has one made; and of these, those
-        with enough capacity for what is made.
+        """Two flags per slot: whether every waiting claim finds a volume or can have one
+        provisioned, and whether the storage capacity suffices for the provisioned ones.
         """
         found: Bools = np.ones(self.nodes.size, dtype=np.bool_)
         capable: Bools = np.ones(self.nodes.size, dtype=np.bool_)
@@ -169,16 +168,16 @@ class Storage:
         return found, capable
 
     def over_limits(self, shape: ShapeEntry) -> Bools | None:
-        """Slots of nodes that take no more volumes of the claims' drivers; None: there are none."""
+        """One flag per slot: whether the claims would exceed an attach limit; None: nowhere."""
         return self._limits.full(claim_keys(shape.shape), self.uses)
 
     # ------------------------------------------------------------------- taking
 
     def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Pods of this shape are on the node, or room for them is kept there.
+        """Count `count` pods or reservations of the shape on a node; choose missing volumes.
 
         Returns:
-            Other slots for which something changed with it.
+            Other slots whose available volumes changed.
         """
         touched: list[int] = []
         demand = self.demand(shape)
@@ -200,7 +199,7 @@ class Storage:
         return touched
 
     def give(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Undo one `take`."""
+        """Undo one `take`; returns other slots whose available volumes changed."""
         touched: list[int] = []
         for key in claim_keys(shape.shape):
             users = self.uses[key]
@@ -218,10 +217,11 @@ class Storage:
         return touched
 
     def pin(self, key: Key, pin: VolumePin) -> None:
-        """A decision read from the log has chosen this; it is taken up when its room is kept, or at
-        once by a pod that is seen there already, while its claim is not seen bound.
+        """Restore the volume of a decision in the log.
 
-        The log wins over what was chosen here for a pod that others bound.
+        It applies when the decision's reservation is made, or immediately if a pod on the node
+        already uses the claim and the claim is not bound yet. It replaces a volume that the planner
+        chose for a pod that another scheduler bound.
         """
         self.unpin(key)
         slot = self.nodes.find(pin.node)
@@ -243,14 +243,14 @@ class Storage:
             self._pins[key] = pin
 
     def unpin(self, key: Key) -> None:
-        """No pod will use what was pinned for the claim."""
+        """Drop the pin of a claim that no pod will use."""
         pin = self._pins.pop(key, None)
         if pin is not None and pin.volume_uid:
             self._chosen.drop(pin.volume_uid)
             self._wide += 1
 
     def contradiction(self) -> str:
-        """Whether a volume is chosen twice, or its choice forgotten; "": neither."""
+        """The first inconsistency, such as a volume that is chosen twice; "": none."""
         chosen: list[Choice | VolumePin] = [*self._choices.values(), *self._pins.values()]
         volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
         if volumes != self._chosen.uids():
@@ -268,7 +268,9 @@ class Storage:
         return choice is None or choice.claim_uid != claim.uid
 
     def _reach(self, choice: Choice) -> list[int]:
-        """Slots for which a volume is no longer, or again, to be had."""
+        """Slots for which the choice's volume becomes unavailable or available; empty if these are
+        many.
+        """
         volume = self.tables.volumes.get(choice.volume_uid)
         if volume is None:
             return []
@@ -280,8 +282,8 @@ class Storage:
         return []
 
     def _serving(self, claim: Claim) -> tuple[Bools, Bools, Bools]:
-        """Slots with a volume for the claim, slots where one can be made, and of any of these those
-        with the capacity for it.
+        """Three flags per slot: whether a volume for the claim is available, whether one can be
+        provisioned, and whether the storage capacity suffices for it.
         """
         nobody: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
         choice = self.choice((claim.namespace, claim.name))
@@ -305,8 +307,8 @@ class Storage:
         return candidates.mask(self._current().free(candidates)), made, reservation
 
     def _making(self, claim: Claim) -> tuple[Bools, Bools]:
-        """Slots where a volume can be made for the claim, and those with the capacity for it; the
-        same for all claims of one class and size. Not to be written to.
+        """Two flags per slot: whether a volume can be provisioned for the claim, and whether the
+        storage capacity suffices. Cached by class and size; callers must not write to them.
         """
         now = self.changes, self.nodes.changes.position
         if self._makers_at != now or len(self._makers) >= _MAKERS_MAX:
@@ -323,8 +325,9 @@ class Storage:
         return found
 
     def _current(self) -> Chosen:
-        """What is chosen for claims, until the cluster shows claim and volume bound: both are
-        watched apart, and a volume that still looks free would be given away again.
+        """The chosen volumes, without choices that the cluster shows as bound. A choice remains
+        until both claim and volume are bound: they are watched separately, and a volume that still
+        appears free would be chosen again.
         """
         if self._pruned_at != self.changes:
             self._pruned_at = self.changes
@@ -357,12 +360,12 @@ class Storage:
                 found.append((claim, Choice(slot, claim.uid, pin.volume, pin.volume_uid)))
             else:
                 left.append(claim)
-        # Where nothing is to be had (a pod that others bound) the claim has no choice of ours.
+        # If no volume is available (for a pod that another scheduler bound), there is no choice.
         chosen = self._choose(tuple(left), slot) or ()
         return [*found, *zip(left, chosen, strict=False)]
 
     def _choose(self, claims: tuple[Claim, ...], slot: int) -> list[Choice] | None:
-        """A volume for each claim, smallest claim first, or one that is made; None: not here."""
+        """A choice for each claim, smallest claim first; None: not possible on this node."""
         before = self._current()
         mine: list[str] = []
         choices: list[Choice] = []

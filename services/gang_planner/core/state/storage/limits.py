@@ -1,8 +1,8 @@
-"""How many volumes of a driver a node still takes: CSINode's limits against the volumes that pods
-there use, and those that are attached although no pod uses them any more.
+"""Attach limits: CSINode's limits per driver, compared with the volumes that pods on the node use
+and the volumes that are still attached without a user.
 
-A volume counts once per node, however many pods use it; a claim that has none yet, or one that is
-not in the cluster state yet, counts under its own name for the driver that makes it, as in
+A volume counts once per node, however many pods use it. A claim without a volume, or whose volume
+is not in the cluster state yet, counts under its own name for its provisioner, as in
 kube-scheduler.
 """
 
@@ -17,32 +17,32 @@ from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.demand import Key, class_of, fully_bound
 
 Handle: TypeAlias = tuple[str, str]
-"""Driver, and what identifies the volume to it."""
+"""Driver, and the volume's identifier in it."""
 
 _UNLIMITED: Final = 2**31
 _NONE: Final[frozenset[Handle]] = frozenset()
 
 
 class Attachments:
-    """Volumes in use per node and driver, kept up to date node by node."""
+    """Number of used volumes per node and driver, updated per changed node."""
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         self._tables = tables
         self._nodes = nodes
-        #: Pods per claim, of each node that has any.
+        #: Slot -> claim -> number of pods.
         self._users: dict[int, dict[Key, int]] = {}
         self._dirty: dict[int, None] = {}
-        #: Distinct volumes by driver, one count per slot; only drivers that have a limit anywhere.
+        #: Driver -> number of distinct volumes per slot; only for drivers with a limit.
         self._counts: dict[str, Ints] = {}
         self._limits: dict[str, Ints] = {}
         self._seen: tuple[int, ...] = ()
-        #: Volumes by slot that VolumeAttachments name, and the tables' state that they are of.
+        #: Slot -> volumes in VolumeAttachments, and the versions of their input.
         self._attached: dict[int, frozenset[Handle]] = {}
         self._attached_at: tuple[int, ...] = ()
         self._moves = 0
 
     def copy(self) -> "Attachments":
-        """An independent count of the same pods."""
+        """An independent copy with the same pods."""
         other = Attachments(self._tables, self._nodes)
         other._users = {slot: dict(keys) for slot, keys in self._users.items()}
         other._attached, other._attached_at = self._attached, self._attached_at
@@ -50,14 +50,14 @@ class Attachments:
 
     @property
     def moves(self) -> int:
-        """Moves when VolumeAttachments change what a node takes. Those of volumes that pods on the
-        node use change nothing, and they are nearly all.
+        """Increases when VolumeAttachments change the number of volumes on a node. Most do not,
+        because pods on the node already use their volumes.
         """
         self._look_at_attachments()
         return self._moves
 
     def change(self, slot: int, key: Key, count: int) -> None:
-        """So many more pods on the node use the claim; fewer, if negative."""
+        """Add `count` pods that use the claim to the node; negative: remove them."""
         keys = self._users.setdefault(slot, {})
         keys[key] = keys.get(key, 0) + count
         if not keys[key]:
@@ -67,11 +67,11 @@ class Attachments:
         self._dirty[slot] = None
 
     def full(self, keys: list[Key], uses: Mapping[Key, Iterable[int]]) -> Bools | None:
-        """Slots of nodes that cannot take all of these claims' volumes any more; None: none is.
+        """One flag per slot: whether the claims' volumes would exceed a limit; None: none is full.
 
         Args:
-            keys: the claims of one shape.
-            uses: the slots in which claims are used already: what is there is not attached again.
+            keys: The claims of one shape.
+            uses: Claim -> slots where it is in use; its volume is already attached there.
         """
         self._look_at_attachments()
         self._look_at_limits()
@@ -118,7 +118,7 @@ class Attachments:
                 self._moves += not changed <= used
 
     def _look_at_limits(self) -> None:
-        """Read the limits again when they, or what claims are bound to, changed."""
+        """Read the limits again after CSINodes, nodes, claims, volumes or classes changed."""
         tables, nodes = self._tables, self._nodes
         seen = (
             tables.csi_nodes.changes,
@@ -157,7 +157,7 @@ class Attachments:
         self._dirty.clear()
 
     def _handle(self, key: Key) -> Handle | None:
-        """What the claim's volume is to its driver; None: it is none of a driver's."""
+        """Driver and identifier of the claim's volume; None: no CSI driver is involved."""
         claim = self._tables.claims.by_name.get(key)
         if claim is None:
             return None

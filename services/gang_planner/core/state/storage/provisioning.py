@@ -1,5 +1,5 @@
-"""Where a volume can be made for a claim: its class's topologies, and what drivers say they have
-left.
+"""The nodes where a volume can be provisioned for a claim: the topologies of its class, and the
+storage capacity that drivers publish.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ _NO_PROVISIONER: Final = frozenset({"", "kubernetes.io/no-provisioner"})
 
 
 def allowed(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
-    """Slots for which its class makes volumes at all."""
+    """One flag per slot: whether the claim's class provisions volumes for the node."""
     found = class_of(claim, tables)
     if found is None or found.provisioner in _NO_PROVISIONER:
         return np.zeros(nodes.size, dtype=np.bool_)
@@ -27,7 +27,9 @@ def allowed(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
 
 
 def enough(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
-    """Slots with capacity for it, where its driver publishes any; else all."""
+    """One flag per slot: whether the driver has enough capacity for the claim; all True if the
+    driver publishes no capacity.
+    """
     found = class_of(claim, tables)
     driver = tables.csi_drivers.by_name.get(("", found.provisioner)) if found is not None else None
     if found is None or driver is None or not driver.storage_capacity:
@@ -40,6 +42,6 @@ def enough(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
 
 
 def _serves(one: StorageCapacity, found: StorageClass, request_bytes: int) -> bool:
-    # The largest single volume, where the driver reports it, limits more than the sum.
+    # If the driver reports the largest possible volume, it is a tighter limit than the capacity.
     most = one.capacity_bytes if one.volume_bytes_max < 0 else one.volume_bytes_max
     return one.storage_class == found.name and most >= request_bytes

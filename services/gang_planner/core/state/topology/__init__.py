@@ -1,1 +1,1 @@
-"""Which nodes are close together: domains of HyperNodes and of node labels."""
+"""Network topology: domains of HyperNodes and of node labels."""

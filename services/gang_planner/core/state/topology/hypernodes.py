@@ -1,8 +1,8 @@
-"""HyperNodes as levels: which is a member of which, computed as a whole.
+"""Resolves the members of all HyperNodes to nodes, and computes their levels.
 
-What users may get wrong is not fatal: a HyperNode that is its own member through others, members
-that do not exist, a node in two HyperNodes of one tier (it counts for the first by name). Each is a
-sentence in `problems`.
+Errors in HyperNodes are not fatal: a HyperNode that contains itself through others, members that do
+not exist, a node in two HyperNodes of one tier (it counts for the first by name). Each error adds a
+sentence to `problems`.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from services.gang_planner.core.state.topology.levels import NOWHERE, Level
 from shared.kinds.patterns import Pattern, PatternError
 from shared.model.reference_objects import HyperNode, HyperNodeMember
 
-#: Sentences kept: a broken generator of HyperNodes could make thousands.
+#: Maximum number of sentences, because generated HyperNodes could cause thousands.
 _PROBLEMS_MAX: Final = 20
-#: HyperNodes above each other; real ones are three or four.
+#: Maximum depth of nested HyperNodes; three or four are common.
 _DEPTH_MAX: Final = 64
 _NOBODY: Final[frozenset[str]] = frozenset()
 _NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
@@ -41,8 +41,9 @@ class Built:
         self.levels = tuple(self._level(tier) for tier in self._tiers())
 
     def inside(self, tier_name: str, tier: int) -> Ints:
-        """The HyperNode of this tier name that each slot lies in, by its place among them;
-        `NOWHERE` for none. One of that tier without a name counts, too: it may be meant.
+        """Index of the HyperNode with this tier name that contains each slot; `NOWHERE` for none.
+
+        HyperNodes of this tier without a tier name count, too.
         """
         found = np.full(self._nodes.size, NOWHERE, dtype=np.int64)
         for place, one in enumerate(self._hypernodes.values()):
@@ -111,8 +112,8 @@ class Built:
                 f"HyperNode {hypernode.name} names HyperNode {member.exact}, which is missing"
             )
             return []
-        # A pattern that matches its own HyperNode does not mean that one. Labels of HyperNodes are
-        # not in the cluster state: Volcano does not match HyperNodes by them either.
+        # A pattern never selects its own HyperNode. HyperNodes are not selected by labels, which
+        # are not in the cluster state: Volcano does not do so either.
         pattern = self._pattern(hypernode, member.regex) if member.regex else None
         if pattern is None:
             return []

@@ -1,7 +1,7 @@
-"""Levels: the cluster cut into disjoint domains, once per tier.
+"""Levels: divisions of the cluster into disjoint domains, one per tier.
 
-A level says of every node slot which domain it lies in. Levels come from HyperNodes, one per tier,
-or from node labels, one per key. The lower the tier the closer together are the nodes of a domain.
+A level maps every node slot to its domain. Levels are made from HyperNodes, one per tier, or from
+node labels, one per key. The lower the tier, the closer together are the nodes of a domain.
 """
 
 import enum
@@ -12,7 +12,7 @@ import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, Ints
 
-#: The domain of slots that are in none.
+#: The domain number of slots without a domain.
 NOWHERE = -1
 
 
@@ -21,20 +21,23 @@ class Level:
     """One tier's domains."""
 
     tier: int
-    #: For people: "tier 1", a tier's own name, or a label key.
+    #: Title in messages: "tier 1", a tier's name, or a label key.
     title: str
-    #: Domain of each slot, `NOWHERE` for none; may be shorter than the table of nodes is by now.
+    #: Domain of each slot, `NOWHERE` for none; may be shorter than the current table of nodes.
     domain_of: Ints
-    #: Names of the domains, sorted: a domain is its place here.
+    #: Sorted names of the domains; a domain number is an index.
     names: tuple[str, ...]
 
     def mask(self, domain: int) -> Bools:
-        """The slots of a domain."""
+        """One flag per slot: whether it is in the domain."""
         mask: Bools = self.domain_of == domain
         return mask
 
     def only_inside(self, around: Ints) -> "Level":
-        """The same, without the domains that do not lie whole in one of the areas around them."""
+        """The level without domains that are not completely in one area.
+
+        `around` has the number of the area of each slot, `NOWHERE` for none.
+        """
         here = np.flatnonzero(self.domain_of >= 0)
         least = np.full(len(self.names), np.iinfo(np.int64).max)
         most = np.full(len(self.names), NOWHERE, dtype=np.int64)
@@ -51,18 +54,18 @@ class Level:
         sums = np.bincount(
             self.domain_of[inside], weights=counts[inside], minlength=len(self.names)
         )
-        # Sums of counts stay far below 2**53, where doubles are exact.
+        # Sums of counts are far below 2**53, up to which doubles are exact.
         return sums.astype(np.int64)
 
     def around(self, slots: Ints) -> int:
-        """The one domain that has all of these slots; `NOWHERE` when there is none."""
+        """The domain that contains all of the slots; `NOWHERE` if there is none."""
         found = self.domain_of[slots]
         first = int(found[0])
         return first if bool((found == first).all()) else NOWHERE
 
 
 class MissingLevels(enum.Enum):
-    """What a topology asks for and the cluster does not have."""
+    """The levels that a topology requires and the cluster lacks."""
 
     HYPER_NODES = "HyperNodes at all"
     TIER_NAME = "a HyperNode whose tier has the name"
@@ -79,11 +82,11 @@ class TopologyProblem(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """Where a topology lets a gang be, from the closest domains to the widest."""
+    """The levels in which a topology permits a gang, from the closest domains to the widest."""
 
     levels: tuple[Level, ...]
-    #: Beyond the levels the whole cluster is allowed: the topology's mode is soft, or its limit is
-    #: above all tiers.
+    #: Whether the whole cluster is permitted after the levels: the topology's mode is soft, or its
+    #: limit is above all tiers.
     open: bool
-    #: Why there are no levels; None: there are, or a gang may be anywhere.
+    #: Why there are no levels; None: there are, or a gang may use any node.
     problem: TopologyProblem | None = None

@@ -1,5 +1,5 @@
-"""The topology as the cluster state shows it: levels of HyperNodes and of node labels, made when a
-gang asks for them, and made again only when something that they are made of has changed.
+"""The levels of HyperNodes and of node labels. They are computed on demand, and again only after
+their nodes, labels or HyperNodes have changed.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from services.gang_planner.core.state.topology.levels import (
 from shared.model.objects import NetworkTopology, Node
 from shared.model.reference_objects import HyperNode
 
-#: Changed nodes that are looked at one by one before everything is.
+#: Up to this number of changes, nodes are compared singly; beyond it, all levels are recomputed.
 _CHANGED_MAX: Final = 4096
-#: Node label keys whose levels are kept.
+#: Number of cached label keys, and of cached topologies.
 _KEYS_MAX: Final = 64
 
 
@@ -39,7 +39,7 @@ class TopologyTable:
         self._seen: list[Node | None] = []
         self._labelled: dict[str, tuple[int, Level]] = {}
         self._order: tuple[Built, Ints, Ints] | None = None
-        #: Levels and orders of what gangs asked for, true as of these changes of nodes and
+        #: Cached levels and orders, valid for these positions in the changes of nodes and
         #: HyperNodes.
         self._found: dict[NetworkTopology, Levels] = {}
         self._orders: dict[str, Ints] = {}
@@ -47,11 +47,11 @@ class TopologyTable:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the HyperNodes, for people."""
+        """Errors in the HyperNodes, one sentence each."""
         return tuple(self._hyper().problems)
 
     def levels(self, topology: NetworkTopology) -> Levels:
-        """Where this topology lets a gang be."""
+        """The levels in which this topology permits a gang."""
         self._forget_old()
         found = self._found.get(topology)
         if found is None:
@@ -61,8 +61,8 @@ class TopologyTable:
         return found
 
     def order(self, topology: NetworkTopology | None) -> Ints:
-        """A number per slot that puts neighbours next to each other: by domain from the widest tier
-        to the closest, then by the node's name. Without HyperNodes or labels: by name.
+        """Position of each slot in an order by domain, from the widest tier to the closest, then
+        by node name. Without HyperNodes or labels, the order is by name.
         """
         rank = self.nodes.rank()
         if topology is not None and topology.label_key:
@@ -114,7 +114,7 @@ class TopologyTable:
         if soft:
             return Levels(levels, open=True)
         if topology.highest_tier_name:
-            # Trees of different heights may have one name at different tiers.
+            # Trees of different heights may use the same tier name at different tiers.
             around = self._hyper().inside(topology.highest_tier_name, limit)
             allowed = tuple(one.only_inside(around) for one in allowed)
         if not allowed:
@@ -131,7 +131,7 @@ class TopologyTable:
         return self._built
 
     def _moved(self, position: int) -> bool:
-        """Whether a node came, went, or changed its labels since the levels were made."""
+        """Whether a node appeared, disappeared or changed its labels since the last computation."""
         nodes = self.nodes
         if position == self._built_of[0]:
             return False
@@ -143,7 +143,7 @@ class TopologyTable:
         return any(_differs(self._seen[slot], objects[slot]) for slot in slots)
 
     def _by_labels(self, topology: NetworkTopology) -> Levels:
-        """Keys separated by commas, from the closest domains to the widest."""
+        """Levels of label keys; the keys are ordered from the closest domains to the widest."""
         keys = [one.strip() for one in topology.label_key.split(",") if one.strip()]
         if topology.mode == "hard" and topology.highest_tier:
             keys = keys[: topology.highest_tier]
@@ -168,7 +168,7 @@ class TopologyTable:
         nodes = self.nodes
         values = nodes.labels.column(key, nodes.objects)[: nodes.size]
         texts: list[tuple[str, int]] = []
-        # Any node with it has the value's name.
+        # Any node with the value provides its text.
         examples: dict[int, int] = {value: slot for slot, value in enumerate(values.tolist())}
         for value, slot in examples.items():
             node = nodes.objects[slot]
