@@ -115,7 +115,6 @@ _add_common(
 
 
 def _add_suspension(name: str, done: str, help_: str, *, suspended: bool) -> None:
-    """Add `tutti cronjob suspend` or `resume`."""
 
     @cronjob.command(name, help=help_)
     @flags.namespace_flag()

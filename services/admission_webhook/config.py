@@ -62,7 +62,7 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
         str,
         Meta(description="admission configuration file: resource groups, reloaded when it changes"),
     ] = ""
-    #: Advice may delay a creation by so much; the planner's standby answers within a few ms.
+    #: Limit of the delay of a creation by advice; the planner's standby answers within a few ms.
     advice_timeout_ms: Annotated[
         int, Meta(ge=0, le=1000, description="time for the planner's advice; 0: do not ask")
     ] = 50

@@ -126,7 +126,6 @@ class Webhook:
             tasks.create_task(certificate.watch(self._reporting.reloaded), name="certificate")
 
     async def _keep_registered(self, certificate: ServingCertificate) -> None:
-        """Keep this process registered until cancelled."""
         ctx, settings = self._ctx, self._ctx.settings
         credentials = await load(settings.kubeconfig, settings.context)
         calls = ApiCalls(ctx.metrics)

@@ -170,7 +170,7 @@ class CronJobReconciler:
                 return
             found = await self._client.get(CRONJOBS_VOLCANO, name, CronJob, namespace=namespace)
             if found.metadata.uid != cron.metadata.uid or found.status != cron.status:
-                # Another CronJob, or another writer: the plan does not apply any more.
+                # Another CronJob has the name, or another client wrote it: the plan is outdated.
                 return
 
     def _report(self, cron: CronJob, type_: EventType, reason: str, message: str) -> None:

@@ -156,7 +156,6 @@ class HyperNodeReconciler:
                 yield self._delete(one)
 
     def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Coroutine[Any, Any, None]]:
-        """The writes of changed counts."""
         counts = counted(self._hypernodes.all(), nodes)
         for one in [*self._hypernodes.all()]:
             count = counts.get(one.metadata.name)

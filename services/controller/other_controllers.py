@@ -73,8 +73,8 @@ class OtherControllers:
         return self._active == ""
 
     async def check(self) -> bool:
-        """Read the Leases, if a check is due. Returns whether none is active any more where one
-        was.
+        """Read the Leases, if a check is due. Returns whether the last active holder has become
+        inactive.
 
         Raises:
             KubeError: The Leases could not be read; the last result stays.

@@ -158,7 +158,6 @@ def _others(client: KubeClient, settings: ControllerSettings, *leases: str) -> O
 
 
 async def _wait_reachable(ctx: Context[ControllerSettings], client: KubeClient) -> None:
-    """Return once the API server has answered anything."""
     backoff = Backoff(max_s=2.0)
     while True:
         try:

@@ -23,7 +23,7 @@ from shared.pacing import TokenBucket
 logger = logging.getLogger(__name__)
 
 Newest = Callable[[str], Awaitable[Verdict | None]]
-"""Reads a gang's newest verdict; None when there is none any more. Raises RetryLater."""
+"""Reads a gang's newest verdict; None if it has been removed. Raises RetryLater."""
 
 #: Events at once after a quiet time, in seconds of the rate.
 _BURST_S: Final = 1

@@ -143,7 +143,6 @@ class Lease:
                 await self._put(b"", revision, _DELETED)
 
     async def _hold(self) -> None:
-        """Renew until it is lost."""
         loop = asyncio.get_running_loop()
         renewed_at = loop.time()
         while True:

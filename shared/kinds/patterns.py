@@ -67,5 +67,4 @@ def _bytes(name: str) -> bytes:
 
 
 def _words(said: object = "") -> str:
-    """The text of RE2's error."""
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)

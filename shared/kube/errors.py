@@ -51,7 +51,7 @@ class ApiError(KubeError):
         reason: Kubernetes' CamelCase reason ("NotFound", "Expired"); "" when the answer was not a
             Status.
         message: The API server's message, in full.
-        details: Kind, name and causes as far as given.
+        details: Kind, name and causes, if the answer has them.
         retry_after_s: Seconds after which to retry, by header or Status; None if not given.
     """
 
@@ -121,7 +121,7 @@ def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiEr
     Args:
         status: HTTP status.
         body: The answer: a Status, plain text, HTML, or nothing.
-        retry_after: The header `Retry-After` as it came; a date in it is ignored.
+        retry_after: The value of the header `Retry-After`; a date in it is ignored.
     """
     try:
         answer = _decode_status(body)

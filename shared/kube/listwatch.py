@@ -96,7 +96,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     #: do not end at once.
     watch_s_min: int = 240
     watch_s_max: int = 300
-    #: A watch that is silent for so long after its end is dead: the API server would have ended it.
+    #: A watch that stays open and silent for so long after its requested end counts as lost.
     silence_margin_s: float = 15.0
     #: A list without an answer after this time was lost, or the server is slow: the list is
     #: requested again, with twice the time.
@@ -280,7 +280,7 @@ class ListWatch(Generic[T]):
                 await self._failed(error)
 
     async def _watch_once(self, sink: Sink[T]) -> bool:
-        """One watch, from its opening to its end. Returns whether an event came, or it lasted for
+        """One watch, from its opening to its end. Returns whether it had an event, or lasted for
         `watch_s_short`.
         """
         pace = self._pace

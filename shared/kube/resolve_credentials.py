@@ -87,7 +87,7 @@ def main() -> int:
     try:
         question = msgspec.json.decode(sys.stdin.buffer.read(), type=Unresolved)
         answer = asyncio.run(resolve(question))
-    except Exception as error:  # noqa: BLE001 - the parent reads one line, whatever it was
+    except Exception as error:  # noqa: BLE001 - the parent reads one line about any error
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.buffer.write(msgspec.json.encode(answer))

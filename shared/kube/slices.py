@@ -26,7 +26,7 @@ from shared.pacing import TokenBucket
 PER_S: Final = 100
 #: Tokens of a slice of a stream without new objects: 25 per second.
 _PATIENT_TOKENS: Final = 4
-#: For so long after new objects, more are expected: creations and changes alternate.
+#: Time after new objects in which more are expected: creations and changes alternate.
 NEWS_S: Final = 0.25
 #: Batches without delay after a quiet time: a gang of eight is eight pods created and eight bound,
 #: with a factor of safety.

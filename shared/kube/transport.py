@@ -117,11 +117,11 @@ class Transport:
         content_type: str = "application/json",
         timeout_s: float = TIMEOUT_S,
     ) -> Reply:
-        """Send one request and read the whole answer, whatever its status.
+        """Send one request and read the whole answer, of any status.
 
-        A 401 makes the credentials be renewed and the request be sent again, where that can
-        help. Nothing else is retried. After a TransportError or cancellation the request may or may
-        not have been carried out.
+        After a 401 the credentials are renewed, if possible, and the request is sent again. Nothing
+        else is retried. After a TransportError or cancellation the request may or may not have been
+        carried out.
 
         Args:
             method: HTTP method.
@@ -230,7 +230,7 @@ class Transport:
         silence_s: float,
         timeout_s: float = TIMEOUT_S,
     ) -> AsyncIterator[LineStream]:
-        """Open a GET whose answer comes line by line without end: a watch.
+        """Open a GET whose answer is a stream of lines without end: a watch.
 
         Args:
             path: As for `send`.

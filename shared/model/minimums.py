@@ -58,7 +58,7 @@ class MemberDeclarations:
         return self._count(pod, 1) and self._judge()
 
     def remove(self, pod: Pod) -> bool:
-        """A pod, in the version that was added last, is no member any more; returns whether
+        """A pod, given in the version that was added last, has left the gang; returns whether
         `declared` or `disagree` has changed.
         """
         return self._count(pod, -1) and self._judge()

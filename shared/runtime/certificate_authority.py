@@ -131,7 +131,7 @@ def is_good(
     try:
         certificate.verify_directly_issued_by(issuer)
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not good
+    except Exception:  # noqa: BLE001 - any error means that the certificate is not usable
         return False
     lasts = certificate.not_valid_after_utc > until
     return lasts and set(found) == set(_general_names(addresses))

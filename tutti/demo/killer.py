@@ -65,7 +65,6 @@ class Killer:
             await asyncio.sleep(_POLL_S)
 
     async def _pid(self, name: str) -> int:
-        """The pid of a service, once it answers."""
         while True:
             answers = await self._ask()
             if name in answers:

@@ -127,7 +127,6 @@ def _jobs(stage: Stage) -> Table:
 
 
 def _counts(seen: Sequence[PodObservation]) -> Text:
-    """The number of pods in each phase."""
     counts = Counter(
         "gone" if each.gone else "Bound" if each.node and each.phase == "Pending" else each.phase
         for each in seen

@@ -137,7 +137,6 @@ def _new_ca(now: datetime) -> Issued:
 
 
 def _seed(user: str, kept: Kept) -> tuple[bytes, str]:
-    """The user's seed and public key."""
     seed = kept.get(SEED_KEY) or new_seed().encode()
     try:
         return seed, public_key(seed.decode())

@@ -176,7 +176,6 @@ def _rate(
 
 
 def _total(figures: Mapping[str, float], figure: str) -> float:
-    """The sum of a counter over its labels."""
     return sum(
         value for name, value in figures.items() if name == figure or name.startswith(f"{figure}{{")
     )

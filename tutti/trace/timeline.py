@@ -135,7 +135,6 @@ def _of_record(record: DecisionRecord) -> Iterator[Line]:
 
 
 def _of_outcome(record: GangDecision | EvictionDecision, outcome: Outcome) -> Iterator[Line]:
-    """The lines of a binder's outcome."""
     match record:
         case GangDecision():
             names = {one.uid: one.name for one in record.bindings}

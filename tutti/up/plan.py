@@ -73,7 +73,6 @@ def plan(
 
 
 def _user(service: str, *, podgroups: bool) -> str:
-    """A service's user at NATS."""
     if service != "controller":
         return service
     return CONTROLLERS if podgroups else "controller-status"
@@ -82,7 +81,6 @@ def _user(service: str, *, podgroups: bool) -> str:
 def _own_flags(
     options: UpOptions, service: str, ordinal: int, data_dir: Path, *, podgroups: bool
 ) -> list[str]:
-    """The flags that only this service has."""
     names = [f"--scheduler-name={name}" for name in options.scheduler_names]
     match service:
         case "watcher":
@@ -119,7 +117,6 @@ def _own_flags(
 
 
 def _trace_flags(options: UpOptions) -> list[str]:
-    """The endpoint and ratio of traces."""
     if not options.otlp_endpoint:
         return []
     return [f"--otlp-endpoint={options.otlp_endpoint}", f"--trace-ratio={options.trace_ratio}"]

@@ -135,7 +135,6 @@ class Presence:
         self._uid = msgspec.json.decode(reply.body, type=Lease).metadata.uid
 
     def _is_held(self, lease: Lease) -> bool:
-        """Whether another active holder has it."""
         spec = lease.spec
         if spec.holder_identity in {"", self._holder} or is_dead(spec.holder_identity):
             return False

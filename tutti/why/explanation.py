@@ -372,7 +372,6 @@ def _loose_answer(
     facts: Facts,
     scheduler_names: Collection[str],
 ) -> GangAnswer:
-    """The answer for pods without a group."""
     events = facts.events
     missing = _missing_group(members, facts)
     foreign = _foreign(members, scheduler_names)

@@ -52,7 +52,6 @@ def _line(console: Console, text: Text) -> None:
 
 
 def _as_of(planner: PlannerLiveness) -> str:
-    """The age of the answer."""
     match planner.state:
         case "alive":
             return f"{planner.silent_s} s ago, when the planner reported last"

@@ -188,7 +188,6 @@ def _by_kind(
 def _conditions(
     phase: Phase, rules: list[KindRules], names: tuple[str, ...], groups: ResourceGroups
 ) -> dict[str, str]:
-    """Match conditions by name."""
     found: dict[str, str] = {}
     for one in rules:
         if phase == "mutate" and one.membership is not None:

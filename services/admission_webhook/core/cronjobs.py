@@ -75,7 +75,6 @@ def _zone_objection(zone: str) -> str:
 
 
 def _is_ours(case: Case) -> bool:
-    """Whether its Jobs name one of our schedulers."""
     spec = as_object(member(case.candidate, "spec", "jobTemplate", "spec")) or {}
     return (text_at(spec, "schedulerName") or VOLCANO) in case.known.scheduler_names
 

@@ -170,7 +170,7 @@ def _base(cron: CronJob, schedule: Schedule, now: datetime) -> datetime:
 
 
 def _events_of_ended_jobs(cron: CronJob, jobs: Sequence[Job]) -> list[ControllerEvent]:
-    """Events about Jobs that were active in the stored status and are not any more."""
+    """Events about Jobs that are active in the stored status and have ended since then."""
     by_uid = {job.metadata.uid: job for job in jobs}
     events: list[ControllerEvent] = []
     for one in cron.status.active:

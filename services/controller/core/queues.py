@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     #: All quantities; absent resources are to be removed.
     allocated: Mapping[str, str] | None = None
-    #: Whether it was open and is not any more, which is reported by an Event.
+    #: Whether the queue changes from open to another state, which an Event reports.
     closes: bool = False
 
 

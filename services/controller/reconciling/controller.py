@@ -72,8 +72,8 @@ class Share(Protocol):
         ...
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
-        """Divide this queue's keys: wake those that this replica gains, and give up those that it
-        loses only when the queue does not work at them any more.
+        """Divide this queue's keys: wake keys that this replica gains, and give up a lost key only
+        when no worker of the queue is handling it.
         """
         ...
 

@@ -28,7 +28,8 @@ logger = logging.getLogger(__name__)
 RENEW_S: Final = 2.0
 #: Three renewals may fail.
 EXPIRE_S: Final = 7.0
-#: A replica that is dead for so many times as long will not return under its name.
+#: After this multiple of the expiry, a dead replica's Lease is deleted: it will not return under
+#: its name.
 _LEASE_DELETED_AFTER: Final = 20
 _LABEL: Final = "tutti.dev/controllers"
 _VIEW: Final = "tutti.dev/view"
@@ -100,7 +101,7 @@ class Shards:
             await asyncio.sleep(self._renew_s)
 
     async def leave(self) -> None:
-        """Own no keys any more and let the other replicas take over at once. Never fails."""
+        """Give up all keys and let the other replicas take over at once. Never fails."""
         self._left.set()
         self._members = Membership(self._identity, expire_s=0.0)
         with contextlib.suppress(KubeError):

@@ -17,7 +17,7 @@ from shared.pacing import Backoff
 
 logger = logging.getLogger(__name__)
 
-#: A first failure is mostly a conflict with a write that the watch has reported by now.
+#: Short, since a first failure is mostly a conflict with a write that the watch has just reported.
 BACKOFF_S_BASE: Final = 0.05
 #: Long enough for an overloaded API server, short enough for a user who waits.
 BACKOFF_S_MAX: Final = 30.0

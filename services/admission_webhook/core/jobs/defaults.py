@@ -63,7 +63,7 @@ def _of_job(spec: JsonObject) -> Iterator[PatchOperation]:
     if lacks_text(spec, "queue"):
         yield added(DEFAULT, "spec", "queue")
     if lacks_text(spec, "schedulerName"):
-        # A job without a name comes here only if we serve Volcano's name (`rules`).
+        # `rules` pass a job without a scheduler name only if we serve Volcano's name.
         yield added(VOLCANO, "spec", "schedulerName")
     if lacks_number(spec, "maxRetry"):
         yield added(_RETRIES, "spec", "maxRetry")

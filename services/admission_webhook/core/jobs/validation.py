@@ -42,8 +42,8 @@ class _Task(NamedTuple):
 def violations(case: Case) -> list[FieldError]:
     """Every violation of a Job that is created or updated.
 
-    The queue is checked at the creation only: afterwards the job is in it, whatever the queue's
-    state. So are pods, policies, plugins and volumes: no update may change them.
+    The queue is checked at the creation only: afterwards the job is in it in any state of the
+    queue. Pods, policies, plugins and volumes, too, since no update may change them.
     """
     findings = Findings()
     spec = findings.section(case.candidate, "spec")
