@@ -1,4 +1,4 @@
-"""What a gang carries from decision to decision, and what outcomes and evictions did to it."""
+"""The history of a gang across decisions, and its failures and evictions."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """What a gang carries from decision to decision; DECISIONS remembers it through a restart."""
+    """The state that a gang keeps across decisions; a restart restores it from DECISIONS."""
 
     __slots__ = (
         "_state",
@@ -34,44 +34,44 @@ class History:
     )
 
     def __init__(self, first_seen_ms: int = 0) -> None:
-        #: Decisions made so far.
+        #: Number of decisions so far.
         self.attempt = 0
-        #: Whether its quorum was placed once, and members are left. It follows `state`, and is an
+        #: Whether its quorum was placed once, and it still has members. Set with `state`; an
         #: attribute because every change of a gang reads it a dozen times.
         self.started = False
         self._state = GangState.WAITING
         self.first_seen_ms = first_seen_ms
         #: Failed decisions in a row.
         self.failures = 0
-        #: Open notes by kind; those of holds are kept with the holds they stand for.
+        #: Open notes by kind, except those of holds, which `HoldTable` keeps.
         self.notes: dict[NoteKind, NoteOpened] = {}
-        #: Gang id under which the log knows it; "" while it says nothing of it.
+        #: Gang id in the log; "" while the log has no record of the gang.
         self.known_as = ""
-        #: Sequence of the last record about it that is more than an end; 0: there is none.
+        #: Sequence of its last record that does not only close a note; 0: there is none.
         self.noted_at = 0
-        #: Namespace and name of its gang as in decisions; "" while there is none.
+        #: Namespace and name of its gang as in decisions; "" before the first one.
         self.full_name = ""
-        #: (pod UID, node name) that failed -> instant until which the pair is avoided; 0: from the
-        #: next cycle on. Node "": the pod was refused itself, on whatever node.
+        #: Failed (pod UID, node name) -> time until which the pair is avoided; 0: the next cycle
+        #: sets it. Node "": a policy refused the pod on any node.
         self.bad: dict[tuple[str, str], int] = {}
-        #: The same of pods that failed on their node. Only while the gang has not started does that
-        #: speak against the node: programs fail, too.
+        #: The same for pods that failed on their node. It counts only before the gang has started:
+        #: later, the pod's program may be the cause.
         self.failed_pods: dict[tuple[str, str], int] = {}
-        #: The topology domain that it was placed in last; "": none.
+        #: The topology domain of its last placement; "": none.
         self.home = ""
-        #: Nodes on which a member failed since the gang started: room is not held there again.
+        #: Nodes on which a member failed since the gang started: holds get no reservation there.
         self.failed_on: dict[str, None] = {}
-        #: Evictions for it that came to nothing, in a row, and until when it asks for none.
+        #: Number of consecutive failed preemptions for it, and when it may preempt again.
         self.preemptions_failed = 0
         self.preempt_after_ms = 0
-        #: How the last preemption for it ended that came to nothing, for people.
+        #: How the last failed preemption for it ended, for messages.
         self.preemption_ended = ""
-        #: Victims that were refused, with the instant until which they are left alone.
+        #: UIDs of victims that were refused -> time until which they are not chosen again.
         self.spared: dict[str, int] = {}
 
     @property
     def state(self) -> GangState:
-        """Where it is in its life. Only `lifecycle.transitions` changes it."""
+        """The gang's lifecycle state. Only `lifecycle.transitions` changes it."""
         return self._state
 
     @state.setter
@@ -86,20 +86,20 @@ class History:
 
     @property
     def has_started(self) -> bool:
-        """Whether its quorum was placed once, and it has neither been released nor decided again
-        after it lost all members.
+        """Whether its quorum was placed once. False again after a release, or a new decision after
+        the loss of all members.
         """
         return self.started or self._state is GangState.DORMANT
 
     @property
     def releasing(self) -> bool:
-        """Whether its bound members are being deleted: none is planned, and nothing is held."""
+        """Whether its bound members are being deleted: it places no members and has no holds."""
         return self._state.is_releasing
 
 
 class Kept(NamedTuple):
-    """What a gang keeps of its object when that is deleted: members may run on without it, and a
-    successor may take over what is held.
+    """The values of a deleted group object that its gang keeps: members may still run, and a
+    successor may take over the gang's holds.
     """
 
     queue: str
@@ -108,26 +108,26 @@ class Kept(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A member that a decision did not bind, and why."""
+    """A member that a decision did not bind, with the result and message."""
 
     uid: str
     node: str
     result: MemberResult
-    #: For people: the pod's name and the API server's words.
+    #: The pod's name and the API server's message.
     message: str
-    #: Sequence of the outcome that says so.
+    #: Sequence of the outcome that reported it.
     outcome_seq: int
 
 
 class Evicted(NamedTuple):
     """Members of a gang that were evicted for another gang, or for other members of its own."""
 
-    #: As the decision says: Preempted or Reclaimed.
+    #: The decision's reason: Preempted or Reclaimed.
     reason: str
-    #: "namespace/name" of the gang that they made room for; None: their own.
+    #: "namespace/name" of the preemptor; None: their own gang.
     preemptor: str | None
     members: int
     #: The gang's attempt at that time.
     attempt: int
-    #: At most 100 of them.
+    #: At most 100 of the evicted pods.
     pods: tuple[PodRef, ...]

@@ -1,7 +1,7 @@
-"""What a gang's group, or its queue, or the planner's configuration says of deadlines and
-preflight: the first that says anything counts.
+"""Deadlines, holds and pre-flight of a gang: set by its group, else by its queue, else by the
+configuration.
 
-Values that do not parse are objections of the dialect's reader and never come here.
+The dialect's reader rejects values that do not parse, so this module never reads them.
 """
 
 from typing import Final, Literal
@@ -14,64 +14,64 @@ from shared.contracts import annotations
 
 Preflight = Literal["owners", "always"]
 
-#: Groups per queue that are admitted although no node can hold them, unless something else is said.
+#: Default number of groups per queue that are admitted without free capacity for them.
 WITHOUT_ROOM: Final = 4
 
 _SECOND_MS: Final = 1_000
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds for gangs that say nothing; part of the configuration, so that a replay decides
-    alike.
+    """Defaults for gangs without settings of their own. They are part of the configuration, so that
+    a replay makes the same decisions.
     """
 
-    #: owners: prove bindings beforehand where a release would cost something; always: every gang's.
+    #: owners: pre-flight bindings if a release would cost a retry or the pod; always: every gang.
     preflight: Preflight = "owners"
     repair_deadline_s: int = 30
     hold_s: int = 60
-    #: Longer than it takes to pull the image of a driver or leader and to start it; short enough
-    #: that an operator which never creates the other pods does not keep nodes empty for hours.
+    #: Long enough to pull the image of a driver or leader and to start it. Short enough that an
+    #: operator that never creates the other pods does not keep nodes empty for hours.
     reserve_s: int = 600
 
 
 def repair_deadline_ms(gang: Gang, defaults: Defaults) -> int:
-    """From the first binding until what is bound of an incomplete gang is released."""
+    """The time from the first binding until an incomplete gang is released, in milliseconds."""
     found = _seconds(gang, annotations.REPAIR_DEADLINE_SECONDS)
     return _SECOND_MS * (defaults.repair_deadline_s if found is None else found)
 
 
 def hold_ms(gang: Gang, defaults: Defaults) -> int:
-    """How long room of a lost member is held; 0: not at all."""
+    """How long capacity is reserved for a lost member, in milliseconds; 0: not at all."""
     found = _seconds(gang, annotations.HOLD_SECONDS)
     return _SECOND_MS * (defaults.hold_s if found is None else found)
 
 
 def reserve_ms(gang: Gang, defaults: Defaults) -> int:
-    """How long the rest of a gang's `minResources` is reserved for its pods, from when its first
-    pods were placed; 0: never, and `minResources` gate nothing.
+    """How long the rest of a gang's `minResources` is reserved after its first pods were placed, in
+    milliseconds; 0: never, and `minResources` do not delay placement.
     """
     found = _seconds(gang, annotations.RESERVE_SECONDS)
     return _SECOND_MS * (defaults.reserve_s if found is None else found)
 
 
 def start_deadline_ms(gang: Gang) -> int:
-    """From its quorum placed until it must run; 0: no deadline."""
+    """The time in which a placed quorum must run, in milliseconds; 0: no deadline."""
     return _SECOND_MS * (_seconds(gang, annotations.START_DEADLINE_SECONDS) or 0)
 
 
 def degraded_grace_ms(gang: Gang) -> int:
-    """How long a started gang may stay below its quorum; 0: for ever."""
+    """How long a started gang may stay below its quorum, in milliseconds; 0: no limit."""
     return _SECOND_MS * (_seconds(gang, annotations.DEGRADED_GRACE_SECONDS) or 0)
 
 
 def minimum_run_ms(gang: Gang) -> int:
-    """How long its pods run before they may be evicted for others; 0: not at all."""
+    """How long its pods run before they may be evicted, in milliseconds; 0: no protection."""
     return _SECOND_MS * (_seconds(gang, annotations.MINIMUM_RUN_SECONDS) or 0)
 
 
 def late_roles(gang: Gang) -> dict[str, int]:
-    """Roles that come only when the other roles run, as the group's annotation says, and how many
-    pods of each. A queue cannot say so: that would lower the minimum of every gang in it.
+    """The late roles in the group's annotation, with their number of pods. Queues cannot set them,
+    because that would lower the minimum of every gang in the queue.
     """
     found: dict[str, int] = {}
     text = dict(gang.group.settings).get(annotations.LATE_ROLES, "") if gang.group else ""
@@ -83,7 +83,7 @@ def late_roles(gang: Gang) -> dict[str, int]:
 
 
 def without_room(queue: QueueEntry, default: int) -> int:
-    """How many groups of the queue are admitted although no node can hold them."""
+    """The number of groups that the queue admits without free capacity for them."""
     if queue.queue is not None:
         for name, value in queue.queue.settings:
             if name == annotations.ENQUEUE_WITHOUT_ROOM:
@@ -92,7 +92,7 @@ def without_room(queue: QueueEntry, default: int) -> int:
 
 
 def preflight_always(gang: Gang, defaults: Defaults) -> bool:
-    """Whether all bindings are proven before the first is sent, whatever owns the pods."""
+    """Whether all bindings are pre-flighted before the first is sent, whatever owns the pods."""
     found = _given(gang, annotations.PREFLIGHT)
     return defaults.preflight == "always" if found is None else found == "always"
 
@@ -103,7 +103,7 @@ def _seconds(gang: Gang, key: str) -> int | None:
 
 
 def _given(gang: Gang, key: str) -> str | None:
-    # Asked for every gang that is placed, and hardly anybody says anything.
+    # Called for every placed gang, and few have settings.
     group, queue = gang.group, gang.queue.queue
     kept = gang.kept.settings if gang.kept is not None else ()
     of_group = group.settings if group is not None else kept

@@ -1,8 +1,9 @@
-"""All gangs, their objects, and which of them changed since the last cycle.
+"""All gangs, their group objects, and the gangs that changed since the last cycle.
 
-Several objects may declare one gang (the same name in two dialects): the preferred one counts, the
-others are *twins* whose verdict says so. The object whose dialect has the smallest precedence is
-preferred, but pods of a scheduler may prefer its own dialects (`Scheduler.prefers_own_groups`).
+Several objects may declare one gang (the same name in two dialects). The preferred object counts;
+the others are *twins* and get the verdict DuplicateGroup. The object whose dialect has the lowest
+precedence is preferred, unless pods prefer the dialects of their scheduler
+(`Scheduler.prefers_own_groups`).
 """
 
 from collections.abc import Callable, Collection
@@ -34,29 +35,29 @@ class GangTable:
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
         #: Gangs to be assessed in the next cycle, in the order in which they changed.
         self.changed: dict[GangKey, Gang] = {}
-        #: Gangs that wait for another reason than before, and have not changed themselves.
+        #: Gangs with another pending reason or phase than before that need no assessment.
         self.to_republish: dict[GangKey, Gang] = {}
-        #: Objects that another one of the same name outranks, by UID.
+        #: Objects that are not the preferred one of their name, by UID.
         self.twins: dict[str, PodGroup] = {}
-        #: Ids that no longer stand for a gang, and twins that changed: their verdicts are
-        #: decided per cycle.
+        #: Ids that no longer belong to a gang, and twins that changed: the next cycle publishes
+        #: their verdicts.
         self.retired: dict[str, None] = {}
-        #: What DECISIONS has of gangs that no record has shown yet.
+        #: Histories in DECISIONS of gangs that are not in the cluster state yet, by gang id.
         self.remembered: dict[str, History] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
-        #: Gangs whose pods will exist only after the enqueue action has admitted them.
+        #: Gangs that the enqueue action has not admitted.
         self.unadmitted: dict[GangKey, Gang] = {}
-        #: Those of them that wait for nothing but that.
+        #: Unadmitted gangs that wait only for their admission.
         self.admission_queue = AdmissionQueue()
-        #: Whether a gang has holds: it stays while nothing of it exists, for its successor.
+        #: Whether a gang has holds or losses: then it is kept without pods, for its successor.
         self.owes: Callable[[GangKey], bool] = lambda _key: False
-        #: Takes a gang out of the backlog.
+        #: Removes a gang from the backlog.
         self.leave_backlog: Callable[[Gang], None] = lambda _gang: None
-        #: Gangs managed by Tutti, by phase, or as Repairing and Releasing.
+        #: Number of gangs managed by Tutti, by phase, Repairing or Releasing.
         self.phases: dict[str, int] = {}
 
     def count_phase(self, gang: Gang, phase: str) -> None:
-        """The gang is in this phase now; "": Tutti does not manage it."""
+        """Count the gang under this phase from now on; "": Tutti does not manage it."""
         if phase == gang.counted:
             return
         if gang.counted:
@@ -66,29 +67,31 @@ class GangTable:
         gang.counted = phase
 
     def touch(self, gang: Gang) -> None:
-        """Have the gang assessed in the next cycle. One that was dropped is not, whatever holds it
-        has: another gang may have its key by now.
+        """Mark the gang for assessment in the next cycle. A dropped gang is ignored, even if it has
+        holds: another gang may have its key by now.
         """
         if self.gangs.get(gang.key) is gang:
             self.changed[gang.key] = gang
 
     def starts(self, gang: Gang) -> None:
-        """All of a gang has just been decided, and nothing is open of it: an assessment would find
-        no more than that.
+        """Set the phase of a gang whose members were all decided and that has no open notes. An
+        assessment would give the same result.
         """
         gang.phase, gang.refused = "Starting", ""
         self.count_phase(gang, "Starting")
         self.to_republish[gang.key] = gang
 
     def touch_all(self) -> None:
-        """Have every gang assessed: a queue, a priority class or the configuration changed."""
+        """Update the queue and priority of every gang, and mark all gangs for assessment, after a
+        queue, a priority class or the configuration changed.
+        """
         for gang in self.gangs.values():
             self._settle(gang)
 
     def gang(
         self, key: GangKey, namespace: str, name: str, at_ms: int, *, group_uid: str = ""
     ) -> Gang:
-        """The gang of a key, made when it is new: with the id of the group that declares it."""
+        """Return the gang of a key, or create it, with the id of its group if there is one."""
         gang = self.gangs.get(key)
         if gang is None:
             gang = Gang(key, namespace, name, self._queues.entry("default"))
@@ -99,20 +102,20 @@ class GangTable:
         return gang
 
     def put_group(self, group: PodGroup, at_ms: int) -> None:
-        """A group object appeared or changed."""
+        """Add or update a group object, and choose the gang's preferred object again."""
         before = self.groups.get(group.uid)
         key = key_of_group(group)
         if before is not None and key_of_group(before) != key:
             self.remove_group(group.uid)
         self.groups[group.uid] = group
         self._declared.setdefault(key, {})[group.uid] = group
-        # The log may know the gang by the id that it had without an object.
+        # The log may have the gang under its id without an object.
         named = group.uid if key[0] == "name" and not self.remembered else ""
         gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
         self.choose(gang, at_ms)
 
     def remove_group(self, uid: str) -> None:
-        """A group object is gone. Pods and what is in flight for them stay."""
+        """Remove a group object. The gang's pods and their reservations stay."""
         group = self.groups.pop(uid, None)
         if group is None:
             return
@@ -130,7 +133,7 @@ class GangTable:
         self.drop_if_empty(gang)
 
     def choose(self, gang: Gang, at_ms: int) -> None:
-        """Put the preferred object of the gang in force, or none."""
+        """Set the gang's group to its preferred object, or to None if it has no object."""
         declared = self._declared.get(gang.key, {})
         chosen = _preferred(gang, declared.values())
         _keep_standing(gang, chosen)
@@ -163,14 +166,14 @@ class GangTable:
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
 
     def drop_if_empty(self, gang: Gang) -> None:
-        """Forget a gang that has neither object nor members, and nothing open in the log."""
+        """Remove a gang without objects, members, open notes and holds."""
         if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
             return
         if gang.bucket is not None:
             # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
             self.leave_backlog(gang)
         if gang.history.notes:
-            # They are closed first, in a cycle that comes here again.
+            # A cycle closes the notes first, and then calls this method again.
             return
         if self.owes(gang.key):
             if gang.key[0] == "name":
@@ -186,9 +189,7 @@ class GangTable:
         gang.queue.promise(gang.gang_id, {})
 
     def keep_vacant(self, key: GangKey, gang_id: str, kept: Kept, at_ms: int) -> Gang:
-        """The gang of a key that has a hold in the log, and that the cluster state does not show
-        yet.
-        """
+        """Return or create the gang of a hold in the log that is not in the cluster state yet."""
         gang = self.gangs.get(key)
         if gang is None:
             namespace, name = (key[1], key[2]) if key[0] == "name" else ("", "")
@@ -198,7 +199,7 @@ class GangTable:
         return gang
 
     def history(self, gang_id: str) -> History:
-        """What the log has of a gang, whether it has been seen yet or not."""
+        """The history of a gang, which may not be in the cluster state yet."""
         gang = self.by_id.get(gang_id)
         if gang is not None:
             return gang.history
@@ -234,10 +235,11 @@ class GangTable:
             self._remember(gang, gang_id, at_ms)
 
     def _remember(self, gang: Gang, gang_id: str, at_ms: int) -> None:
-        """The log named this id before a gang had it: its newest record counts.
+        """Choose between the gang's own history and the log's history for its new id: the one with
+        the newest record counts.
 
-        A gang may have had the id before, and another one since: then the log knows better of that.
-        What stays open of the one that does not count is gone, and is closed as such.
+        The log's history may be older, if the gang had this id before and another one since. The
+        open notes of the other history are kept in `remembered`, where the next cycle closes them.
         """
         logged, own = self.remembered.pop(gang_id), gang.history
         if (logged.noted_at, bool(logged.notes)) < (own.noted_at, bool(own.notes)):
@@ -250,7 +252,7 @@ class GangTable:
             self.remembered[own.known_as] = own
 
     def _settle(self, gang: Gang) -> None:
-        """Bring queue and priority in line with the objects as they are."""
+        """Update the gang's queue and priority from the current objects."""
         entry = self._queues.entry(gang.queue_name)
         if entry is not gang.queue:
             gang.queue.promise(gang.gang_id, {})
@@ -267,7 +269,7 @@ class GangTable:
 
 
 def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
-    """The object that counts of those that declare a gang; None: there are none."""
+    """The preferred object of those that declare a gang; None: there are none."""
     if len(groups) < 2:
         return next(iter(groups), None)
     preferred: set[str] = set()
@@ -288,7 +290,7 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
 
 
 def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
-    """An object comes into force, or the last one was deleted."""
+    """Keep the queue, priority and settings of a gang whose last object was deleted."""
     if chosen is not None:
         gang.kept = None
     elif gang.group is not None and gang.key[0] == "name":

@@ -1,10 +1,9 @@
-"""Gangs: which pods belong together, how many of them are in which state, and what a gang carries
-between decisions.
+"""Gangs: their members, the counts of members by state, and their place in the backlog.
 
 A pod belongs to the gang with its `key`: the group it names in its namespace, else its controller
-owner, else itself. The key stays while group objects come and go, so a group that is re-created
-under its name finds its gang with all that is open; only the gang's id, which is the object's UID,
-changes.
+owner, else the pod itself. The key does not depend on group objects, so a group that is recreated
+under its name has the same gang, with its open notes and decisions. Only the gang's id changes,
+which is the object's UID.
 """
 
 from collections.abc import Collection
@@ -49,8 +48,7 @@ Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
 """The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
 
 OrderKey: TypeAlias = tuple[int | str, ...]
-"""What sorts gangs; all keys of one configuration have items of the same types in the same places.
-"""
+"""The sort key of gangs. All keys of one configuration have items of the same types."""
 
 SCHEDULERS_WITH_PREFERENCE: Final = frozenset(preferred_dialects())
 _NO_ROLE: Final = [0] * STATES
@@ -58,7 +56,7 @@ _LIVING: Final = (WAITING, ASSUMED, PLACED, RUNNING, GATED, UNSUPPORTED)
 
 
 class Member:
-    """One pod: its shape, where it is accounted, what is in flight for it."""
+    """One pod: its shape, the node on which it is accounted, and its reservation."""
 
     __slots__ = ("charged", "gang", "pod", "reservation", "shape", "slot", "state")
 
@@ -67,16 +65,16 @@ class Member:
         self.shape = shape
         self.gang: Gang | None = None
         self.state = FOREIGN
-        #: Slot of the node on which the pod itself is accounted; -1: on none.
+        #: Slot of the node on which the pod itself is accounted; -1: none.
         self.slot = -1
-        #: Room assumed for it by the newest decision; its end is an event.
+        #: The reservation of its newest decision; it ends by an event.
         self.reservation: Reservation | None = None
-        #: Its gang and queue are charged for it.
+        #: Whether its gang and queue are charged for it.
         self.charged = False
 
 
 class Bucket:
-    """Gangs of one signature, in order."""
+    """Gangs with the same signature, in order."""
 
     __slots__ = (
         "blocked_by",
@@ -103,38 +101,39 @@ class Bucket:
         self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
         #: `NodeCapacity.freed` at its refusal; None: not refused.
         self.refused_at: int | None = None
-        #: Refused by the queue's ceiling, not by the nodes.
+        #: The queue's ceiling refused it, not the nodes.
         self.short_of_quota = False
         #: The search for nodes ended by its budget.
         self.budget_exceeded = False
-        #: When it was refused, all nodes together, or its queue's capability, were less than its
+        #: At its refusal, all nodes together or its queue's capability were below its
         #: `minResources`: it blocks no other gang.
         self.minimum_unattainable = False
-        #: Full name of the gang that must be placed first, because its queue is strict.
+        #: Title of the gang that must be placed first, because the queue is strict.
         self.blocked_by: str | None = None
-        #: It would fit, but leaves the capacity to these queues, which claim it.
+        #: It would fit, but leaves the capacity to these queues, which deserve it.
         self.claimants: tuple[Claimant, ...] = ()
-        #: Not even empty nodes could hold it, as of `judged_at` in the nodes' changes: its queue's
-        #: demand does not count it.
+        #: It would not fit on empty nodes, as of `judged_at` in the nodes' changes: its queue's
+        #: demand does not include it.
         self.unsatisfiable = False
         self.judged_at: int | None = None
         #: Searches for victims that failed, by action.
         self.failed_searches: dict[str, FailedSearch] = {}
-        #: As of its refusal; None: it was not refused for nodes. See `placement.refusals`.
+        #: The shortfall at its refusal; None: the nodes did not refuse it. See
+        #: `placement.refusals`.
         self.shortfall: Shortfall | None = None
-        #: Spaces (level, domain) that did not hold one of its gangs, as of `failed_spaces_at`.
-        #: True: that is not certain, because the search there ended by its budget.
+        #: Spaces (level, domain) in which one of its gangs did not fit, as of `failed_spaces_at`.
+        #: True: unknown, because the search there exceeded its budget.
         self.failed_spaces: dict[tuple[int, int], bool] = {}
         self.failed_spaces_at: tuple[int, int] | None = None
-        #: Cached by `verdicts.pending_reason`, true as of `explained_at`.
+        #: Cached by `verdicts.pending_reason`, as of `explained_at`.
         self.explanation: Explanation | None = None
         self.explained_at: int | None = None
-        #: What was true when its first gang last failed to take capacity that is reserved for gangs
-        #: of lower priority.
+        #: The state of the tables when its first gang last failed to take reservations of gangs
+        #: with lower priority.
         self.outranking_mark: tuple[object, ...] = ()
 
     def spaces_to_skip(self, node_capacity: "NodeCapacity") -> dict[tuple[int, int], bool]:
-        """Spaces that did not hold one of its gangs, while nothing has been freed since."""
+        """Spaces in which one of its gangs did not fit; empty when capacity was freed since."""
         now = node_capacity.freed, node_capacity.nodes.changes.position
         if self.failed_spaces_at != now:
             self.failed_spaces_at = now
@@ -143,7 +142,7 @@ class Bucket:
 
     @property
     def reason(self) -> str:
-        """Why it was refused last; "" before any attempt."""
+        """The reason of the last refusal; "" before any attempt."""
         if self.blocked_by is not None:
             return "BehindInQueue"
         if self.refused_at is None:
@@ -206,75 +205,75 @@ class Gang:
         self.key = key
         self.namespace = namespace
         self.name = name
-        #: That of its owner or its only pod; "" until the table knows whether a group declares it.
+        #: UID of its group, owner or only pod; "" until the table knows whether it has a group.
         self.gang_id = key[2] if key[0] != "name" else ""
         self.group: PodGroup | None = None
-        #: What it keeps of an object that was deleted; None: it has one, or never had any.
+        #: Values of its deleted group object; None: it has an object, or never had one.
         self.kept: Kept | None = None
         self.members: dict[str, Member] = {}
         self.counts = [0] * STATES
         #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
         self.late: dict[str, int] = {}
-        #: By how many members that lowers the gang's minimum.
+        #: By how many members late roles lower the gang's minimum.
         self.excused = 0
-        #: What sub-gangs members are in, remembered by `sub_gangs`.
+        #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
         self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
         self.roles: dict[str, list[int]] = {}
         #: Members that can be placed, by role and shape.
         self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
-        #: Members that hold room, by shape.
+        #: Number of members and reservations that take capacity, by shape.
         self.held: dict[int, int] = {}
         self.queue = queue
         self.priority = 0
-        #: What its members say, where no object does.
+        #: The declarations of its members, used where no object declares the gang.
         self.declarations = MemberDeclarations()
-        #: Its members' priority within it, and whether they have had several.
+        #: Its members' task priority, and whether members with different ones have joined.
         self.rank: int | None = None
         self.ranked = False
         self.created_ms = 0
         self.history = History()
-        #: The minima that its members met last; None: none that this process has seen.
+        #: The minima that its members last met; None: not met in this process's lifetime.
         self.minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
         self.ours = 0
-        #: Members that are in it by Volcano's rule for bare pods, and do not name it themselves.
+        #: Members by Volcano's rule for bare pods, which do not name the group themselves.
         self.implied = 0
         self.self_declared = 0
         self.members_with_preference = 0
-        #: Admitted by the enqueue action, or by its dialect's nature.
+        #: Admitted by the enqueue action, or its dialect needs no admission.
         self.admitted = False
-        #: Gang size that a vanished PodDisruptionBudget left behind.
+        #: Gang size of a deleted PodDisruptionBudget.
         self.minimum_kept: int | None = None
-        #: All members ended; stays true when they are cleaned up.
+        #: All members have ended; stays true after the pods are deleted.
         self.completed = False
         #: Bindings of the newest decision, for Scheduled events.
         self.latest: tuple[Binding, ...] = ()
-        #: What outcomes said of members that were not bound, since the last cycle.
+        #: Failures that outcomes reported since the last cycle.
         self.unread: list[Failure] = []
-        #: When CLUSTER first showed one of the members that are bound now; 0: none is.
+        #: When CLUSTER first showed a bound member of the gang; 0: no member is bound.
         self.bound_ms = 0
-        #: The newest eviction that took members of it; None: none did, or it has been placed since.
+        #: The newest eviction of members; None: there was none, or it has been placed since.
         self.evicted: Evicted | None = None
-        #: The member that a policy refused last, and the API server's words.
+        #: The last member that a policy refused, with the API server's message.
         self.refusal = ""
-        #: How the last of its holds ended, for people; "" while a new one is open.
+        #: The reason for the end of its last hold; "" after a new one was opened.
         self.hold_ended = ""
-        #: Members of which the kubelet says why they do not run.
+        #: Number of members for which the kubelet reports why they do not run.
         self.stuck = 0
-        #: What the last assessment said: see `lifecycle.assessment`.
+        #: The results of the last assessment: see `lifecycle.assessment`.
         self.phase: GangPhase = "Pending"
-        #: The phase that it is counted under.
+        #: The phase under which `GangTable.phases` counts it.
         self.counted = ""
         self.refused = ""
         self.order: OrderKey = ()
-        #: The backlog's bucket that it waits in.
+        #: The bucket of the backlog in which it waits.
         self.bucket: Bucket | None = None
-        #: Meaning of the verdict that was published last, and when.
+        #: Meaning of the last published verdict, and its time.
         self.shown: tuple[object, ...] = ()
         self.shown_ms = 0
 
     @property
     def trace_root(self) -> str:
-        """Of what the ids of its traces are made."""
+        """The root from which the gang's trace ids are derived."""
         return (self.group.trace_root if self.group is not None else "") or self.gang_id
 
     # ------------------------------------------------------------------ counts
@@ -285,9 +284,7 @@ class Gang:
         return counts[ASSUMED] + counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
 
     def placed(self, role: str | None = None) -> int:
-        """Members bound to an existing node and not refused by its kubelet, the succeeded ones
-        included.
-        """
+        """Members bound to an existing node that have not failed, including succeeded ones."""
         counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
         return counts[PLACED] + counts[RUNNING] + counts[SUCCEEDED]
 
@@ -298,7 +295,7 @@ class Gang:
 
     @property
     def declared(self) -> int:
-        """Gang size as it was asked for; 0 means that every member is placed as it comes."""
+        """The declared gang size; 0: every member is placed on its own."""
         if self.group is not None:
             return max(0, self.group.min_member)
         if self.minimum_kept is not None:
@@ -307,19 +304,15 @@ class Gang:
 
     @property
     def size_known(self) -> bool:
-        """Whether its minimum is declared. That of pods whose group is deleted, and may be created
-        again, is not.
-        """
+        """Whether its minimum is known. It is not if the group was deleted and may be recreated."""
         if self.group is not None or self.key[0] != "name":
             return True
         return self.minimum_kept is not None or self.declarations.declared.minimum > 0
 
     @property
     def min_member(self) -> int:
-        """The declared minimum without members of late roles, as far as `lifecycle.late_roles`
-        lowers it.
-        """
-        # Asked several times for every gang that changes: no property behind it.
+        """The declared minimum, lowered by `lifecycle.late_roles`."""
+        # Read several times for every changed gang, so it calls no other property.
         group = self.group
         if group is None:
             return self.declared
@@ -329,7 +322,7 @@ class Gang:
 
     @property
     def role_minima(self) -> tuple[tuple[str, int], ...]:
-        """Per-role minima, as far as they bind, without late roles."""
+        """The per-role minima that apply, without late roles."""
         if self.group is None or not self.group.min_task_member:
             return ()
         minima = binding_role_minima(self.declared, self.group.min_task_member)
@@ -339,8 +332,8 @@ class Gang:
 
     @property
     def _left_over(self) -> bool:
-        """Whether nothing is to be done for members without an object: they end or leave, or run on
-        after it was deleted.
+        """Whether members without a group object need no more work: they have ended or are being
+        deleted, or still run after the object was deleted.
         """
         if not self.living:
             return True
@@ -348,7 +341,7 @@ class Gang:
 
     @property
     def living(self) -> bool:
-        """Whether any member runs, or could."""
+        """Whether any member runs or could run."""
         counts = self.counts
         return any(counts[state] for state in _LIVING)
 
@@ -359,8 +352,8 @@ class Gang:
 
     @property
     def shown_phase(self) -> "GangPhase":
-        """The phase that users see. A member on a node counts until it is gone, as in Volcano: a
-        running gang does not change its phase because one of its pods is being deleted.
+        """The published phase. As in Volcano, a member on a node counts until its pod is gone: a
+        running gang does not change its phase while one of its pods is being deleted.
         """
         may_run_on = self.phase in {"Unknown", "Inqueue", "Pending"} and not self.history.releasing
         if not (may_run_on and self.counts[LEAVING]):
@@ -372,7 +365,7 @@ class Gang:
 
     @property
     def quorum_runs(self) -> bool:
-        """Whether every minimum holds by members that run or have succeeded."""
+        """Whether members that run or have succeeded reach every minimum."""
         counts = self.counts
         if counts[RUNNING] + counts[SUCCEEDED] < max(self.min_member, 1):
             return False
@@ -384,13 +377,13 @@ class Gang:
 
     @property
     def all_ended(self) -> bool:
-        """Whether every member has succeeded or failed, and there were enough of them."""
+        """Whether every member has succeeded or failed, and there are at least the minimum."""
         ended = self.counts[SUCCEEDED] + self.counts[FAILED]
         return ended == len(self.members) and ended >= max(self.min_member, 1)
 
     @property
     def quorum_held(self) -> bool:
-        """Whether every minimum holds by members that count, decided ones included."""
+        """Whether members that count, including assumed ones, reach every minimum."""
         have = self.have()
         if not have or have < self.min_member:
             return False
@@ -398,7 +391,7 @@ class Gang:
 
     @property
     def quorum_placed(self) -> bool:
-        """Whether every minimum holds by members that are placed."""
+        """Whether placed members reach every minimum."""
         placed = self.placed()
         if not placed or placed < self.min_member:
             return False
@@ -407,9 +400,7 @@ class Gang:
     # ----------------------------------------------------------------- changes
 
     def join(self, member: Member) -> bool:
-        """A pod becomes a member, in its current state; returns whether what the members declare
-        has changed by that.
-        """
+        """Add a member, in its current state; return whether the members' declarations changed."""
         pod = member.pod
         member.gang = self
         self.members[pod.uid] = member
@@ -423,7 +414,7 @@ class Gang:
         return self.declarations.add(pod)
 
     def leave(self, member: Member) -> bool:
-        """A pod is no longer a member; returns whether what the members declare has changed."""
+        """Remove a member; return whether the members' declarations changed."""
         pod = member.pod
         self._count(member, member.state, -1)
         del self.members[pod.uid]
@@ -441,8 +432,8 @@ class Gang:
         return self.declarations.remove(pod)
 
     def follow(self, pod: Pod, before: Pod) -> bool:
-        """A member's pod has changed in nothing that says where it belongs; returns whether what
-        the members declare has changed.
+        """Update the counts for a changed pod that stays in this gang, with the same role and
+        shape; return whether the members' declarations changed.
         """
         self.implied += pod.group_implied - before.group_implied
         self.self_declared += pod.group_self_declared - before.group_self_declared
@@ -451,14 +442,14 @@ class Gang:
         return self.declarations.replace(before, pod)
 
     def move(self, member: Member, state: int) -> None:
-        """A member changes its state."""
+        """Change the state of a member."""
         before, counts = member.state, self.counts
         if WAITING in (before, state):
             self._count(member, before, -1)
             member.state = state
             self._count(member, state, 1)
         else:
-            # Of a gang of thousands each does so several times.
+            # The frequent case, written out: each member of large gangs passes here several times.
             member.state = state
             of_role = self.roles[member.pod.role]
             counts[before] -= 1
@@ -469,10 +460,10 @@ class Gang:
             self.bound_ms = 0
 
     def assume(self, members: Collection[Member]) -> dict[tuple[str, int], int]:
-        """Members that were waiting have been decided: they are assumed, and hold room.
+        """Change waiting members to assumed after a decision, and count their capacity as held.
 
-        The same as moving and charging one after the other, but that it is left to the caller to
-        charge the queue with what is returned: how many, by role and shape.
+        Equal to moving and charging each member, except that the caller must charge the queue with
+        the returned number of members by role and shape.
         """
         counts, waiting, held = self.counts, self.waiting, self.held
         for member in members:
@@ -501,7 +492,7 @@ class Gang:
         return taken
 
     def reshape(self, member: Member, shape: ShapeEntry) -> None:
-        """A member's labels mean something else to others: it has another entry of its shape."""
+        """Give a member another shape entry, after its labels match other pods' terms."""
         state = member.state
         self._count(member, state, -1)
         if member.charged:
@@ -511,7 +502,7 @@ class Gang:
         self._count(member, state, 1)
 
     def hold(self, shape: ShapeEntry, count: int) -> None:
-        """`count` more (negative: fewer) members of this shape hold room; charge the queue."""
+        """Add `count` (may be negative) held units of this shape, and charge the queue."""
         held = self.held.get(shape.id, 0) + count
         if held:
             self.held[shape.id] = held
@@ -548,12 +539,12 @@ class Gang:
 
     @property
     def full_name(self) -> str:
-        """For people."""
+        """`namespace/name`, for logs and messages."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def title(self) -> str:
-        """In texts for users: what they created, `namespace/job/train`, or the gang's own name."""
+        """The name in messages: of its owner, as `namespace/job/train`, or the gang's own name."""
         owner = self.owner
         if owner is None:
             return self.full_name
@@ -571,18 +562,18 @@ class Gang:
 
     @property
     def vacant(self) -> bool:
-        """Whether neither an object nor a pod is there."""
+        """Whether the gang has neither a group object nor pods."""
         return self.group is None and not self.members
 
     @property
     def lacks_object(self) -> bool:
-        """Whether its pods name a group object that does not exist, or not yet."""
+        """Whether its pods name a group object that does not exist."""
         return self.group is None and self.key[0] == "name" and not self.self_declared
 
     @property
     def silent(self) -> bool:
-        """Whether Tutti does not manage it: another scheduler does, or its object was deleted and
-        no member waits.
+        """Whether Tutti does not manage the gang: another scheduler does, or its object was deleted
+        and no member waits.
         """
         if self.ours:
             return self.group is None and self.lacks_object and self._left_over
@@ -590,7 +581,7 @@ class Gang:
 
     @property
     def queue_name(self) -> str:
-        """The queue that it asks for."""
+        """The name of the requested queue."""
         if self.group is not None and self.group.queue:
             return self.group.queue
         if self.kept is not None:

@@ -1,10 +1,10 @@
 """The states of a pod as a member of its gang.
 
-States follow from the pod, its node and what is in flight (`members.state_of`); nothing else sets
-them. WAITING: can be placed. ASSUMED: decided, CLUSTER has not shown it bound yet. PLACED: bound to
-an existing node. RUNNING, SUCCEEDED, FAILED: its phase; a kubelet's refusal is a FAILED pod. LOST:
-bound to a node that does not exist. LEAVING: being deleted. GATED: has scheduling gates.
-UNSUPPORTED: has constraints that no filter judges. FOREIGN: another scheduler's, not bound.
+`members.state_of` derives the state from the pod, its node and its reservation. WAITING: can be
+placed. ASSUMED: decided, not bound in CLUSTER yet. PLACED: bound to an existing node. RUNNING,
+SUCCEEDED, FAILED: its phase; a pod that the kubelet refused is FAILED. LOST: bound to a node that
+does not exist. LEAVING: being deleted. GATED: has scheduling gates. UNSUPPORTED: has constraints
+that no filter evaluates. FOREIGN: another scheduler's, not bound.
 """
 
 from typing import Final
@@ -40,5 +40,5 @@ TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 
 def task_priority(pod: Pod) -> int:
-    """Which of a gang's members count more when not all fit: higher first."""
+    """The priority of a member within its gang: if not all members fit, the highest are placed."""
     return pod.priority if pod.task_priority is None else pod.task_priority

@@ -1,4 +1,4 @@
-"""The state that follows from a pod, the order of members, and members with their nodes."""
+"""The state of a member, the placing order of members, and assignments of members to nodes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ from shared.model.objects import Pod
 
 
 class Assignments(msgspec.Struct, frozen=True, eq=False):
-    """Members, and for each the slot of the node on which it is to be."""
+    """Members, and for each the slot of its assigned node, at the same index."""
 
     members: Sequence[Member]
     slots: Sequence[int]
@@ -35,8 +35,8 @@ class Assignments(msgspec.Struct, frozen=True, eq=False):
 
 
 def state_of(member: Member, *, node_exists: bool) -> int:
-    """The state that follows from the pod as it is; `node_exists` says so of the node it is bound
-    to.
+    """Derive the member's state from its pod and reservation; `node_exists`: whether the node to
+    which the pod is bound exists.
     """
     pod = member.pod
     if pod.phase in TERMINAL:
@@ -55,7 +55,7 @@ def state_of(member: Member, *, node_exists: bool) -> int:
 def _unplaced_state(pod: Pod, shape: ShapeEntry) -> int:
     if not pod.ours:
         return FOREIGN
-    # Said before its gates: the pod is not placed either when they are lifted.
+    # Checked before the gates: without gates, the pod still could not be placed.
     if shape.shape.unsupported:
         return UNSUPPORTED
     if pod.gates:
@@ -64,8 +64,8 @@ def _unplaced_state(pod: Pod, shape: ShapeEntry) -> int:
 
 
 def placing_order(member: Member) -> tuple[int, int, int, str]:
-    """Which of a gang's equal members is placed first: priority, rank in its role, age, name."""
+    """The sort key of a gang's members for placement: priority, index in the role, age, name."""
     pod = member.pod
-    # Asked for every member that is placed: `task_priority` written out.
+    # Called for every placed member, so `task_priority` is written out.
     priority = pod.priority if pod.task_priority is None else pod.task_priority
     return -priority, pod.index, pod.created_ms, pod.name

@@ -1,4 +1,4 @@
-"""Decisions that are in the log and not done: what the tables keep of them."""
+"""Decisions in the log that are not completed, as the tables keep them."""
 
 from typing import NamedTuple
 
@@ -9,37 +9,34 @@ from shared.contracts.outcomes import Outcome
 
 
 class OpenAct(msgspec.Struct, eq=False, gc=False):
-    """A decision to bind, with room that CLUSTER has not retired. Nothing that it refers to leads
-    back to it, so no collector need look at it.
+    """A decision to bind, with reservations that CLUSTER has not retired. It is part of no
+    reference cycle, so the garbage collector need not track it.
     """
 
-    #: Its place in the log; 0 until that has given it one.
+    #: Its sequence in the log; 0 until it is appended.
     seq: int
     act: GangDecision
-    #: How many rows of kept room belong to it.
+    #: Number of its reservations.
     rows: int = 0
-    #: What a binder says of it; None: POSTs may be in flight, or still to come.
+    #: The binder's outcome; None: POSTs may be in flight, or not sent yet.
     outcome: Outcome | None = None
     outcome_seq: int = 0
-    #: Until when its bindings count although a newer epoch's snapshot does not show
-    #: it; 0: for ever.
+    #: Until when its bindings count although a newer epoch's snapshot does not have them; 0: no
+    #: deadline.
     believed_until_ms: int = 0
-    #: Its rows are pods in flight: binders have them before them, and nothing else holds them up.
+    #: Whether its pods count as in flight: they wait only for binders.
     counted: bool = True
 
     def repeat(self, seq: int, act: GangDecision) -> None:
-        """A record that repeats the decision takes its place; no binder has answered that one
-        yet.
-        """
+        """Replace the record by one that repeats the decision and has no outcome yet."""
         self.seq, self.act = seq, act
         self.outcome, self.outcome_seq = None, 0
         self.believed_until_ms = 0
 
 
 def awaits_binders_alone(decision: GangDecision) -> bool:
-    """Whether nothing but binders and the API server decides when it is carried out: no volume has
-    to be made for it first. A decision that is issued again waited for days, and says nothing of
-    what binders have to do.
+    """Whether the decision waits only for binders and the API server, not for new volumes. A
+    reissued decision does not count: it waited for days, and so does not show the binders' load.
     """
     return not decision.again and all(one.volume for one in decision.volumes)
 
@@ -58,7 +55,7 @@ class OpenEviction:
 
 
 class Unresolved(NamedTuple):
-    """A logged binding of a pod that the cluster state lacks: not yet, or no more."""
+    """A logged binding of a pod that is not in the cluster state, or not yet."""
 
     binding: Binding
     gang_id: str

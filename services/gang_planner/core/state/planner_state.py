@@ -1,6 +1,6 @@
-"""The planner's whole memory: tables, and nothing that acts on them.
+"""The planner's complete state: tables, without the logic that acts on them.
 
-Owned by `planner.Planner`; the modules of the core take it as their first argument.
+`planner.Planner` owns it; functions of the core take it as their first argument.
 """
 
 from collections import deque
@@ -27,26 +27,26 @@ class State(Tables):
         super().__init__()
         self.holds = HoldTable()
         self.gangs.owes = self.holds.owes
-        #: Decisions whose room CLUSTER has not retired yet, by sequence.
+        #: Decisions with reservations that CLUSTER has not retired, by sequence.
         self.open: dict[int, OpenAct] = {}
-        #: Decisions of the last cycle to which the log has given no sequence yet, in their order.
+        #: Decisions of the last cycle that have no sequence in the log yet, in order.
         self.unnumbered: deque[OpenAct] = deque()
-        #: Decisions to release whose release is not over, by sequence.
+        #: Eviction decisions of releases that have not ended, by sequence.
         self.evictions: dict[int, OpenEviction] = {}
-        #: Evictions decided for gangs, and the room kept for them.
+        #: Evictions decided for preemptors, and the preemptors' reservations.
         self.preemptions = Preemptions()
-        #: Bindings of logged decisions on pods that the cluster state is too old to have.
-        #: By decision and pod.
+        #: Bindings of logged decisions for pods that may be newer than the cluster state, by the
+        #: decision's sequence and pod UID.
         self.unresolved: dict[int, dict[str, Unresolved]] = {}
-        #: Outcomes that came before their decision, or before the cluster state it is assumed in.
+        #: Outcomes read before their decision, or before the cluster state of its reservations.
         self.early: dict[int, tuple[int, Outcome]] = {}
-        #: What gangs that say nothing get; the configuration's.
+        #: The configuration's defaults for gangs.
         self.defaults = Defaults()
-        #: Whether annotations about a gang's roles count; the configuration's.
+        #: Whether the configuration reads annotations about a gang's roles.
         self.reads_tasks = False
         #: Gangs with an open repair, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
-        #: How many pods might be in flight in the newest cycle that was read from the log.
+        #: The in-flight limit of the newest cycle read from the log, in pods; 0: no limit.
         self.in_flight_max = 0
         #: Newest planner epoch seen in DECISIONS.
         self.epoch = 0

@@ -1,9 +1,9 @@
-"""Sub-gangs: which members of a gang belong together beyond the gang itself.
+"""Sub-gangs: members of a gang that are placed together, as its group's policies define.
 
 A pod belongs to the first policy of its group (`spec.subGroupPolicy`) whose selector matches its
-labels and whose `matchLabelKeys` it has; each distinct tuple of their values is one sub-gang. A
-sub-gang is placed whole, up to its size, or not at all; a policy may say how many of its sub-gangs
-the gang needs.
+labels and whose `matchLabelKeys` it has. Each distinct tuple of their values is one sub-gang. A
+sub-gang is placed up to its size or not at all. A policy may set how many of its sub-gangs the gang
+needs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +43,7 @@ class SubGang:
         self.members: list[Member] = []
 
     def count(self, member: Member) -> None:
-        """Count a member in."""
+        """Add a member and count it by its state."""
         self.members.append(member)
         if member.state == WAITING:
             key = (member.pod.role, member.shape.id)
@@ -65,7 +65,7 @@ class SubGang:
 
 
 def sub_gangs(gang: Gang) -> list[SubGang]:
-    """The sub-gangs of a gang, in order; none where its group declares none."""
+    """The sub-gangs of a gang, in order; empty if its group declares none."""
     group = gang.group
     if group is None or not group.sub_groups:
         return []
@@ -84,7 +84,7 @@ def sub_gangs(gang: Gang) -> list[SubGang]:
 
 
 def part_of(gang: Gang, pod: Pod) -> str:
-    """Name of the sub-gang that a pod is in; "": none."""
+    """The name of a pod's sub-gang; "": the pod is in none."""
     if gang.group is None or not gang.group.sub_groups:
         return ""
     belonging = _belongs(gang, gang.group.sub_groups, pod)
@@ -92,12 +92,12 @@ def part_of(gang: Gang, pod: Pod) -> str:
 
 
 def all_placed(gang: Gang) -> bool:
-    """Whether as many sub-gangs of each policy are placed as it needs."""
+    """Whether enough sub-gangs of each policy are placed."""
     return not _missing(gang, lambda one: one.placed)
 
 
 def enough(gang: Gang) -> bool:
-    """The same by members that count."""
+    """Whether enough sub-gangs of each policy have enough members that count."""
     return not _missing(gang, lambda one: one.have)
 
 
@@ -107,7 +107,7 @@ def enough_exist(gang: Gang) -> bool:
 
 
 def lacking_in_words(gang: Gang) -> str:
-    """Which policies lack sub-gangs whose pods all exist, for people."""
+    """A message with the policies that lack sub-gangs with all their pods."""
     missing = _missing(gang, lambda one: one.able)
     needed = {one.name: one.min_sub_groups for one in gang.group.sub_groups} if gang.group else {}
     return "; ".join(
@@ -119,9 +119,10 @@ def lacking_in_words(gang: Gang) -> str:
 def needs(
     gang: Gang, names: Sequence[str]
 ) -> tuple[tuple[SubNeed, ...], tuple[tuple[str, int], ...]]:
-    """What each sub-gang that waits asks for, and how many more each policy needs.
+    """The need of each sub-gang with waiting members, and how many more sub-gangs each policy
+    needs.
 
-    `names`: of all nodes, by slot.
+    `names`: the names of all nodes, by slot.
     """
     found: list[SubNeed] = []
     for one in sub_gangs(gang):
@@ -137,7 +138,7 @@ def needs(
 
 
 def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]:
-    """Names of the nodes that hold some of these members, or are to."""
+    """The sorted names of the nodes to which these members are bound or assumed."""
     found: set[str] = set()
     for member in members:
         if member.state in {PLACED, RUNNING}:
@@ -148,7 +149,7 @@ def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]
 
 
 def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int]]:
-    """By policy, how many sub-gangs are missing of those that it needs."""
+    """The policies that lack sub-gangs, each with the missing number."""
     group = gang.group
     if group is None or not group.sub_groups:
         return []
@@ -165,7 +166,7 @@ def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int
 
 
 def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
-    """The policy and the values that a pod belongs by; worked out once for each set of labels."""
+    """The policy and the values of a pod's sub-gang; cached while its labels are the same."""
     known = gang.parts.get(pod.uid)
     if known is not None and known[0] is policies and known[1] == pod.labels:
         return known[2]
@@ -186,6 +187,6 @@ def _name(policy: SubGroup, values: tuple[str, ...]) -> str:
 
 
 def _natural(value: str) -> tuple[int, str]:
-    """Numbers in their order, before texts."""
+    """A sort key: numbers in numeric order, before other texts."""
     number = as_number(value)
     return (number, "") if number is not None else (2**63, value)

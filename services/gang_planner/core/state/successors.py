@@ -1,9 +1,9 @@
-"""Gangs that are made again as a whole: by what workload, and which gang is the successor.
+"""Successors: gangs that a workload creates again as a whole after it deleted the first one.
 
-When a worker fails, LeaderWorkerSet deletes a group's pods and its PodGroup, and JobSet its child
-Jobs; both make them again, under the same names or others. What stays is the *workload* at the top
-of the pods' owners. As long as it lives, capacity is held for the gang that it makes again: the
-gang of the same key, or a fresh one whose pods are of the same part of the same workload.
+When a worker fails, LeaderWorkerSet deletes a group's pods and its PodGroup, and JobSet deletes its
+child Jobs. Both create them again, under the same or other names. The *workload* at the top of the
+pods' owners stays. While it exists, capacity is reserved for the successor: the gang with the same
+key, or a new one whose pods belong to the same part of the same workload.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from services.gang_planner.core.state.planner_state import State
 from shared.model.objects import Pod
 from shared.model.reference_objects import Workload
 
-#: Owners above a pod's owner that are followed: more than any operator nests.
+#: Maximum number of owners above a pod's owner that are followed; operators nest fewer.
 _DEPTH_MAX: Final = 8
 
 #: UID of a workload, and a part of it.
@@ -22,12 +22,12 @@ Origin = tuple[str, str]
 
 
 def origin_of(state: State, pod: Pod) -> Origin:
-    """The topmost living workload that makes this pod, and the pod's part of it; "" twice: none is
-    known.
+    """The UID of the topmost existing workload that creates this pod, and the pod's part of it; two
+    empty strings: none is known.
     """
     table = state.reference_objects.workloads
     if pod.workload:
-        # What lies between is deleted with the pods.
+        # The owners between them are deleted with the pods.
         named = table.by_name.get((pod.namespace, pod.workload))
         return (_topmost(state, named).uid, pod.part) if named is not None else ("", "")
     owner = table.get(pod.owner.uid) if pod.owner is not None else None
@@ -35,7 +35,7 @@ def origin_of(state: State, pod: Pod) -> Origin:
 
 
 def is_living(state: State, workload: str, part: str) -> bool:
-    """Whether the workload with this UID makes pods of this part."""
+    """Whether the workload with this UID exists and creates pods of this part."""
     found = state.reference_objects.workloads.get(workload)
     if found is None:
         return False
@@ -43,8 +43,8 @@ def is_living(state: State, workload: str, part: str) -> bool:
 
 
 def is_made_again(gang: Gang) -> bool:
-    """Whether a gang whose workload lives is being deleted as a whole: its group is, or all of its
-    members have ended or leave.
+    """Whether a gang with an existing workload is being deleted as a whole: its group is deleted,
+    or all of its members have ended or are being deleted.
     """
     if gang.lacks_object:
         return True
@@ -54,8 +54,8 @@ def is_made_again(gang: Gang) -> bool:
 
 
 def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Gang]:
-    """Gangs that may inherit holds, by what their members are of: fresh ones, and those that have
-    inherited already.
+    """Find gangs that may inherit holds, by the origin of their members: new gangs, and gangs that
+    have inherited holds already.
     """
     found: dict[Origin, Gang] = {}
     gangs = [

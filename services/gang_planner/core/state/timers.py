@@ -1,4 +1,4 @@
-"""Instants at which gangs are assessed again."""
+"""Times at which gangs are assessed again."""
 
 import heapq
 from typing import TYPE_CHECKING
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
 
 
 class Timers:
-    """Instants at which a gang is to be assessed again."""
+    """The times at which gangs are assessed again, in milliseconds."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, GangKey]] = []
         self._known: set[tuple[int, GangKey]] = set()
 
     def set(self, at_ms: int, gang: Gang) -> None:
-        """Look at the gang at this instant; setting it twice is setting it once."""
+        """Assess the gang again at this time; repeated calls have no further effect."""
         entry = (at_ms, gang.key)
         if entry not in self._known:
             self._known.add(entry)
             heapq.heappush(self._heap, entry)
 
     def forget(self) -> None:
-        """The clock was set back: instants set before it mean nothing now."""
+        """Discard all times, after the clock was set back."""
         self._heap.clear()
         self._known.clear()
 
     def due(self, state: State, now_ms: int) -> None:
-        """Touch every gang whose instant has come."""
+        """Mark every gang whose time has come as changed, and remove these times."""
         while self._heap and self._heap[0][0] <= now_ms:
             entry = heapq.heappop(self._heap)
             self._known.discard(entry)
@@ -40,5 +40,5 @@ class Timers:
 
     @property
     def next_ms(self) -> int | None:
-        """The next instant."""
+        """The earliest time; None: there are none."""
         return self._heap[0][0] if self._heap else None
