@@ -61,7 +61,7 @@ def _is_worth_logging(record: logging.LogRecord) -> bool:
 logging.getLogger("asyncio").addFilter(_is_worth_logging)
 
 HealthListener = Callable[[str, str], None]
-"""Called with a topic ("nats", "nats permissions") and its problem; "" when it has none any more.
+"""Called with a topic ("nats", "nats permissions") and its problem; "" when it is solved.
 """
 
 #: The server counts headers in its limit and closes the connection of a client that exceeds it.
@@ -478,7 +478,7 @@ class Bus:
 
     @property
     def payload_bytes_max(self) -> int:
-        """The longest payload: what the server takes less 1 KiB for headers."""
+        """The longest payload: the server's limit less 1 KiB for headers."""
         return self._client.max_payload - HEADERS_BYTES_MAX
 
     @property

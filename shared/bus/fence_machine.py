@@ -88,7 +88,7 @@ class FenceMachine:
         #: Id of the first record in flight; "" exactly when none is.
         self._record_id = ""
         self._count = 0
-        #: Sequence in that record's condition: fixed when it begins, whatever is applied later.
+        #: Sequence in that record's condition: fixed when it begins, also if more is applied later.
         self._expected = 0
         self._attempt = 0
         self._attempts_end = attempts_max

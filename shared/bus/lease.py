@@ -207,7 +207,7 @@ class Lease:
                 return True
 
     async def _holder_is_gone(self) -> bool:
-        """Whether no process subscribes to the holder's own subject any more. False also if that is
+        """Whether the holder's own subject has lost its subscriber. False also if that is
         unknown: a holder of an older version does not subscribe.
         """
         try:

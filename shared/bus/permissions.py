@@ -17,7 +17,7 @@ from shared.bus.consumer_sets import lease_key
 from shared.bus.setup import PLANNER_SETS, Sizes, consumer_configs, observer_configs, stream_configs
 from shared.contracts import subjects
 
-#: Of webhooks: as `shared.bus.setup` makes consumers for.
+#: Replicas of the webhook for which `shared.bus.setup` creates consumers.
 REPLICAS: Final = 2
 
 #: The user that sets up streams; also for `tutti` commands that query running services.
@@ -42,7 +42,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
         publish: Subjects on which it may publish.
         subscribe: Subjects to which it may subscribe.
         answers: Whether it may answer requests, on the subject that a request names.
-        apart: Whether it is in the operators' account: what it publishes is imported from there.
+        apart: Whether it is in the operators' account, from which its messages are imported.
     """
 
     name: str

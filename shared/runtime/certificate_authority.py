@@ -31,7 +31,7 @@ _CA_USAGE: Final = x509.KeyUsage(
 
 
 class Unreadable(Exception):
-    """It is no certificate with the key that belongs to it."""
+    """The content is not a certificate with its key."""
 
 
 class Issued(NamedTuple):
@@ -56,7 +56,7 @@ class Issued(NamedTuple):
 
 
 def read(certificate_pem: bytes, key_pem: bytes) -> Issued:
-    """A certificate and the key that belongs to it. Raises Unreadable."""
+    """A certificate and its key. Raises Unreadable."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, None)

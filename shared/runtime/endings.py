@@ -49,7 +49,7 @@ def ending_of(crash: BaseExceptionGroup[BaseException]) -> tuple[Ending, str]:
     """Classify the exceptions that ended a generation, and log them.
 
     Returns:
-        The ending, and its reason in words. One exception of any other type makes it a crash.
+        The ending, and its reason as text. One exception of any other type makes it a crash.
         Cancellations do not count.
     """
     errors = [error for error in _leaves(crash) if not isinstance(error, asyncio.CancelledError)]

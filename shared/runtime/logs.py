@@ -145,7 +145,7 @@ def configure(
     log_format: Literal["json", "text"],
     level: Literal["debug", "info", "warning", "error"],
 ) -> None:
-    """Send every logger to stderr in one format, replacing what was configured before."""
+    """Send every logger to stderr in one format, replacing any earlier configuration."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter(service, instance) if log_format == "json" else TextFormatter()

@@ -13,7 +13,7 @@ from tutti.api.conventions import conventions
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import name_of
 
-#: How long a user who pressed Tab waits at most.
+#: Timeout of a completion: the user waits for it after pressing Tab.
 _PATIENCE_S: Final = 2.0
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

@@ -13,7 +13,7 @@ EMPTIED_FIRST = (NAMESPACES, CRDS)
 
 
 def must_go(resource: Resource, obj: Obj) -> bool:
-    """Whether a deleted object waits for nothing any more."""
+    """Whether a deleted object can be removed: it waits for no finalizer and no kubelet."""
     metadata = obj["metadata"]
     waits = metadata.get("deletionGracePeriodSeconds") or metadata.get("finalizers")
     going = bool(metadata.get("deletionTimestamp")) and not waits

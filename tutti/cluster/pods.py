@@ -79,7 +79,7 @@ def admit(pod: Obj, resource: Resource, store: Store) -> None:
 
 
 def first_status(pod: Obj) -> Obj:
-    """The status of a new pod, whatever its creator wrote."""
+    """The status of a new pod; a status by its creator is ignored."""
     status: Obj = {"phase": "Pending"}
     if pod["spec"].get("schedulingGates"):
         message = "Scheduling is blocked due to non-empty scheduling gates"

@@ -1,4 +1,4 @@
-"""The seeds' TFJobs, as they were printed, and the changes that the experiment makes to them.
+"""The seeds' TFJobs as printed, and the experiment's changes to them.
 
 The files have the words of the printed texts with the indentation restored.
 """
@@ -37,7 +37,7 @@ def varied(
 
     Args:
         file: Its file.
-        replicas: Number of pods per replica type; other types keep what is printed.
+        replicas: Number of pods per replica type; other types keep the printed number.
         name: Another name; the group's name, which must equal it, follows.
         scheduler_name: Another scheduler.
 

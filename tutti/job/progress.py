@@ -60,7 +60,7 @@ class Progress:
 async def wait(
     client: KubeClient, jobs: Sequence[Object], goal: Goal, timeout_s: float | None = None
 ) -> bool:
-    """Wait until each Job has reached the goal or cannot reach it any more, or until the timeout.
+    """Wait until each Job has reached the goal or cannot reach it, or until the timeout.
 
     Returns:
         Whether all reached it.

@@ -21,7 +21,7 @@ from tutti.service_bus import ServiceBus, service_options
 from tutti.terminal import report_console
 from tutti.up.options import OBSERVED_DIR
 
-#: Thousands of rows are made and sent within a fraction of it.
+#: Timeout of a report; thousands of rows take a fraction of it.
 _ANSWER_S: Final = 5.0
 
 

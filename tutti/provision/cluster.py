@@ -100,7 +100,7 @@ async def _write(
     stored: _Secret | None,
     wanted: Kept,
 ) -> str:
-    """Write one Secret if it differs from the wanted one; return the change in words, or ""."""
+    """Write one Secret if it differs from the wanted one; return a text for the change, or ""."""
     title = f"{release}-nats-{name}"
     if stored is None:
         await client.create(SECRETS, _manifest(release, title, wanted), namespace=namespace)

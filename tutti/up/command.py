@@ -118,7 +118,9 @@ def up(*, replicas: tuple[str, ...], **flags: object) -> None:
 
 
 def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
-    """Check what click does not check, and make paths absolute, for clear messages of services."""
+    """Check rules that click does not check, and make paths absolute, so that services' messages
+    are clear.
+    """
     import msgspec
 
     given = dict(flags)

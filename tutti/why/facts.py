@@ -1,4 +1,4 @@
-"""The facts that an explanation is made from: plain values read from the API server."""
+"""The input of an explanation: plain values read from the API server."""
 
 from typing import Final
 

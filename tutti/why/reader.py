@@ -381,7 +381,7 @@ def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
     Args:
         spec: Its spec: `suspend`, or `runPolicy.suspend` of Kubeflow's kinds.
         status: Its status: a Volcano Job that was suspended has the phase Aborted.
-        labels: Its labels: Kueue suspends what it has not admitted.
+        labels: Its labels: Kueue suspends workloads that it has not admitted.
     """
     spec = spec if isinstance(spec, dict) else {}
     policy = spec.get("runPolicy")
