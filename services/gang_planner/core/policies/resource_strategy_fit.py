@@ -1,6 +1,5 @@
-"""Packs some resources and spreads others. Optionally prefers nodes without scarce resources for
-pods that do not request them (`sra`), and reserves cpu and memory next to free scarce devices
-(`proportional`).
+"""Packs some resources and spreads others. Optionally prefers nodes without scarce resources
+(`sra`), and reserves cpu and memory next to free scarce devices (`proportional`).
 
 Only the resources that a pod requests count in its score, as in Volcano. Annotations that choose a
 strategy for a single pod are not supported.

@@ -1,6 +1,6 @@
-"""Prefers nodes with members of roles that the gang's annotations want together, and avoids nodes
-with members of roles that they want apart (`task_topology`). It is only a preference: no gang waits
-for it.
+"""Prefers nodes with members of the roles in `volcano.sh/task-topology-affinity`, and avoids nodes
+with members of the roles in `volcano.sh/task-topology-anti-affinity` (annotations of the gang). It
+is only a preference: no gang waits for it.
 """
 
 import numpy as np
