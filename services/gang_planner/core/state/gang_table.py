@@ -1,8 +1,8 @@
 """All gangs, their group objects, and the gangs that changed since the last cycle.
 
 Several objects may declare one gang (the same name in two dialects). The preferred object counts;
-the others are *twins* and get the verdict DuplicateGroup. The object whose dialect has the lowest
-precedence is preferred, unless pods prefer the dialects of their scheduler
+all other objects are *twins* and get the verdict DuplicateGroup. The object whose dialect has the
+lowest precedence is preferred, unless pods prefer the dialects of their scheduler
 (`Scheduler.prefers_own_groups`).
 """
 

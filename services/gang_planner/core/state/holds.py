@@ -1,16 +1,15 @@
-"""Holds: what gangs get for members that they lost, and the capacity reserved for it.
+"""Holds for lost members of gangs, and the capacity reserved for their replacements.
 
-A hold is an open `hold` note in DECISIONS, known by the lost pod's UID. It has at most one row in
-the table of room: without one it stands first in line. Its reason says what was lost: PodFailed,
-PodEvicted, PodDeleted, NodeLost; of a gang that has not started, Repair.
+A hold is an open `hold` note in DECISIONS, identified by the lost pod's UID. It has at most one
+reservation; without one, its replacement is first in line. Its reason is the kind of loss:
+PodFailed, PodEvicted, PodDeleted, NodeLost; Repair for a gang that has not started.
 
-The log contains all of it. A note is written at the end of the cycle in which a hold was made,
-moved or reshaped, and a hold that ends in the cycle in which it was made is not in the log at all.
-The decision that fills a hold names it (`fills`), so that there is no instant at which a restart
-would keep both the decision's room and the hold's.
+The log has all holds. A note is written at the end of the cycle in which a hold was created, moved
+or reshaped. A hold that ends in the cycle in which it was created is not in the log. The decision
+that fills a hold names it (`fills`), so that a restart never keeps the reservations of both.
 
-Losses are judged where a record of CLUSTER ends, not in a cycle (`lifecycle.holds.judge`): the same
-records give the same holds, however cycles fall between them.
+Losses are evaluated after each record of CLUSTER, not in a cycle (`lifecycle.holds.judge`): the
+same records give the same holds, independent of the times of cycles.
 """
 
 from collections.abc import Iterable
@@ -26,23 +25,22 @@ from shared.model.gang_keys import GangKey
 if TYPE_CHECKING:
     from services.gang_planner.core.state.tables import Tables
 
-#: Reason of a hold to a gang that is being repaired: it ends with the repair.
+#: Reason of a hold of a gang under repair: it ends with the repair.
 REPAIR: Final = "Repair"
-#: Reason of a hold for a pod that was simply deleted: it ends when the gang does not miss it.
+#: Reason of a hold for a deleted pod: it ends when the gang has enough members without it.
 DELETED: Final = "PodDeleted"
 FAILED_POD: Final = "PodFailed"
 EVICTED: Final = "PodEvicted"
 NODE_LOST: Final = "NodeLost"
-#: Reason of a hold for a pod of a gang that its workload makes again as a whole: it ends when the
-#: successor does not miss it.
+#: Reason of a hold for a pod of a gang that its workload creates again as a whole: it ends when the
+#: successor has enough members without it.
 RESTARTED: Final = "GangRestarted"
-#: Reason of what stands for no lost pod, but for a unit of `minResources`
-#: (`allocation.min_resources`).
+#: Reason of a hold for a unit of `minResources` instead of a lost pod (`allocation.min_resources`).
 MIN_RESOURCES: Final = "MinResources"
 
 
 class Loss(NamedTuple):
-    """A member that counted and is gone, as the cluster state showed it."""
+    """A lost member that counted towards its gang's quorum, as in the cluster state."""
 
     uid: str
     key: GangKey
@@ -55,24 +53,24 @@ class Loss(NamedTuple):
     node: str
     #: CamelCase, as a hold's reason.
     reason: str
-    #: For people: which pod, and what happened.
+    #: The pod's name and what happened to it.
     message: str
-    #: Only the user or its controller asked for it.
+    #: The user or its controller deleted it; it was neither evicted nor lost with its node.
     plain: bool
-    #: A controller would make it again.
+    #: A controller would create it again.
     owned: bool
-    #: The node's kubelet refused it: it would do so again.
+    #: The node's kubelet refused it, and would refuse its successor.
     refused: bool
     cluster_seq: int
-    #: Its gang had started when it was lost: room is held, not only kept for a repair.
+    #: Its gang had started: the hold has its own deadline, instead of the repair's.
     started: bool = False
-    #: UID of the living workload that makes its gang again, and its part of it; "": none is known.
+    #: UID of the workload that creates its gang again, and its part of it; "": none is known.
     workload: str = ""
     part: str = ""
 
 
 class Hold:
-    """What is owed for one lost pod."""
+    """The hold for one lost pod."""
 
     __slots__ = (
         "at_ms",
@@ -118,7 +116,7 @@ class Hold:
         #: UID of the lost pod.
         self.uid = uid
         self.gang_id = gang_id
-        #: None until the cluster state shows its gang.
+        #: None until its gang is in the cluster state.
         self.gang: Gang | None = None
         self.role = role
         self.shape = shape
@@ -127,43 +125,43 @@ class Hold:
         self.labels = labels
         self.reason = reason
         self.message = message
-        #: Name of the node that it was lost on.
+        #: Name of the lost pod's node.
         self.lost_on = lost_on
-        #: UID of the workload that makes its gang again, and the pod's part of it; "": it ends with
-        #: its gang.
+        #: UID of the workload that creates its gang again, and the pod's part of it; "": the hold
+        #: ends with its gang.
         self.workload = workload
         self.part = part
-        #: Key, queue and priority of its gang, for while nothing of the gang exists.
+        #: Key, queue and priority of its gang, for the time in which the gang does not exist.
         self.gang_key: GangKey | None = None
         self.queue = ""
         self.priority = 0
         self.at_ms = 0
         self.until_ms = 0
         self.reservation: Reservation | None = None
-        #: Name of the node on which it has room; "": on none.
+        #: Name of the node with its reservation; "": it has none.
         self.node = ""
-        #: The log does not say what is true now.
+        #: It has changed since its last note.
         self.dirty = True
-        #: The log knows it.
+        #: The log has a note of it.
         self.logged = False
-        #: Cluster state at least this new shows its gang, if there is one.
+        #: Cluster state at least this new has its gang, if the gang exists.
         self.cluster_seq = 0
-        #: With what room was looked for in vain.
+        #: State of the tables at its last failed search for a node.
         self.tried: tuple[object, ...] = ()
 
     @property
     def repairing(self) -> bool:
-        """Whether it ends with its gang's repair, and not by a deadline of its own."""
+        """Whether it ends with its gang's repair, not by its own deadline."""
         return self.reason == REPAIR
 
     @property
     def reserving(self) -> bool:
-        """Whether it stands for pods that do not exist yet, and not for one that is lost."""
+        """Whether it is for pods of `minResources` that do not exist yet, not for a lost pod."""
         return self.reason == MIN_RESOURCES
 
     @property
     def reservation_reason(self) -> Reason:
-        """What the reservation table says of its row."""
+        """The reason of its reservation in the reservation table."""
         if self.reserving:
             return "reservation"
         return "repair" if self.repairing else "hold"
@@ -174,58 +172,57 @@ class HoldTable:
 
     def __init__(self) -> None:
         self.by_uid: dict[str, Hold] = {}
-        #: Losses that have not been judged yet: the record that shows them is still being applied.
+        #: Losses of the record that is being applied, to be judged after it.
         self.losses: list[Loss] = []
-        #: Losses to become holds in the leader's next cycle.
+        #: Losses that become holds in the leader's next cycle, by pod UID.
         self.pending: dict[str, Loss] = {}
-        #: Lost pods that the cluster state still shows and that had their hold, as far as the log
-        #: was
-        #: read: there is no second one, whichever of the two logs is read first.
+        #: Lost pods that are still in the cluster state and had a hold in the log so far: they get
+        #: no second hold, whichever of the two logs is read first.
         self._known: dict[str, None] = {}
         self._of: dict[GangKey, dict[str, Hold]] = {}
-        #: What was tried in vain for all that a gang is owed.
+        #: State of the tables at the last failed search for all holds of a gang.
         self.tried: dict[GangKey, tuple[object, ...]] = {}
-        #: Grows with every row that is kept: gangs that outrank it may try again.
+        #: Grows with every new reservation: gangs that outrank it may try again.
         self.kept = 0
-        #: How many losses of a gang have not been dealt with.
+        #: Number of a gang's losses that are not settled.
         self._lost: dict[GangKey, int] = {}
-        #: Holds that ended since the last cycle's notes, and how.
+        #: Holds that ended since the last cycle's notes, with the reason.
         self._ended: list[tuple[Hold, str]] = []
-        #: Sequence of CLUSTER that the newest logged cycle had applied, and the one before it.
+        #: Sequence of CLUSTER up to which the newest logged cycle had read.
         self._cycle_seq = 0
 
     def of(self, gang: Gang) -> tuple[Hold, ...]:
-        """What a gang is owed, what ends first first."""
+        """The holds of a gang, by deadline."""
         found = self._of.get(gang.key) if self._of else None
         if not found:
             return ()
         return tuple(sorted(found.values(), key=_by_deadline))
 
     def owners(self) -> list[GangKey]:
-        """Keys of the gangs that are owed anything."""
+        """Keys of the gangs with holds."""
         return list(self._of)
 
     def owes(self, key: GangKey) -> bool:
-        """Whether a gang is owed anything, or has lost what is still to be judged."""
+        """Whether a gang has holds or unsettled losses."""
         return key in self._of or key in self._lost
 
     @property
     def open_count(self) -> int:
-        """Holds that are open."""
+        """Number of open holds."""
         return len(self.by_uid)
 
     def knows(self, uid: str) -> bool:
-        """Whether a loss of this pod is, or was, a hold already."""
+        """Whether this pod has or had a hold, or a pending loss."""
         return uid in self.by_uid or uid in self._known or uid in self.pending
 
     def forget(self, uid: str) -> None:
-        """The cluster state no longer shows the pod, or shows it placed again: nothing of it can be
-        lost twice.
+        """Forget that the pod had a hold: it is no longer in the cluster state, or is placed again
+        and may be lost again.
         """
         self._known.pop(uid, None)
 
     def come_back(self, uid: str) -> None:
-        """A pod whose node was gone is placed again: it is not lost, and may be lost again."""
+        """Drop the losses of a pod whose node is back: the pod is placed, and may be lost again."""
         self.forget(uid)
         self.settle(uid)
         for loss in [loss for loss in self.losses if loss.uid == uid]:
@@ -235,37 +232,37 @@ class HoldTable:
     # ------------------------------------------------------------------ changes
 
     def lose(self, loss: Loss) -> None:
-        """A member is lost; judged when the record that shows it has been applied whole."""
+        """Add a loss; it is judged when its record of CLUSTER has been applied completely."""
         self.losses.append(loss)
         self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
 
     def take_losses(self) -> list[Loss]:
-        """What has to be judged now: each becomes pending or is owed nothing."""
+        """Remove and return the losses to judge; each becomes pending or gets no hold."""
         losses, self.losses = self.losses, []
         for loss in losses:
             self._uncount(loss.key)
         return losses
 
     def await_cycle(self, loss: Loss) -> None:
-        """The loss becomes a hold in the leader's next cycle."""
+        """Make the loss pending: it becomes a hold in the leader's next cycle."""
         self.pending[loss.uid] = loss
         self._lost[loss.key] = self._lost.get(loss.key, 0) + 1
 
     def settle(self, uid: str) -> None:
-        """A pending loss is dealt with, or owed nothing."""
+        """Remove a pending loss, which got its hold or gets none."""
         loss = self.pending.pop(uid, None)
         if loss is not None:
             self._uncount(loss.key)
 
     def add(self, tables: "Tables", hold: Hold, gang: Gang) -> None:
-        """A loss became a hold; its note is written at the end of the cycle."""
+        """Add a new hold to a gang; its note is written at the end of the cycle."""
         self.by_uid[hold.uid] = hold
         if hold.uid in tables.members:
             self._known[hold.uid] = None
         self.attach(hold, gang)
 
     def attach(self, hold: Hold, gang: Gang) -> None:
-        """The gang of a hold is known now, and is charged for its room."""
+        """Attach a hold to its gang, and charge the gang for the hold's reservation."""
         hold.gang = gang
         hold.gang_key = gang.key
         hold.queue, hold.priority = gang.queue.name, gang.priority
@@ -289,7 +286,7 @@ class HoldTable:
             hold.gang.hold(hold.shape, 1)
 
     def pass_on(self, hold: Hold, successor: Gang) -> None:
-        """The hold and its room are another gang's from now on."""
+        """Move the hold and its reservation to another gang."""
         self._detach(hold)
         if hold.gang is not None and hold.reservation is not None:
             hold.gang.hold(hold.shape, -1)
@@ -299,7 +296,7 @@ class HoldTable:
         self.attach(hold, successor)
 
     def close(self, tables: "Tables", hold: Hold, reason: str) -> None:
-        """End a hold and its row; the note that says so is written at the end of the cycle."""
+        """End a hold and its reservation; its closing note is written at the end of the cycle."""
         if hold.gang is not None:
             hold.gang.hold_ended = reason
         drop_reservation(tables, hold)
@@ -331,7 +328,7 @@ class HoldTable:
         return notes
 
     def relabel(self, tables: "Tables") -> None:
-        """What terms ask for has changed: lost pods are counted as they would be."""
+        """Update the shape entries of lost pods after the terms of other pods changed."""
         for hold in self.by_uid.values():
             before = hold.shape
             entry = profiles.entry_of_lost(tables, before.encoded, hold.namespace, hold.labels)
@@ -349,7 +346,7 @@ class HoldTable:
     # ---------------------------------------------------------------- from the log
 
     def recall(self, tables: "Tables", note: NoteOpened) -> None:
-        """Take a hold over from the log: row and all. One of the same pod is replaced."""
+        """Restore a hold and its reservation from the log. It replaces a hold of the same pod."""
         for uid in note.pod_uids:
             self.settle(uid)
             self._told_of(uid)
@@ -386,7 +383,9 @@ class HoldTable:
                 self.attach(hold, gang)
 
     def recall_end(self, tables: "Tables", gang_id: str, uids: Iterable[str]) -> None:
-        """The log says that holds of a gang ended: of these lost pods, or all of them."""
+        """Remove holds of a gang that ended in the log: those of these pods; if none are given,
+        all.
+        """
         named = tuple(uids)
         if not named:
             known = [*self.by_uid.values(), *(hold for hold, _ in self._ended)]
@@ -402,8 +401,8 @@ class HoldTable:
                     tables.gangs.drop_if_empty(hold.gang)
 
     def recall_filled(self, tables: "Tables", uids: Iterable[str]) -> None:
-        """A decision in the log fills holds of these lost pods. The notes of their ends come behind
-        it; the next leader writes those that never came.
+        """Remove the holds of these lost pods, which a decision in the log fills. Their closing
+        notes follow in the log; the next leader writes missing ones.
         """
         for uid in uids:
             self.settle(uid)
@@ -414,8 +413,8 @@ class HoldTable:
                 self._ended.append((hold, "Filled"))
 
     def recall_cycle(self, tables: "Tables", cluster_seq: int) -> None:
-        """A record of a newer cycle is in the log: an earlier one had its say on every loss up to
-        where it had read, and what it did not open it did not owe.
+        """Settle pending losses after a record of a newer cycle: the cycle before it had evaluated
+        all losses up to its position in CLUSTER, and had opened all holds for them.
         """
         if cluster_seq <= self._cycle_seq:
             return
@@ -437,7 +436,7 @@ class HoldTable:
     # ---------------------------------------------------------------- internal
 
     def _told_of(self, uid: str) -> None:
-        """The log says itself how a hold of this pod ended, or that there is another."""
+        """Drop the unwritten closing note of this pod's hold: the log has a newer note of it."""
         if self._ended:
             self._ended = [one for one in self._ended if one[0].uid != uid]
 
@@ -446,7 +445,7 @@ class HoldTable:
         self._detach(hold)
 
     def _detach(self, hold: Hold) -> None:
-        """Its gang does not know of it any more."""
+        """Remove the hold from its gang's holds."""
         if hold.gang is None:
             return
         replacements = self._of[hold.gang.key]
@@ -462,7 +461,7 @@ class HoldTable:
 
 
 def drop_reservation(tables: "Tables", hold: Hold) -> None:
-    """Give a hold's room up, if it has any; the hold stays."""
+    """End a hold's reservation, if it has one; the hold stays."""
     reservation = hold.reservation
     if reservation is None:
         return

@@ -1,9 +1,9 @@
-"""What is decided and not yet done: open decisions, their room, and what outcomes say of them.
+"""Decisions in flight: open decisions, their reservations, and the outcomes of binders.
 
-Keyed by pod UID: one open decision per pod, whatever its group. Only CLUSTER retires a decision; an
-outcome ends the room of a member that was definitely refused, or lets the member be planned
-elsewhere while its room stays a while. What an outcome calls bound and a later epoch's snapshot
-keeps showing unbound was forgotten by the API server.
+Each pod, by its UID, has at most one open decision, whatever its group. Only CLUSTER retires a
+decision. An outcome ends the reservation of a member that was definitely refused. Otherwise the
+member may be placed elsewhere while its reservation stays for some time. If an outcome reports a
+pod as bound, and it stays unbound in a later epoch's snapshot, the API server has lost the binding.
 """
 
 from typing import Final
@@ -27,20 +27,19 @@ from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome
 
-#: Room of a member whose POST may still be in flight: longer than any request timeout of a binder
-#: or the API server.
+#: How long a member has a reservation while its POST may be in flight: longer than any request
+#: timeout of a binder or the API server.
 LATE_RESERVATION_MS: Final = 120_000
-#: A pod that an outcome calls bound and that the snapshot of a later epoch shows unbound counts as
-#: bound this long: what was listed just before it was bound is corrected by the watch much sooner.
-#: Then the API server has forgotten it (its storage was restored from a backup).
+#: How long a pod counts as bound if an outcome reports it as bound and a later epoch's snapshot has
+#: it unbound. If it was listed just before the binding, the watch corrects it much sooner.
+#: Otherwise the API server has lost the binding (its storage was restored from a backup).
 FORGOTTEN_MS: Final = 60_000
-#: A decision that no binder has answered for so long is no longer reckoned to be before a binder:
-#: it may be lost, or be tried again and again for a reason of its own (a webhook that answers for
-#: its namespace alone), and others must not wait for it.
+#: After this time, an unanswered decision no longer counts as in flight. It may be lost, or be
+#: retried for a reason of its own (a webhook of its namespace), and must not delay other gangs.
 UNANSWERED_MS: Final = 30_000
-#: A (pod, node) pair that failed is avoided this long.
+#: How long a failed (pod, node) pair is avoided.
 BAD_PAIR_MS: Final = 60_000
-#: Definite: the API server said no, or was not asked.
+#: Definite results: the API server refused the request, or it was not sent.
 _DEFINITE: Final[frozenset[MemberResult]] = frozenset(
     {"refused", "conflict", "gone", "skipped", "unprepared"}
 )
@@ -54,8 +53,8 @@ def adopt(
     *,
     charged: bool,
 ) -> None:
-    """Assume the bindings of a decision just made; the node capacity has been taken by its
-    Statement. `charged`: its queue has been charged, too.
+    """Assume the bindings of a new decision, whose Statement has taken the node capacity.
+    `charged`: its queue has been charged already.
     """
     act = OpenAct(0, decision, counted=awaits_binders_alone(decision))
     state.unnumbered.append(act)
@@ -71,7 +70,7 @@ def adopt(
 
 
 def _all_begins(gang: Gang) -> bool:
-    """Whether all of a gang is assumed by its newest decision, and nothing is open of it."""
+    """Whether all members of a gang are assumed, and it has no open notes or failures."""
     history = gang.history
     if gang.counts[ASSUMED] != len(gang.members) or history.started or history.notes:
         return False
@@ -79,7 +78,7 @@ def _all_begins(gang: Gang) -> bool:
 
 
 def number(state: State, seq: int, decision: Act) -> None:
-    """The log gave a decision of ours its sequence."""
+    """Set the log's sequence number of a decision of this planner."""
     if isinstance(decision, EvictionDecision):
         if decision.via == "eviction":
             state.preemptions.number(seq, decision)
@@ -97,7 +96,7 @@ def number(state: State, seq: int, decision: Act) -> None:
 
 
 def recall(state: State, seq: int, decision: GangDecision) -> None:
-    """Assume the bindings of a decision read from the log, on the same terms as one of ours."""
+    """Assume the bindings of a decision read from the log, like those of an own decision."""
     if decision.again in state.open:
         _repeated(state, seq, decision)
         return
@@ -117,7 +116,7 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
 
 
 def _repeated(state: State, seq: int, decision: GangDecision) -> None:
-    """A decision takes the place of the one that it repeats; what of that is settled stays so."""
+    """Replace the decision that this one repeats; its settled bindings stay settled."""
     before = decision.again
     waiting = state.unresolved.pop(before, None)
     if waiting is not None:
@@ -130,8 +129,8 @@ def _repeated(state: State, seq: int, decision: GangDecision) -> None:
 
 
 def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
-    """A release or preemption read from the log continues, and so does its wait for what a binder
-    says. Victims of a preemption whose loss the cluster state has shown already are owed nothing.
+    """Restore a release or preemption from the log, with its outcome if that was read already.
+    Victims of a preemption get no holds.
     """
     if decision.via == "eviction":
         state.preemptions.recall(seq, decision)
@@ -145,7 +144,9 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
 
 
 def forget_evictions(state: State, gang_id: str) -> None:
-    """The gang's release is over; so is that of gangs that are known no more."""
+    """Drop the eviction decisions of the gang's release, which has ended, and those of gangs that
+    no longer exist.
+    """
     for seq, one in list(state.evictions.items()):
         if one.act.gang_id == gang_id or not (
             one.act.gang_id in state.gangs.by_id or one.act.gang_id in state.gangs.remembered
@@ -154,7 +155,7 @@ def forget_evictions(state: State, gang_id: str) -> None:
 
 
 def resolve_all(state: State) -> None:
-    """Cluster state advanced: settle the bindings that waited for it, oldest decision first."""
+    """Resolve logged bindings after the cluster state advanced, oldest decision first."""
     for seq in sorted(state.unresolved):
         _resolve_decision(state, seq)
 
@@ -169,9 +170,7 @@ def _resolve_decision(state: State, seq: int) -> None:
 
 
 def _resolved(state: State, seq: int) -> None:
-    """Every binding of a logged decision is matched with the cluster state; its outcome may count
-    now.
-    """
+    """Mark a logged decision's bindings as resolved, and apply its early outcome."""
     del state.unresolved[seq]
     act = state.open.get(seq)
     if act is not None:
@@ -184,12 +183,12 @@ def _resolved(state: State, seq: int) -> None:
 
 
 def apply_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
-    """Take in what a binder found; `outcome_seq` is its place in its log. Members that it does not
-    list are bound, which CLUSTER will show.
+    """Apply the outcome with this sequence number in OUTCOMES. Members that it does not list are
+    bound, and CLUSTER will show them.
 
-    The logs are read side by side, so that an outcome may come before its decision, or before the
-    cluster state in which its reservation is assumed: it is kept until then, or the reservation
-    would never end.
+    The logs are read concurrently, so an outcome may arrive before its decision, or before the
+    cluster state in which its reservations are assumed. It is kept until then; otherwise these
+    reservations would never end.
     """
     seq = outcome.decision_seq
     if seq > state.view.decisions_seq or seq in state.unresolved:
@@ -210,7 +209,7 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
         act.outcome, act.outcome_seq = outcome, outcome_seq
         if act.act.preflight:
             _touch_waiting(state, act.act)
-        # One that was repeated has been in binders' hands under its first number, too.
+        # A repeated decision was also delivered under its first sequence number.
         delivered += 1 if act.act.again else 0
     for found in outcome.members:
         if found.result == "bound":
@@ -221,7 +220,9 @@ def _take_outcome(state: State, outcome_seq: int, outcome: Outcome) -> None:
 
 
 def _touch_waiting(state: State, decision: GangDecision) -> None:
-    """Others of the gang may have waited for the proof; it may have another id by now."""
+    """Mark the gang as changed: members may have waited for the pre-flight. It is found by its
+    pods, because its id may have changed.
+    """
     for binding in decision.bindings:
         member = state.members.get(binding.uid)
         if member is not None and member.gang is not None:
@@ -229,7 +230,7 @@ def _touch_waiting(state: State, decision: GangDecision) -> None:
 
 
 def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
-    """What became of a release or of an eviction for another gang."""
+    """Apply the outcome of a release or of an eviction for a preemptor."""
     eviction = state.evictions.get(outcome.decision_seq)
     if eviction is not None:
         eviction.outcome, eviction.outcome_seq = outcome, outcome_seq
@@ -247,7 +248,9 @@ def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
 def _take_in(
     state: State, reservation: Reservation, found: Found, outcome_seq: int, *, delivered: int
 ) -> None:
-    """One member was not bound: its room ends or becomes late, it may be planned again."""
+    """End the reservation of a member that was not bound, or make it late. The member may be placed
+    again.
+    """
     if found.result in _DEFINITE and delivered == 1 and not found.late:
         end_reservation(state, reservation)
     elif reservation.reason == "assumed":
@@ -271,8 +274,8 @@ def _take_in(
 
 
 def date_late_reservations(state: State, now_ms: int) -> int | None:
-    """Give late rows their deadline and end those whose deadline has come; returns the next
-    deadline.
+    """Set the deadlines of new late reservations, and end those whose deadline has passed; return
+    the next deadline.
     """
     following: int | None = None
     for uid in list(state.reservations.late):
@@ -283,7 +286,7 @@ def date_late_reservations(state: State, now_ms: int) -> int | None:
                 reservation.until_ms == UNDATED
                 or reservation.until_ms > now_ms + LATE_RESERVATION_MS
             ):
-                # New, or dated before the clock was set back.
+                # It is new, or its deadline was set before the clock was set back.
                 reservation.until_ms = now_ms + LATE_RESERVATION_MS
             if reservation.until_ms <= now_ms:
                 end_reservation(state, reservation)
@@ -293,8 +296,8 @@ def date_late_reservations(state: State, now_ms: int) -> int | None:
 
 
 def overlook_unanswered(state: State, now_ms: int) -> int | None:
-    """Take decisions that were not answered for long out of what is in flight; returns when the
-    next one may be.
+    """Stop counting decisions without an answer for `UNANSWERED_MS` as in flight; return when the
+    next one is due.
     """
     for one in state.open.values():
         due_ms = one.act.cycle.now_ms + UNANSWERED_MS
@@ -306,11 +309,10 @@ def overlook_unanswered(state: State, now_ms: int) -> int | None:
 
 
 def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
-    """End the room of members that the API server has forgotten to be bound, so that they are
-    planned again; returns when to check next. While the cluster state is not `fresh`, it is
-    unknown.
+    """End reservations whose bindings the API server has lost, so that their pods are placed again;
+    return when to check next. Without `fresh` cluster state, none is ended.
 
-    No record of the decision's own epoch ends it: there the watch will show the binding.
+    A decision of the current epoch is not affected: the watch will show its bindings.
     """
     following: int | None = None
     for one in list(state.open.values()):
@@ -318,7 +320,8 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
             continue
         until_ms = one.believed_until_ms
         if not until_ms or until_ms > now_ms + FORGOTTEN_MS or (until_ms <= now_ms and not fresh):
-            # New, dated before the clock was set back, or cluster state is too old.
+            # The deadline is new, was set before the clock was set back, or passed while the
+            # cluster state was stale.
             until_ms = one.believed_until_ms = now_ms + FORGOTTEN_MS
         if until_ms <= now_ms:
             _forget_bindings(state, one)
@@ -341,7 +344,7 @@ def _forget_bindings(state: State, act: OpenAct) -> None:
 
 
 def _resolve(state: State, pending: Unresolved) -> bool:
-    """Assume one logged binding; False while the cluster state is too old to decide."""
+    """Assume one logged binding; False while the cluster state is too old for it."""
     member = state.members.get(pending.binding.uid)
     if member is None:
         return state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
@@ -359,6 +362,6 @@ def _resolve(state: State, pending: Unresolved) -> bool:
 
 
 def give_up_unresolved(state: State) -> None:
-    """No snapshot will ever be new enough (CLUSTER was re-created): the pods are not there."""
+    """Drop all unresolved bindings: no snapshot will be new enough (CLUSTER was recreated)."""
     for seq in sorted(state.unresolved):
         _resolved(state, seq)

@@ -1,26 +1,26 @@
-"""Reservations: everything that takes capacity of a node without a pod being there.
+"""Reservations: capacity of a node that is taken without a pod on the node.
 
 | reason | ends by | outranked by |
 | --- | --- | --- |
 | assumed | its event: the UID is bound or gone, or definitely refused at first delivery | nothing |
-| | or it was said to be bound, and a later epoch's snapshot does not show it for a minute | |
+| | or an outcome reported it bound, and a later epoch's snapshot has it unbound for a minute | |
 | late | the same events, or two minutes after the outcome | nothing |
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | hold | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
-| preemptor | its gang's decision, or the end of its preemption: a deadline at last | nothing |
+| preemptor | its gang's decision, or the end of its preemption, at its deadline at the latest | |
 | reservation | its deadline, its gang's end, or pods of it that hold as much | higher priority |
 
-Every row has an owner, the gang it was decided for.
+Every row has an owner, the gang for which it was decided.
 
-An *assumed* row belongs to the newest decision on its pod; there is at most one per pod. When its
-outcome leaves open whether a POST is still in flight, the row becomes *late*: its member may be
-placed elsewhere, and a late POST still finds its capacity. Every row is subtracted from the free
-amounts exactly once: by `keep`, or before by the Statement whose allocation it adopts.
+An *assumed* row belongs to the newest decision for its pod; there is at most one per pod. If a POST
+may still be in flight after its outcome, the row becomes *late*: its member may be placed
+elsewhere, and a late POST still finds its capacity. Every row is subtracted from the free amounts
+exactly once: by `keep`, or earlier by the Statement whose allocation it adopts.
 
 Rows of *repair* and *hold* are for a lost pod (`replacements`); there is at most one per lost pod,
 and no decision owns it. A row of *reservation* is for a part of its gang's `minResources` for which
-no pod exists yet (`allocation.min_resources`). A *preemptor* row is for a pod that waits for others
-to leave (`preemptions`); until they have, the free amount of its node may be negative.
+no pod exists yet (`allocation.min_resources`). A *preemptor* row is for a pod that waits for its
+victims to leave (`preemptions`); before that, the free amount of its node may be negative.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,7 @@ Reason = Literal["assumed", "late", "repair", "hold", "preemptor", "reservation"
 
 #: `until_ms` of a row that ends by an event alone.
 BY_EVENT: Final = -1
-#: `until_ms` of a row whose deadline is counted from the next cycle: records carry no instant of
-#: ours.
+#: `until_ms` of a row whose deadline the next cycle sets: records have times of other clocks.
 UNDATED: Final = 0
 
 
@@ -79,14 +78,14 @@ class ReservationTable:
         self.replacements: dict[str, Reservation] = {}
         #: Rows for pods of preemptors, by the UID of the pod that waits.
         self.promised: dict[str, Reservation] = {}
-        #: Rows of decisions that wait for the answers of binders, and for nothing else.
+        #: Number of rows of decisions that wait only for the answers of binders.
         self.pods_in_flight = 0
-        #: Of such rows, how many were ended so far by a pod that is bound, or by an answer.
+        #: Number of such rows that have ended by a bound pod or by an answer.
         self.answered = 0
 
     @property
     def pods_not_seen_bound(self) -> int:
-        """Pods with a decision's reservation: decided, and not seen bound yet."""
+        """Number of pods with a decision's reservation: decided, and not bound in CLUSTER yet."""
         return len(self._rows)
 
     def settle(self, act: OpenAct, *, answered: bool) -> None:
@@ -163,7 +162,7 @@ class ReservationTable:
             self._node_capacity.give(reservation.slot, reservation.shape)
 
     def keep_promised(self, reservation: Reservation) -> None:
-        """Add a row for a pod that waits for others to leave."""
+        """Add a row for a preemptor's pod that waits for victims to leave."""
         _check_owner(reservation)
         if reservation.uid in self.promised:
             raise InvariantViolation(f"preemptor {reservation.uid}", "has a reservation already")
@@ -178,7 +177,7 @@ class ReservationTable:
         self._node_capacity.give(reservation.slot, reservation.shape)
 
     def rows(self, uid: str) -> tuple[Reservation, ...]:
-        """Rows of decisions kept for a pod."""
+        """The rows of decisions for a pod."""
         return tuple(self._rows.get(uid, ()))
 
     def every(self) -> list[Reservation]:
@@ -186,11 +185,11 @@ class ReservationTable:
         return [*self.of_decisions(), *self.replacements.values(), *self.promised.values()]
 
     def of_decisions(self) -> list[Reservation]:
-        """Rows that decisions keep."""
+        """The rows of decisions."""
         return [reservation for rows in self._rows.values() for reservation in rows]
 
     def on(self, slot: int) -> int:
-        """Rows on a node."""
+        """The number of rows on a node."""
         return self._per_slot.get(slot, 0)
 
     def becomes_late(self, reservation: Reservation) -> None:
