@@ -145,6 +145,8 @@ class CycleContext:
             )
             history.notes[kind] = again
             self.notes.append(again)
+        # Its deadlines are checked again in this cycle, even if no further record names the gang.
+        self.state.gangs.touch(gang)
 
     def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
         """Close the gang's note of this kind; no effect if none is open."""
