@@ -1,1 +1,1 @@
-"""What users read of a gang: phase, conditions, pending reason; and when it is published."""
+"""The verdicts of gangs (phase, conditions, pending reason), and when they are published."""

@@ -1,6 +1,4 @@
-"""Why a group is not admitted, in words: the gang ahead, which quota is short, or that there is no
-room.
-"""
+"""Messages for groups that are not admitted: a gang ahead, a short quota, too little capacity."""
 
 from typing import NamedTuple
 
@@ -12,12 +10,12 @@ from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.verdicts import Reason
 
-#: A group waits behind the first one of its strict queue.
+#: The reason of a group that waits behind the first group of its strict queue.
 BEHIND = "BehindInQueue"
 
 
 class Told(NamedTuple):
-    """Why a group waits outside, beside the capabilities of queues."""
+    """Why a group is not admitted although the capabilities of its queues allow it."""
 
     reason: str
     sentence: str
@@ -32,7 +30,9 @@ def first_in_line(state: State, gang: Gang) -> Gang:
 
 
 def not_admitted(state: State, session: Session, gang: Gang, first: Gang) -> Told:
-    """What keeps a group out that its queue's capabilities would let in."""
+    """Why a group is not admitted although the capabilities of its queues allow it. `first` is the
+    result of `first_in_line`.
+    """
     if first is not gang:
         return behind(gang, first)
     policies = session.policies
@@ -61,14 +61,14 @@ def not_admitted(state: State, session: Session, gang: Gang, first: Gang) -> Tol
 
 
 def behind(gang: Gang, first: Gang) -> Told:
-    """In a strict queue no gang passes the first one."""
+    """The reason for a gang behind the first gang of its strict queue."""
     sentence = passing_nobody(first.title, gang)
     return Told(BEHIND, sentence, ahead=(first.title,))
 
 
 def passing_nobody(first: str, gang: Gang) -> str:
-    """Which gang is ahead of `gang` in its strict queue. `first` is that gang's title: users do not
-    learn the names of other namespaces.
+    """A message about the gang ahead of `gang` in its strict queue. `first` is that gang's title;
+    it is omitted if its namespace is another one.
     """
     same = first.startswith(f"{gang.namespace}/")
     ahead = first if same else "a gang of another namespace"

@@ -1,13 +1,13 @@
-"""The last word on each gang: built when its meaning changed, paced when only numbers did.
+"""The published verdict of each gang, and the pace at which changes are published.
 
-* Meaning (phase, reason, object, queue, size, attempt): published in the cycle in which it changed,
-  but for Starting, and Running in a rush (`debounce`).
-* Counts, and whether it is nodes or quota that lack room: at most once per second and gang.
-* Numbers of a refusal that holds on while the cluster moves: at most once per 5 s and gang.
-* Of the last two at most 100 in one cycle; the rest follow in later cycles.
+* Meaning (phase, reason, object, queue, size, attempt): in the cycle in which it changed, except
+  verdicts that are debounced (`debounce`).
+* Counts, and whether nodes or quota are short: at most once per second and gang.
+* Numbers of a refusal that lasts while the cluster changes: at most once per 5 s and gang.
+* Of the last two kinds at most 100 per cycle; the rest follow in later cycles.
 
-`Book` remembers what was published, so that nothing equal is published twice, also across a restart
-(`recall`).
+`Book` keeps the published verdicts, so that equal verdicts are not published again, even after a
+restart (`recall`).
 """
 
 import heapq
@@ -41,14 +41,14 @@ from shared.model.objects import PodGroup
 _COUNTS_MS: Final = 1_000
 _NUMBERS_MS: Final = 5_000
 _REFRESHES_MAX: Final = 100
-#: What names of waiting members, and of placed ones, may take of a message.
+#: Maximum size of the references to waiting members in a message, and of those to placed members.
 _REFS_BYTES_MAX: Final = 400 * 1024
 #: Field names, lengths and markers of one reference in msgpack.
 _REF_OVERHEAD_BYTES: Final = 24
-#: So many names of any length, of pod, node and as UID, take no more.
+#: This many references fit with names (pod, node, UID) of any length.
 _REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
-#: Unnamed members published at a time, with names of any length: what the other two leave of a
-#: message.
+#: Maximum number of unnamed members in a verdict. They fit, with names of any length, into the part
+#: of a message that the other two lists leave free.
 _UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
 _MOVING: Final = frozenset(
@@ -60,14 +60,14 @@ _MOVING: Final = frozenset(
         "SearchBudgetExceeded",
     }
 )
-#: Refusals that are one to Volcano's users: see `conditions`.
+#: Refusals that have the same reason in Volcano: see `conditions`.
 _OF_ROOM: Final = frozenset({"NotEnoughQuota", "NotEnoughResources"})
 _UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
 
 class Book:
-    """Verdicts published, by gang id, and those that are due."""
+    """The published verdicts by gang id, and the verdicts that are due."""
 
     def __init__(self) -> None:
         self.published: dict[str, Verdict] = {}
@@ -75,8 +75,8 @@ class Book:
         self._due: list[tuple[int, GangKey]] = []
         self._queued: set[GangKey] = set()
         self._held_back = HeldBack()
-        #: Gangs about which nothing can be said yet (no attempt was made), by id, and whether the
-        #: view was too old to make one when all of them were examined.
+        #: Gangs without a pending reason yet, because no attempt was made, by id; and whether the
+        #: cluster state was stale when all of them were last examined.
         self._unsaid: dict[str, Gang] = {}
         self._unsaid_stale = False
         #: Waiting gangs, in the order in which their numbers are examined again.
@@ -86,22 +86,22 @@ class Book:
         self._ringed_at = -1
 
     def recall(self, verdict: Verdict) -> None:
-        """What an earlier planner published is the last word until its meaning changes."""
+        """Import a verdict of an earlier planner as the published one of its gang."""
         if verdict.phase == "Gone":
             self.published.pop(verdict.gang_id, None)
         else:
             self.published[verdict.gang_id] = verdict
 
     def forget_pace(self, now_ms: int) -> None:
-        """The clock was set back: postponed verdicts are published at this instant's pace."""
+        """Make postponed verdicts due now, after the clock was set back."""
         self._due = [(now_ms, key) for _, key in self._due]
         heapq.heapify(self._due)
         self._held_back.forget_pace(now_ms)
         self._ring_ms = now_ms
 
     def reconcile(self, state: State) -> None:
-        """This planner becomes the writer: what was published of gangs that are no more is to be
-        withdrawn.
+        """Mark published verdicts of gangs that no longer exist for withdrawal, when this planner
+        becomes the writer.
         """
         state.gangs.retired = {
             gang_id: None for gang_id in self.published if gang_id not in state.gangs.by_id
@@ -116,7 +116,15 @@ class Book:
         *,
         stale: bool,
     ) -> list[Verdict]:
-        """Verdicts to publish now; `changed` are the gangs that this cycle assessed, by id."""
+        """Return the verdicts to publish now.
+
+        Args:
+            state: The planner's state.
+            explainer: The explainer of this cycle.
+            changed: The gangs that this cycle assessed, by id.
+            now_ms: The time of the cycle.
+            stale: Whether the cluster state was too old for placement.
+        """
         verdicts = self._gone(state, now_ms)
         unsaid = self._unsaid
         for gang_id, gang in self._to_tell(changed, stale=stale):
@@ -128,7 +136,7 @@ class Book:
             unsaid.pop(gang_id, None)
             if not known:
                 continue
-            # Most gangs that start are published later, and their meaning is not worked out now.
+            # Most starting gangs are published later, so their meaning is not computed now.
             meant = _meaning(state, gang, reason) if gang.shown else ()
             if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
                 self._queue(gang)
@@ -144,9 +152,9 @@ class Book:
         return verdicts
 
     def _to_tell(self, changed: Mapping[str, Gang], *, stale: bool) -> list[tuple[str, Gang]]:
-        """Gangs to publish, by id: those without a verdict are first. All of them, when the
-        view has become too old or fresh: that is published of gangs that have not
-        changed.
+        """The gangs to examine, with their ids: changed gangs, those without a pending reason
+        first. When the cluster state became stale or fresh, all gangs without a pending reason are
+        included.
         """
         unsaid = self._unsaid
         if stale != self._unsaid_stale:
@@ -156,7 +164,7 @@ class Book:
         return list({**first, **changed}.items())
 
     def next_ms(self, state: State, now_ms: int) -> int | None:
-        """When a paced verdict is due; None: nothing is."""
+        """When the next paced verdict is due; None: there is none."""
         due = [self._due[0][0]] if self._due else []
         held_ms = self._held_back.next_ms()
         due += [] if held_ms is None else [held_ms]
@@ -178,7 +186,7 @@ class Book:
                     verdicts.append(verdict)
             elif last is not None and gang_id not in state.gangs.by_id:
                 del self.published[gang_id]
-                # Of an attempt without a verdict its end is not published either.
+                # A debounced verdict has the attempt that has to end.
                 verdicts.append(unheard or _gone_verdict(state, last, now_ms))
             elif unheard is not None and gang_id not in state.gangs.by_id:
                 verdicts.append(unheard)
@@ -246,7 +254,7 @@ class Book:
         *,
         stale: bool,
     ) -> int:
-        """Look at a gang's numbers again; 1 if that took work."""
+        """Build a gang's verdict again and publish it if it changed; 1 if it was built, else 0."""
         gang = state.gangs.gangs.get(key)
         if gang is None or gang.silent:
             return 0
@@ -277,11 +285,11 @@ class Book:
 
 
 def reason_of(state: State, gang: Gang, *, stale: bool) -> str | None:
-    """Why the gang waits; "": it does not; None: it waits for an attempt that has not been made."""
+    """The gang's pending reason; "": it does not wait; None: it waits for its first attempt."""
     if gang.refused:
         return "ClusterViewStale" if stale and gang.refused == "NotAdmitted" else gang.refused
     if gang.bucket is None:
-        # A start that hangs, by the kubelet's own words: it waits for nothing of ours.
+        # The start hangs, as the kubelet reports: the gang does not wait for the planner.
         hangs = gang.stuck and gang.history.started and not gang.quorum_runs
         return "NotStarting" if hangs and gang.counts[PLACED] else ""
     if gang.bucket.reason:
@@ -292,14 +300,14 @@ def reason_of(state: State, gang: Gang, *, stale: bool) -> str | None:
 
 
 def _rush(state: State) -> bool:
-    """Whether so much is being bound that news of gangs that run would be in its way."""
+    """Whether so many pods are being bound that verdicts of running gangs would delay them."""
     return state.backlog.throttled or state.reservations.pods_not_seen_bound >= RUSH
 
 
 def build(
     state: State, explainer: Explainer, gang: Gang, reason: str, last: Verdict | None, now_ms: int
 ) -> Verdict:
-    """The whole verdict on a gang as it is."""
+    """Build a gang's verdict; `last` is its last published one, `reason` its pending reason."""
     group = gang.group
     why = None
     if reason:
@@ -346,14 +354,14 @@ def build(
 
 
 def _domain(gang: Gang) -> str:
-    """The HyperNode that it was placed in last; "": it asks for none."""
+    """The HyperNode of the gang's last placement; "": it requests none."""
     topology = gang.group.topology if gang.group is not None else None
     return gang.history.home if topology is not None and not topology.label_key else ""
 
 
 def _passing(gang: Gang, meant: tuple[object, ...], now_ms: int) -> bool:
-    """Whether nothing but the kind of room that it lacks has changed, a moment after it was
-    published last: on a full cluster that changes with every gang that ends.
+    """Whether only the reason changed, between missing resources and missing quota, soon after the
+    last verdict. On a full cluster that changes with every gang that ends.
     """
     return (
         meant[0] in _OF_ROOM
@@ -383,7 +391,9 @@ def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
 
 
 def _group_wanted(gang: Gang) -> str:
-    """Name of the PodGroup that the podgroup controller must make, or make these pods name."""
+    """The name of the PodGroup that the podgroup controller must create and set on the gang's pods;
+    "": none.
+    """
     return gang.name if gang.implied and gang.key[0] == "name" else ""
 
 
@@ -403,9 +413,9 @@ def _waiting(gang: Gang) -> tuple[PodRef, ...]:
 
 
 def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
-    """Members of the newest decision that CLUSTER shows placed, once the gang has started.
+    """The placed members of a started gang's newest decision.
 
-    After a restart the newest decision may be out of memory: what was published last stands for it.
+    After a restart the newest decision may be unknown; then the last verdict's members are used.
     """
     if not gang.history.started:
         return ()
@@ -423,7 +433,7 @@ def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
 
 
 def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
-    """As many as leave the verdict below the size of a message."""
+    """The first references, as many as fit into their part of a message."""
     if len(pods) <= _REFS_ALWAYS_FIT:
         return tuple(pods)
     left = _REFS_BYTES_MAX
@@ -481,6 +491,6 @@ def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
 
 def _same(last: Verdict, new: Verdict) -> bool:
     if last.phase != new.phase or last.conditions != new.conditions:
-        # The usual case, and cheap to see.
+        # The usual case, and cheap to check.
         return False
     return msgspec.structs.replace(new, at_ms=last.at_ms, epoch=last.epoch) == last

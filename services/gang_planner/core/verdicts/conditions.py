@@ -1,6 +1,6 @@
-"""The conditions of a gang's verdict, in Volcano's and Kubernetes' vocabulary.
+"""The conditions of a gang's verdict, with the types and reasons of Volcano and Kubernetes.
 
-One that was never True is left out; one that no longer holds turns False and stays.
+A condition that was never True is omitted. One that is no longer True becomes False and stays.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
 _NO_MEMBERS: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask"})
 _RAN_PHASES: Final = frozenset({"Running", "Completed"})
-#: Conditions of gangs to which nothing happened.
+#: Conditions of gangs without holds, notes or evictions.
 _USUAL: Final = frozenset({"Unschedulable", "Scheduled"})
-#: Pods named in a message; the rest are counted.
+#: Maximum number of pods named in a message; the rest are counted.
 _NAMES_MAX: Final = 5
 
 
 class _Claim(NamedTuple):
-    """A condition that holds, or not, with what is said of that; of one that no longer holds the
-    phase speaks, where there is nothing else to say.
+    """Whether a condition is True, with reason and message. A False one without a reason gets the
+    phase as its reason.
     """
 
     type: str
@@ -49,9 +49,15 @@ def conditions(
     before: Sequence[Condition],
     now_ms: int,
 ) -> tuple[Condition, ...]:
-    """The conditions of the gang and of its holds.
+    """The conditions of the gang.
 
-    `before` is what the last verdict said, `names` are those of resources, by row.
+    Args:
+        gang: The gang.
+        holds: Its holds.
+        names: The names of resources, by row.
+        why: Its pending reason; None: it does not wait.
+        before: The conditions of its last verdict.
+        now_ms: The time of transitions.
     """
     known = {one.type: one for one in before}
     claims = [_unschedulable(gang, why), _scheduled(gang)]
@@ -74,18 +80,18 @@ def conditions(
 
 
 def meaning(gang: Gang) -> tuple[bool, ...]:
-    """What of the conditions is published in the cycle in which it changes."""
+    """The parts of the conditions whose changes are published at once."""
     history = gang.history
     return history.releasing, "repair" in history.notes and partly_bound(gang)
 
 
 def partly_bound(gang: Gang) -> bool:
-    """Whether the gang is bound in part, and nothing of that can be released."""
+    """Whether the gang is partly bound, and none of its bound members can be released."""
     return bool("repair" in gang.history.notes and gang.bound and not release.worthwhile(gang))
 
 
 def _eventful(gang: Gang, holds: Sequence[Hold]) -> bool:
-    """Whether more may hold of the gang than that it waits or runs; of most it does not."""
+    """Whether conditions other than the usual ones may be True; for most gangs they are not."""
     return bool(gang.history.notes or holds or gang.evicted or gang.phase == "Unknown")
 
 
@@ -93,11 +99,11 @@ def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
     if why is None or gang.shown_phase not in _WAITING_PHASES:
         return _NOT_WAITING
     quorum, members = max(gang.min_member, 1), len(gang.members)
-    # Of those that there are no more can be short than there are.
+    # No more members can be unschedulable than exist.
     short = min(max(0, quorum - gang.have()), members)
     sentence = why.sentence
     if not members and why.reason in _NO_MEMBERS:
-        # Usually for a moment only: the pods' controller waits for the group.
+        # Usually short: the pods' controller waits for the group.
         sentence = f"pod group is not ready, {quorum} minAvailable"
     return _Claim(
         "Unschedulable",
@@ -126,7 +132,7 @@ def _partly_bound(gang: Gang) -> _Claim:
 def _releasing(gang: Gang, last: Condition | None) -> _Claim:
     note = gang.history.notes.get("release")
     if note is None:
-        # A release may be over before anybody has read that it began: its cause stays readable.
+        # A release may end before its beginning was read, so the message keeps its cause.
         return _Claim("Releasing", False, "Released", last.message if last is not None else "")
     return _Claim("Releasing", True, note.reason, f"{note.reason}: {note.message}")
 
@@ -136,7 +142,7 @@ def _evicted(gang: Gang, last: Condition | None) -> _Claim:
         words = evicted_words(gang, gang.evicted)
         return _Claim("Evicted", True, gang.evicted.reason, words)
     if last is not None and last.status == "True" and gang.counts[WAITING] and not gang.bound:
-        # Said by an earlier planner, and nothing of it has been placed since.
+        # An earlier planner published it, and no member has been placed since.
         return _Claim("Evicted", True, last.reason, last.message)
     return _Claim("Evicted", False, "Placed", last.message if last is not None else "")
 

@@ -1,23 +1,21 @@
-"""Verdicts that are debounced: transient ones wait, while bindings go first.
+"""Debounces transient verdicts, so that bindings come before status updates.
 
-*Starting*: a gang whose bindings go well runs a moment after it was decided, and then one verdict
-says all. When thousands of pods are bound they are all decided first, and that moment lasts many
-seconds. So Starting is published only when it has lasted 20 s (the controller writes it when it has
-lasted 30 s more).
+*Starting*: most gangs run shortly after their decision, and one verdict suffices. When thousands of
+pods are bound, all are decided first, and the start takes many seconds. So Starting is published
+after 20 s (and the controller writes it after 30 s more).
 
-*Running*: while many bindings are in flight, what is written of gangs that run takes the API
-server's time from those that wait to be bound, a tenth of it with gangs of 20. It is published when
-the rush is over, after 20 s at most: after 10 s, the verdicts of a drain's first half came upon its
-second and halved its rate.
+*Running*: while many bindings are in flight, status updates of running gangs take API server time
+from bindings, a tenth of it with gangs of 20. Running is published when the rush is over, at the
+latest after 20 s. With 10 s, the verdicts of a drain's first half halved the rate of its second.
 
-*Starting*, of a gang whose verdict says that it waits: readers would act on that, but not in half a
-second, and most such gangs run by then. So it is published after half a second.
+*Starting* of a gang whose published verdict has a pending reason: readers would act on that reason,
+but not within half a second, and most such gangs run by then. It is published after half a second.
 
-*Throttled*: a gang that waits for its turn because binders have enough before them is decided a
-moment later, too, and in a drain nearly all wait so. It is published when it has lasted 20 s.
+*Throttled*: a gang that waits for the in-flight limit is usually decided soon, and in a drain
+nearly all gangs wait for it. It is published after 20 s.
 
-Not debounced is what else corrects a verdict: that a gang runs which was said to wait; nor what
-wants a PodGroup made.
+Other corrections are not debounced: Running of a gang with a published pending reason, and verdicts
+that request a PodGroup.
 """
 
 from itertools import islice
@@ -33,33 +31,33 @@ from shared.model.objects import Owner, PodGroup
 
 _STARTING_MS: Final = 20_000
 _RUNNING_MS: Final = 20_000
-#: A quarter of what the controller lets pass before it marks the pods of a gang that waits.
+#: A quarter of the controller's delay before it marks the pods of a waiting gang.
 _CORRECTING_MS: Final = 500
 _THROTTLED_MS: Final = 20_000
-#: Pods in flight from which on there is a rush: a moment's work for the API server.
+#: Number of pods in flight that counts as a rush; the API server binds this many quickly.
 RUSH: Final = 128
 
 
-#: Why a gang waits that binders have no time for.
+#: The pending reason of a gang that waits for the in-flight limit.
 THROTTLED: Final = "BindingThrottled"
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
-    """One gang, and its verdict that is debounced: it is published should the gang go before
-    anything else was.
+    """One gang with a debounced verdict. If the gang is deleted before its verdict is published,
+    its Gone verdict is built from this entry.
     """
 
     due_ms: int
     gang: Gang
     gang_id: str
     group: PodGroup | None
-    #: Of its pods, where no object declares it.
+    #: The owner of its pods, if it has no group object.
     owner: Owner | None
     attempt: int
     epoch: int
 
     def gone(self, now_ms: int) -> Verdict:
-        """The verdict that it is no more."""
+        """The Gone verdict of the gang."""
         group, owner = self.group, self.owner
         root = (group.trace_root if group is not None else "") or self.gang_id
         return Verdict(
@@ -79,9 +77,9 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldBack:
-    """Gangs of which it is not published yet that they are starting, or that they run, by id.
+    """Gangs with debounced verdicts, by id and kind.
 
-    Each in the order in which it will be published: all of one kind wait equally long.
+    Each kind is in the order of publication, because all its gangs wait equally long.
     """
 
     def __init__(self) -> None:
@@ -90,7 +88,7 @@ class HeldBack:
         self._correcting: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
         self._throttled: dict[str, _Entry] = {}
-        #: In this order they are published.
+        #: All kinds, in the order of publication.
         self._each = self._running, self._correcting, self._starting, self._throttled
 
     def holds(
@@ -103,8 +101,9 @@ class HeldBack:
         throttled: bool = False,
         rush: bool = False,
     ) -> bool:
-        """Whether nothing is to be said yet of this gang that starts or runs, or is `throttled`;
-        `last` is what was said last, in a `rush` many pods are being bound.
+        """Whether to delay the verdict of this gang, which starts, runs or is `throttled`.
+
+        `last` is its last published verdict; in a `rush`, many pods are being bound.
         """
         found = self._kind(gang, last, throttled=throttled, rush=rush)
         if found is None:
@@ -128,7 +127,7 @@ class HeldBack:
     def _kind(
         self, gang: Gang, last: Verdict | None, *, throttled: bool, rush: bool
     ) -> tuple[dict[str, _Entry], int] | None:
-        """Among which gangs it is debounced, and for how long; None: it is not."""
+        """The kind's gangs and the delay in milliseconds; None: the verdict is not debounced."""
         if throttled:
             said = last is not None and last.why is not None and last.why.reason == THROTTLED
             return None if said else (self._throttled, _THROTTLED_MS)
@@ -145,12 +144,12 @@ class HeldBack:
         return (self._running, _RUNNING_MS) if rush and fresh and not waited else None
 
     def said(self, gang_id: str) -> None:
-        """Something was said of the gang."""
+        """Remove the gang, whose verdict was published."""
         for held in self._each:
             held.pop(gang_id, None)
 
     def take_due(self, now_ms: int, limit: int, *, rush: bool) -> list[GangKey]:
-        """Gangs, at most `limit`, that have waited for long enough; they are let go."""
+        """Remove and return the keys of at most `limit` gangs whose delay is over."""
         if not rush:
             self._all_due(self._running, now_ms)
         keys: list[GangKey] = []
@@ -164,18 +163,20 @@ class HeldBack:
         return keys
 
     def take_gone(self, gang_id: str, now_ms: int) -> Verdict | None:
-        """What to say of a gang that is no more: it was decided, so its attempt has to end."""
+        """Remove a deleted gang; return its Gone verdict if it was decided, so that its attempt
+        ends.
+        """
         self._throttled.pop(gang_id, None)
         found = [held.pop(gang_id, None) for held in self._each]
         return next((entry.gone(now_ms) for entry in found if entry is not None), None)
 
     def next_ms(self) -> int | None:
-        """When the next one is due; None: none is debounced."""
+        """When the next debounced verdict is due; None: there is none."""
         firsts = (next(iter(held.values()), None) for held in self._each)
         return min((entry.due_ms for entry in firsts if entry is not None), default=None)
 
     def forget_pace(self, now_ms: int) -> None:
-        """The clock was set back: all are due at this instant."""
+        """Make all debounced verdicts due now, after the clock was set back."""
         for held in self._each:
             self._all_due(held, now_ms)
 

@@ -1,4 +1,4 @@
-"""What a user reads of a gang without a group object whose members declare different things."""
+"""Messages for gangs without a group object whose members have different declarations."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -7,13 +7,13 @@ from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
 from shared.contracts import annotations
 
-#: Distinct values that are named.
+#: Maximum number of distinct values in a message.
 _VALUES_MAX: Final = 5
 
 
 def disagreement_words(gang: Gang) -> str:
-    """Which values its members name, and which of them counts; "" where they agree, and where an
-    object says it.
+    """A message with the different values of its members and the value that counts; "" if they
+    agree, or if the gang has a group object.
     """
     if gang.group is not None or not gang.declarations.disagree:
         return ""

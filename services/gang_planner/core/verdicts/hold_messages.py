@@ -1,4 +1,4 @@
-"""Words for holds: for which member, where, until when; and for a degraded gang without any."""
+"""Messages about holds (member, node, deadline) and about degraded gangs."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,22 +10,22 @@ from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import LEAVING
 from services.gang_planner.core.state.pod_shapes import PODS
 
-#: Lost members named in one message; the rest are counted.
+#: Maximum number of lost members named in one message; the rest are counted.
 _NAMED_MAX: Final = 5
-#: Nodes named for one reservation; the rest are counted.
+#: Maximum number of nodes named for one reservation; the rest are counted.
 _NODES_MAX: Final = 5
 _DAY_S: Final = 86_400
 
 
 def meaning(holds: Sequence[Hold]) -> tuple[object, ...]:
-    """What of it is worth a verdict in the cycle in which it changes."""
+    """The parts of the holds whose changes are published at once."""
     return tuple((hold.uid, hold.node, hold.until_ms) for hold in holds)
 
 
 def in_words(holds: Sequence[Hold], names: Sequence[str]) -> str:
     """Describe the holds of a gang, such as `job-worker-1 failed on node-2: capacity for its
     successor is reserved on node-2 until 12:00:05 UTC`, and the reservation for its `minResources`.
-    `names` are those of resources, by row.
+    `names` are the names of resources, by row.
     """
     units = [hold for hold in holds if hold.reserving]
     holds = [hold for hold in holds if not hold.reserving]
@@ -38,7 +38,7 @@ def in_words(holds: Sequence[Hold], names: Sequence[str]) -> str:
 
 
 def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> str:
-    """What a started gang is short of."""
+    """A message with the members that a started gang lacks, and its holds."""
     short = [
         f"{gang.have(role)} of {count} {role}"
         for role, count in gang.role_minima
@@ -61,7 +61,7 @@ def _one(hold: Hold) -> str:
 
 
 def _units_in_words(units: Sequence[Hold], names: Sequence[str]) -> str:
-    """What is reserved for a gang's `minResources`, where, and until when."""
+    """The amounts reserved for a gang's `minResources`, their nodes and their deadline."""
     amounts: dict[str, int] = {}
     for hold in units:
         for row, amount in hold.shape.pairs:
@@ -76,6 +76,6 @@ def _units_in_words(units: Sequence[Hold], names: Sequence[str]) -> str:
 
 
 def _clock(at_ms: int) -> str:
-    """The time of day of an instant."""
+    """The time of day (UTC) as HH:MM:SS."""
     second = at_ms // 1000 % _DAY_S
     return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"

@@ -1,8 +1,8 @@
-"""Why a gang waits: one sentence, and the numbers behind it.
+"""The pending reason of a gang: one sentence, and its numbers.
 
-For a refused bucket the search is repeated as far as it goes: what fits is placed on trial, and the
-nodes are asked why they refuse the next member. That costs some vector operations, so it is done
-once per bucket and state of the node capacity.
+For a refused bucket, the explainer repeats the search: it places the members that fit on trial, and
+collects the reasons why nodes refuse the next member. This takes some vector operations, so it is
+done once per bucket and state of the node capacity.
 """
 
 from collections import Counter
@@ -46,11 +46,11 @@ from services.gang_planner.core.verdicts.quota_messages import (
 )
 from shared.contracts.verdicts import Reason, ShapeReport, Why
 
-#: Names given of gangs that hold what is missing; the rest are counted.
+#: Maximum number of named gangs that hold the missing resource; the rest are counted.
 _HOLDERS_MAX: Final = 5
-#: Distinct reasons per shape: node-specific taints could make thousands.
+#: Maximum number of distinct reasons per shape: node-specific taints could give thousands.
 _REASONS_MAX: Final = 20
-#: Errors of a group and names of fields are users' texts.
+#: Maximum length of a sentence, because it may contain users' texts (group errors, field names).
 _SENTENCE_CHARACTERS_MAX: Final = 2_048
 
 _FIXED_SENTENCES: Final = {
@@ -70,25 +70,26 @@ _UNKNOWN: Final = "whether it fits is not known: the search was ended by its bud
 
 
 class Explainer:
-    """Explains within one cycle; the holders are worked out once per queue and resource."""
+    """Explains pending reasons in one cycle; caches the holders per queue and resource."""
 
     def __init__(self, state: State, session: Session) -> None:
         self._state = state
         self._session = session
         self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
-        #: What was said of a bucket's first gang that waits for that reason since that instant.
+        #: Explanations shared by gangs of a bucket that wait for the same reason since the same
+        #: time.
         self._said: dict[tuple[Bucket, str, int], Why] = {}
-        #: Queues by the names of those that they are part of, their own included.
+        #: The queues of each queue's subtree, including itself, by name.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
     def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
-        """Why the gang waits, given the reason that the assessment or the backlog found."""
+        """Explain the gang's pending reason, which the assessment or the backlog found."""
         bucket = gang.bucket
         if bucket is None or bucket.blocked_by or gang.held or gang.history.preemption_ended:
             return self._why(gang, reason, since_ms)
         if reason != bucket.reason or self._state.holds.of(gang) or disagreement_words(gang):
             return self._why(gang, reason, since_ms)
-        # Nothing of it is the gang's own.
+        # No part of the explanation is specific to this gang.
         said = self._said.get((bucket, reason, since_ms))
         if said is None:
             said = self._said[bucket, reason, since_ms] = self._why(gang, reason, since_ms)
@@ -131,7 +132,7 @@ class Explainer:
         )
 
     def _device_reason(self, bucket: Bucket, reason: str) -> str:
-        """What no node will ever serve has a reason of its own."""
+        """The reason, replaced if the gang requests a device that no node supports."""
         shapes = self._session.shapes.entries
         wanted = (shapes[shape_id] for _, shape_id, _ in bucket.need.wanted)
         refused = unsupported_device(self._session.node_capacity, wanted)
@@ -148,8 +149,8 @@ class Explainer:
         return "; ".join(one for one in parts if one)
 
     def bucket(self, bucket: Bucket) -> Explanation:
-        """What holds for every gang of a refused bucket; worked out again when something was freed
-        since.
+        """The explanation for all gangs of a refused bucket; computed again after each refusal with
+        a new state of the node capacity.
         """
         found = bucket.explanation
         if found is None or bucket.explained_at != bucket.refused_at:
@@ -162,7 +163,7 @@ class Explainer:
         return found
 
     def resources(self, need: Need, queue: QueueEntry) -> Explanation:
-        """What the nodes lack for a need."""
+        """Explain which resources the nodes lack for a need."""
         state = self._state
         if need.reserved and self._fits(plain := need.without_reserved(), queue):
             return self._min_resources(need, plain, queue)
@@ -214,7 +215,7 @@ class Explainer:
         return fits
 
     def _min_resources(self, need: Need, plain: Need, queue: QueueEntry) -> Explanation:
-        """Its pods would fit; the rest of its `minResources` does not."""
+        """Explain a gang whose pods fit, but not the rest of its `minResources`."""
         found = min_resources.requirements(self._session, need)
         short = {one.resource: one.short for one in found if one.short}
         unattainable = min_resources.unattainable(self._session, queue, need)
@@ -240,7 +241,7 @@ class Explainer:
         )
 
     def _groups(self, queue: QueueEntry) -> str:
-        """How many nodes the queue may use, where that is not all of them."""
+        """A message with the number of nodes that the queue may use; "": all nodes."""
         nodes = self._state.nodes
         allowed = self._session.policies.within(queue, None)
         if allowed is None:
@@ -290,7 +291,7 @@ class Explainer:
         )
 
     def _holders_of(self, queue: str) -> list[Gang]:
-        """Gangs of a queue's subtree that hold anything."""
+        """Gangs of a queue's subtree that hold capacity."""
         if self._subtrees is None:
             self._subtrees = {}
             for entry in self._state.queues.entries.values():
@@ -305,8 +306,8 @@ class Explainer:
         ]
 
     def _holding(self, queue: str, short: dict[str, int]) -> tuple[tuple[str, ...], int]:
-        """Gangs of the queue that hold what is missing, oldest first and not all of them, and how
-        many they are.
+        """The oldest gangs of the queue that hold the first missing resource, and the number of all
+        such gangs.
         """
         rows = [self._state.resources.row(name) for name in sorted(short) if name != PODS]
         if not rows:
@@ -331,7 +332,7 @@ def _without(names: tuple[str, ...], gang: Gang) -> tuple[str, ...]:
 
 
 def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:
-    """How much of each insufficient resource the missing members ask for."""
+    """How much of each insufficient resource the missing members request."""
     lacking: dict[str, int] = {}
     for row, amount in group.shape.pairs:
         name = state.resources.names[row]
@@ -358,7 +359,7 @@ def _sentence(
     nodes: int, blocking: Counter[str], short: dict[str, int], fitting: int, wanted: int
 ) -> str:
     """`1 of 4 pods fit; 3 more nvidia.com/gpu needed; for the others 0/4 nodes are available: 4
-    Insufficient nvidia.com/gpu`. What is needed is what the pods that do not fit request.
+    Insufficient nvidia.com/gpu`. The needed amount is the request of the pods that do not fit.
     """
     fit = f"{fitting} of {wanted} pods fit"
     if not nodes:
@@ -392,7 +393,7 @@ def _throttled_words(state: State) -> str:
 
 
 def _plain_sentence(gang: Gang, reason: str) -> str:
-    """Sentences for what needs no look at the nodes."""
+    """The sentence for a reason that does not depend on nodes."""
     if reason in _FIXED_SENTENCES:
         return _FIXED_SENTENCES[reason].format(
             gang=gang.full_name,
@@ -425,7 +426,7 @@ def _plain_sentence(gang: Gang, reason: str) -> str:
 
 
 def _failure(gang: Gang, reason: str) -> str:
-    """What is wrong with its queue, or what went wrong in its last attempt."""
+    """The sentence for a fault of its queue, or for its last failed attempt."""
     fault = gang.queue.fault
     if fault is not None and fault.reason == reason:
         return fault_in_words(fault)

@@ -1,6 +1,6 @@
-"""Words for preemptions: which gang waits for victims to leave, and which one was evicted.
+"""Messages about preemptions, for preemptors and for evicted gangs.
 
-A gang and its victims may be of different namespaces: no name crosses their border.
+A gang and its victims may be in different namespaces; a message has no names of another namespace.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ _VERBS: Final = {"Preempted": "preempted", "Reclaimed": "reclaimed"}
 
 
 def waiting_words(state: "State", gang: "Gang") -> str:
-    """What a gang with an open preemption waits for."""
+    """A message with the number of victims for which a preemptor waits."""
     one = state.preemptions.of(gang)
     if one is None:
         return "others were evicted for it"
@@ -25,13 +25,13 @@ def waiting_words(state: "State", gang: "Gang") -> str:
 
 
 def ended_words(gang: "Gang") -> str:
-    """How the last eviction for a gang ended, if it came to nothing; "" else."""
+    """A message with the end of the last failed eviction for a gang; "" if there is none."""
     found = gang.history.preemption_ended
     return f"the last eviction for it came to nothing ({found})" if found else ""
 
 
 def evicted_words(gang: "Gang", evicted: "Evicted") -> str:
-    """How many of the gang's pods were evicted, and for which gang."""
+    """A message with the number of the gang's evicted pods and their preemptor."""
     count = evicted.members
     pods = "1 of its pods was" if count == 1 else f"{count} of its pods were"
     verb = _VERBS[evicted.reason]

@@ -1,5 +1,5 @@
-"""Quotas and `minResources` in words: what is short by how much, which queues claim the capacity,
-and why a queue admits no gang.
+"""Messages about quotas and `minResources`: the short amounts, the queues that deserve the
+capacity, and the faults of queues.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def shortage_in_words(queue: QueueEntry, shortage: Shortage, names: list[str]) -
 
 
 def shortage_reasons(shortage: Shortage, names: list[str]) -> tuple[Reason, ...]:
-    """The same as data."""
+    """The shortage as reasons, one per resource, sorted by name."""
     reason = "GuaranteedToOthers" if shortage.reserved else "CapabilityExceeded"
     over = {names[row]: by for row, by in shortage.over.items()}
     return tuple(
@@ -37,7 +37,9 @@ def shortage_reasons(shortage: Shortage, names: list[str]) -> tuple[Reason, ...]
 
 
 def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ...]]:
-    """The queues that wait for what a bucket leaves alone: its own has what it deserves."""
+    """A message with the queues that wait for the capacity that a bucket leaves to them, because
+    its own queue has its deserved amount; and the same as reasons.
+    """
     names = state.resources.names
     queue = state.queues.entry(bucket.need.queue)
     rows = sorted({names[row]: row for _, row, _ in bucket.claimants}.items())
@@ -62,7 +64,7 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
 
 
 def unattainable_in_words(found: Unattainable) -> str:
-    """Why a gang's `minResources` cannot be met."""
+    """A message why a gang's `minResources` can never be met."""
     needed, most = in_words(found.resource, found.needed), in_words(found.resource, found.most)
     if found.queue is not None:
         limit = f"queue {found.queue} may hold at most {most}"
@@ -72,7 +74,7 @@ def unattainable_in_words(found: Unattainable) -> str:
 
 
 def requirements_in_words(found: Sequence[Requirement]) -> str:
-    """What nodes lack for a gang's `minResources`."""
+    """A message with the amounts that nodes lack for a gang's `minResources`."""
     short = [
         f"{in_words(one.resource, one.needed)} needed, "
         f"{in_words(one.resource, one.free).removesuffix(f' {one.resource}')} free"
@@ -89,7 +91,7 @@ def requirements_in_words(found: Sequence[Requirement]) -> str:
 
 
 def fault_in_words(fault: Fault) -> str:
-    """What is wrong with a queue's place in the tree."""
+    """A message about a fault of a queue's position in the hierarchy."""
     first = fault.queues[0]
     match fault.reason:
         case "QueueParentMissing":

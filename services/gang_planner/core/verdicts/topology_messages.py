@@ -1,5 +1,5 @@
-"""Why a gang with a topology waits, for people: which tier has no domain that holds it, and how
-much the best one would hold.
+"""Messages for waiting gangs with a topology: the tier without a suitable domain, and how many
+members its best domain would hold.
 """
 
 from collections import Counter
@@ -15,9 +15,10 @@ from services.gang_planner.core.state.topology.levels import Level, MissingLevel
 
 
 def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
-    """What its topology adds to why it waits; "" when it has none, or that is not the reason.
+    """A message why the gang's topology prevents its placement; "" if it has no topology, or if
+    that is not the reason.
 
-    `attempt`: one that has been run partly and discarded.
+    `attempt`: a placement that was run partly and discarded.
     """
     structure = need.structure
     if structure is None:
@@ -59,7 +60,7 @@ def _missing_in_words(problem: TopologyProblem) -> str:
 
 
 def _best(session: Session, need: Need, level: Level) -> str:
-    """The domain of the widest tier allowed that would hold most."""
+    """A message about the domain of the widest allowed tier that would hold the most members."""
     shapes = session.shapes.entries
     fits = np.zeros(len(level.names), dtype=np.int64)
     for _, shape_id, wanted in need.wanted:
