@@ -32,19 +32,19 @@ from services.gang_planner.core.state.reservations import UNDATED, Reservation
 from shared.model.gang_keys import key_of
 from shared.model.objects import Pod
 
-#: What a kubelet says of a pod that it does not take, besides OutOf<resource>.
+#: The kubelet's reasons for a refused pod, besides OutOf<resource>.
 _REFUSALS: Final = frozenset(
     {"NodeAffinity", "NodePorts", "NodeName", "TopologyAffinityError", "UnexpectedAdmissionError"}
 )
-#: States from which a member that fails, or whose node goes, is lost.
+#: A member in one of these states is lost when it fails or its node is removed.
 _COUNTED: Final = frozenset({ASSUMED, PLACED, RUNNING, LEAVING})
 
 
 def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) -> None:
-    """A pod appeared or changed.
+    """Add or update a pod.
 
-    An older resourceVersion of a known pod is ignored, unless `from_snapshot`: a new epoch's view
-    overrides.
+    An older resourceVersion of a known pod is ignored, unless `from_snapshot`: a new epoch's
+    snapshot overrides.
     """
     member = state.members.get(pod.uid)
     if member is None:
@@ -67,7 +67,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
         _take_out(state, member)
         if pod.shape != before.shape:
             _account(state, member, -1)
-            # First: what its new shape asks for is looked up among the pods as they are now.
+            # Set first: the terms of the new shape are matched against the current pods.
             member.pod = pod
             member.shape = profiles.entry_of(state, pod)
         member.pod = pod
@@ -93,7 +93,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
 
 
 def remove_pod(state: State, uid: str) -> None:
-    """A pod is gone, and with it everything kept for it."""
+    """Remove a pod and all its reservations."""
     member = state.members.pop(uid, None)
     if member is None:
         return
@@ -124,12 +124,12 @@ def settle(state: State, member: Member) -> None:
             if found == FAILED and member.pod.node:
                 gang.history.failed_pods[member.pod.uid, member.pod.node] = UNDATED
         elif member.state == LOST:
-            # Its node is back, and the pod with it.
+            # The pod's node is back.
             state.holds.come_back(member.pod.uid)
         gang.move(member, found)
         state.gangs.touch(gang)
         state.preemptions.stirred += found in {PLACED, RUNNING}
-    # What is on a node that does not exist takes no capacity: its hold is charged instead.
+    # A pod on a node that does not exist takes no capacity: its hold is charged instead.
     holds = (member.slot >= 0 and found != LOST) or member.reservation is not None
     if holds != member.charged:
         member.charged = holds
@@ -146,7 +146,9 @@ def assume(state: State, member: Member, reservation: Reservation, *, adopted: b
 
 
 def end_reservation(state: State, reservation: Reservation, *, handed_over: bool = False) -> None:
-    """A row's event or deadline has come; its decision is retired with its last row."""
+    """End a reservation of a decision; the last one retires its decision. `handed_over`: a pod
+    takes its capacity.
+    """
     state.reservations.end(reservation, handed_over=handed_over)
     if reservation.act is not None and not reservation.act.rows:
         state.open.pop(reservation.act.seq, None)
@@ -155,7 +157,7 @@ def end_reservation(state: State, reservation: Reservation, *, handed_over: bool
 
 
 def node_changed(state: State, slot: int) -> None:
-    """A node appeared or left: members on it are placed or lost."""
+    """Update the members on a node that was added or removed: they are placed or lost."""
     for member in list(state.residents.get(slot, {}).values()):
         settle(state, member)
     drop_phantom(state, slot)
@@ -173,7 +175,7 @@ def drop_phantom(state: State, slot: int) -> None:
 
 
 def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
-    """A member fails, or its node is gone; from here on other gangs may use its capacity."""
+    """Add the loss of a member that failed or whose node is gone, if it counted."""
     if member.state not in _COUNTED:
         return
     pod = member.pod
@@ -190,7 +192,7 @@ def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
 
 
 def _lose_removed(state: State, member: Member, gang: Gang) -> None:
-    """A member is gone that was on a node, and had not ended there."""
+    """Add the loss of a member whose pod was removed from a node before it ended."""
     if member.state not in {PLACED, RUNNING, LEAVING, LOST}:
         return
     pod = member.pod
@@ -255,7 +257,7 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     if gang.group is None and (not gang.created_ms or pod.created_ms < gang.created_ms):
         gang.created_ms = pod.created_ms
     if declares or gang.members_with_preference == 1:
-        # Members may decide queue, priority, and which of two objects of one name counts.
+        # Members may determine queue, priority, and the preferred one of two group objects.
         state.gangs.choose(gang, at_ms)
     settle(state, member)
     if not gang.bound_ms and gang.bound:
@@ -269,7 +271,7 @@ def _take_out(state: State, member: Member) -> None:
     if member.charged:
         member.charged = False
         gang.hold(member.shape, -1)
-        # A queue below its ceiling may take another gang now.
+        # The queue may now be below its ceiling, so refused gangs are tried again.
         state.node_capacity.freed += 1
     if gang.leave(member) and gang.members:
         state.gangs.choose(gang, gang.history.first_seen_ms)
@@ -278,8 +280,8 @@ def _take_out(state: State, member: Member) -> None:
 
 
 def _slot_of(state: State, pod: Pod) -> int:
-    """The node whose capacity the pod takes. A pod of another scheduler does so as soon as that
-    scheduler names the node: it may have evicted pods for it, or provision volumes there.
+    """The slot of the node whose capacity the pod takes; -1: none. A pod of another scheduler takes
+    its nominated node's: that scheduler may have evicted pods or provision volumes there.
     """
     place = pod.node
     if not place and not pod.ours and not pod.group_name:
@@ -290,8 +292,8 @@ def _slot_of(state: State, pod: Pod) -> int:
 
 
 def _account(state: State, member: Member, slot: int) -> None:
-    """Account for the pod on this node (-1: none). Its reservation there is handed over, others
-    end.
+    """Account for the pod on this node (-1: none). Its reservation there is handed over; its other
+    reservations end.
     """
     pod = member.pod
     if pod.node or pod.phase in TERMINAL:
@@ -316,8 +318,8 @@ def _account(state: State, member: Member, slot: int) -> None:
 
 
 def _end_reservations(state: State, member: Member, slot: int) -> bool:
-    """End all rows of a bound or finished pod; True when one of them was on this slot and is handed
-    over.
+    """End all reservations of a bound or finished pod; return whether one of them was on this slot
+    and was handed over.
     """
     handed_over = False
     for reservation in state.reservations.rows(member.pod.uid):

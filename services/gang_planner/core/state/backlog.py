@@ -1,8 +1,8 @@
 """Gangs that wait to be placed, in buckets of interchangeable gangs.
 
-Gangs with the same *signature* (queue, what is needed of which shapes) fit or do not fit together.
-A bucket that was refused is not tried again before something was freed: ten thousand equal
-gangs cost one attempt, and an unrelated pod costs none.
+Gangs with the same *signature* (queue, and needed members by shape) all fit or all do not fit. A
+refused bucket is not tried again before capacity is freed: ten thousand equal gangs cost one
+attempt, and an unrelated pod costs none.
 """
 
 import heapq
@@ -17,25 +17,25 @@ from shared.model.invariants import InvariantViolation
 
 
 class Backlog:
-    """All buckets."""
+    """All buckets, and their queued demand."""
 
     def __init__(self) -> None:
         self.buckets: dict[tuple[object, ...], Bucket] = {}
-        #: Buckets that no attempt has refused since they were made.
+        #: Buckets without a refusal since their creation or the last freed capacity.
         self.fresh: dict[tuple[object, ...], Bucket] = {}
         #: `NodeCapacity.freed` when all buckets were last tried.
         self.swept_at: int | None = None
-        #: What waits, by queue and shape.
+        #: Waiting members, by queue and shape.
         self.demand = QueuedDemand()
         #: Buckets that were refused in favour of claimants.
         self.held: dict[tuple[object, ...], Bucket] = {}
-        #: Gangs that were not refused wait for binders to answer.
+        #: Gangs that were not refused wait for the in-flight limit.
         self.throttled = False
         #: Buckets of started gangs that lack members.
         self.lacking: dict[tuple[object, ...], Bucket] = {}
 
     def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
-        """Add a gang, or change its need or its place in the order."""
+        """Add a gang, or update its need and its position in the order."""
         signature = need.signature
         if gang.bucket is not None:
             known = gang.bucket.need
@@ -49,7 +49,7 @@ class Backlog:
                 self.lacking[signature] = bucket
         gang.bucket = bucket
         gang.order = order
-        # Keys are unique: gangs themselves are never compared. Most come in their order.
+        # Keys are unique, so gangs are never compared. Most gangs are added in order.
         entries, entry = bucket.entries, (order, gang.key, gang)
         if not entries or entries[-1] < entry:
             entries.append(entry)
@@ -59,7 +59,7 @@ class Backlog:
             self.demand.add(need.queue, need.wanted, 1)
 
     def take(self, gang: Gang) -> None:
-        """Remove a gang, if it waits."""
+        """Remove a gang; no effect if it is not in the backlog."""
         bucket = gang.bucket
         if bucket is None:
             return
@@ -109,13 +109,13 @@ class Backlog:
         self.fresh.pop(signature, None)
 
     def park(self, bucket: Bucket, blocked_by: str) -> None:
-        """Refuse all gangs of a bucket while this gang is ahead of them."""
+        """Refuse all gangs of a bucket while the gang `blocked_by` is ahead of them."""
         bucket.blocked_by = blocked_by
         self.fresh.pop(bucket.need.signature, None)
 
     def judge(self, bucket: Bucket, nodes_at: int, *, unsatisfiable: bool) -> None:
-        """Record whether the nodes as of `nodes_at` could ever hold a bucket's gangs: if not, they
-        do not count as demand of their queue.
+        """Record whether a bucket's gangs could fit on the nodes as of `nodes_at`. If not, they do
+        not count as demand of their queue.
         """
         bucket.judged_at = nodes_at
         if bucket.unsatisfiable != unsatisfiable:
@@ -126,25 +126,22 @@ class Backlog:
             )
 
     def active(self, freed: int) -> list[Bucket]:
-        """Buckets worth an attempt: all when something was freed since the last sweep, else the
-        fresh ones.
-        """
+        """The buckets to try: all if capacity was freed since the last sweep, else fresh ones."""
         if freed != self.swept_at:
             self.swept_at = freed
             self.fresh = dict(self.buckets)
         return list(self.fresh.values())
 
     def waiting(self) -> int:
-        """Number of gangs that want to be placed."""
+        """The number of waiting gangs."""
         return sum(len(bucket.entries) for bucket in self.buckets.values())
 
 
 class Line:
-    """The gangs of some buckets in order: by queue, then by their own order; heads are taken one by
-    one.
+    """The gangs of some buckets, by queue and in order, taken one by one.
 
-    A queue's place may change after every gang (its share grows), so queues are compared at each
-    turn.
+    The caller chooses the queue of each turn, because the order of queues may change after every
+    gang (the queue's share grows).
     """
 
     def __init__(self, buckets: list[Bucket]) -> None:
@@ -161,8 +158,8 @@ class Line:
         return list(self._heaps)
 
     def head(self, queue: str) -> tuple[int, Bucket, Gang]:
-        """Take the bucket whose first gang is a queue's next out of the line: its place, itself,
-        that gang.
+        """Take the bucket with a queue's next gang out of the line; return its index, the bucket
+        and that gang.
         """
         heap = self._heaps[queue]
         _, key, index = heapq.heappop(heap)
@@ -175,8 +172,8 @@ class Line:
         return index, bucket, gang
 
     def alike(self, bucket: Bucket, most: int) -> list[Gang]:
-        """The first gangs of a bucket that was just taken out of the line, at most so many: those
-        that no other gang of their queue stands before.
+        """At most `most` first gangs of a bucket that was just taken out of the line, without those
+        behind a gang of another bucket of their queue.
         """
         heap = self._heaps.get(bucket.need.queue)
         until = heap[0][:2] if heap else None
@@ -196,11 +193,11 @@ class Line:
         return [self._buckets[index] for _, _, index in self._heaps.get(queue, ())]
 
     def drop(self, queue: str) -> list[Bucket]:
-        """Take all that is left of a queue out of the line; returns it."""
+        """Remove and return a queue's buckets that are in line."""
         return [self._buckets[index] for _, _, index in self._heaps.pop(queue, ())]
 
     def put_back(self, index: int) -> None:
-        """The bucket continues with its next gang, if it has one."""
+        """Put a bucket back into the line with its next gang, if it has one."""
         bucket = self._buckets[index]
         if not bucket.entries:
             return

@@ -1,12 +1,11 @@
-"""Preemptions: evictions that were decided for a gang, and the reservations for it until it is
-placed.
+"""Preemptions: evictions decided for a gang, and its reservations until it is placed.
 
-The decision's record opens one; the `GangDecision` that names it, or a note, ends it. After its end
-it stays in the table as long as pods that it named are on their nodes: they are still its victims,
-and no gang gets a replacement reservation for them.
+The `EvictionDecision` opens a preemption; the `GangDecision` that names it, or a note, ends it. It
+stays in the table while pods that it names are on their nodes: they are still its victims, and no
+gang gets a replacement reservation for them.
 
-Reservations follow from the record and the cluster state (`sync`): a planner that reads the log has
-them from its first cycle on.
+The reservations are derived from the record and the cluster state (`sync`), so a planner that reads
+the log has them in its first cycle.
 """
 
 from itertools import islice
@@ -24,20 +23,20 @@ if TYPE_CHECKING:
     from shared.contracts.outcomes import Outcome
     from shared.model.gang_keys import GangKey
 
-#: A reservation lasts this long at most: the grace period of a victim may be an hour, but the gang
-#: is placed elsewhere rather than wait for that.
+#: Maximum duration of the reservations. The grace period of a victim may be an hour, but then the
+#: gang is placed elsewhere instead of waiting.
 LEAVING_MS: Final = 600_000
 
-#: Evicted pods of one gang that are named one by one.
+#: Maximum number of evicted pods that are listed for one gang.
 _PODS_MAX: Final = 100
-#: Reason of a gang that others are evicted for.
+#: The pending reason of a preemptor.
 PREEMPTING: Final = "Preempting"
-#: Reason of a gang that is evicted, whole.
+#: The pending reason of a gang that is evicted as a whole.
 EVICTED: Final = "Evicted"
 
 
 class Preemption:
-    """One eviction that was decided for a gang."""
+    """One eviction decision for a gang."""
 
     __slots__ = (
         "act",
@@ -54,21 +53,21 @@ class Preemption:
 
     def __init__(self, act: "EvictionDecision", seq: int = 0) -> None:
         self.act = act
-        #: Sequence of its decision; 0 until the log has given it one.
+        #: Sequence of its decision; 0 until it is in the log.
         self.seq = seq
-        #: When it was decided, by a clock that may have been set back since.
+        #: When it was decided; the clock may have been set back since.
         self.at_ms = act.cycle.now_ms
-        #: The gang that it is for; None while the cluster state lacks it.
+        #: The preemptor; None while the gang is not in the cluster state.
         self.gang: Gang | None = None
-        #: Rows kept for its bindings, by pod UID, and which gangs they are charged to.
+        #: Reservations for its bindings and the gangs charged for them, by pod UID.
         self.reservations: dict[str, tuple[Reservation, Gang]] = {}
         self.outcome: Outcome | None = None
         self.outcome_seq = 0
-        #: It has no reservations any more.
+        #: Whether it has ended and has no reservations.
         self.ended = False
-        #: Gangs of its victims, by id, and how many of each; empty until they are known.
+        #: Gangs of its victims and their number of victims, by gang id; empty until known.
         self.hit: dict[str, tuple[Gang, int]] = {}
-        #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: it was not tried.
+        #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: not tried.
         self.tried: int | None = None
 
     @property
@@ -78,26 +77,26 @@ class Preemption:
 
 
 class Preemptions:
-    """All preemptions that are open, or whose victims are still there."""
+    """All preemptions that are open or whose victims still exist."""
 
     def __init__(self) -> None:
-        #: In the log, by sequence.
+        #: Preemptions in the log, by sequence.
         self.logged: dict[int, Preemption] = {}
-        #: Decided in the running cycle.
+        #: Preemptions decided in the current cycle.
         self._fresh: list[Preemption] = []
         self._of: dict[GangKey, Preemption] = {}
-        #: Pods that were decided to be evicted, and by which.
+        #: Preemptions by the UIDs of their victims.
         self.victims: dict[str, Preemption] = {}
         #: Grows whenever a pod may have become a victim, or a gang a preemptor.
         self.stirred = 0
 
     def of(self, gang: "Gang") -> Preemption | None:
-        """The gang's open preemption."""
+        """The gang's open preemption; None: it has none."""
         return self._of.get(gang.key)
 
     @property
     def opened(self) -> "list[Preemption]":
-        """All open ones, oldest first."""
+        """All open preemptions, oldest first."""
         return [one for one in (*self.logged.values(), *self._fresh) if not one.ended]
 
     def add(self, tables: "Tables", act: "EvictionDecision", gang: "Gang") -> None:
@@ -120,19 +119,19 @@ class Preemptions:
         raise InvariantViolation(f"eviction {seq} for {act.gang}", "was not decided here")
 
     def recall(self, seq: int, act: "EvictionDecision", *, ended: bool = False) -> Preemption:
-        """Restore one from the log; the next `sync` makes its reservations."""
+        """Restore a preemption from the log; the next `sync` makes its reservations."""
         one = self.logged[seq] = Preemption(act, seq)
         one.ended = ended
         self._enter(one)
         return one
 
     def find(self, gang_id: str) -> Preemption | None:
-        """The open preemption that the log knows under a gang's id."""
+        """The open preemption with this gang id in the log; None: there is none."""
         return next((one for one in self.logged.values() if _is_of(one, gang_id)), None)
 
     def end(self, tables: "Tables", one: Preemption) -> None:
-        """End its reservations. Pods that are not leaving, and that no binder may still evict for
-        it, are no longer its victims.
+        """End a preemption and its reservations. Victims that do not terminate, and that no binder
+        may still evict, are no longer its victims.
         """
         one.ended = True
         for uid in list(one.reservations):
@@ -142,8 +141,8 @@ class Preemptions:
         self.let_go(tables, one)
 
     def let_go(self, tables: "Tables", one: Preemption) -> None:
-        """Forget the victims of an ended preemption that are gone, or that were not evicted
-        according to an answer.
+        """Drop the victims of an ended preemption that are gone, or that its outcome reports as not
+        evicted.
         """
         refused = not_evicted(one)
         for victim in one.act.victims:
@@ -154,9 +153,7 @@ class Preemptions:
                 del self.victims[victim.uid]
 
     def sync(self, tables: "Tables") -> None:
-        """Bring rows and gangs in line with the cluster state; called before a cycle places
-        gangs.
-        """
+        """Update gangs and reservations from the cluster state, before a cycle places gangs."""
         for seq, one in list(self.logged.items()):
             if one.ended:
                 self.let_go(tables, one)
@@ -176,20 +173,20 @@ class Preemptions:
                 one.hit = _hit_by(tables, one)
 
     def release(self, tables: "Tables", one: Preemption) -> None:
-        """Release the reservations of one for an attempt; `sync_one` makes them again."""
+        """End a preemption's reservations for an attempt; `sync_one` makes them again."""
         for uid in list(one.reservations):
             _drop(tables, one, uid)
 
     def sync_one(self, tables: "Tables", one: Preemption) -> None:
-        """Make the reservations of one again."""
+        """Make the reservations of a preemption again."""
         _sync_rows(tables, one)
 
     def reservations(self) -> list[Reservation]:
-        """All rows that are kept."""
+        """All reservations of open preemptions."""
         return [reservation for one in self.opened for reservation, _ in one.reservations.values()]
 
     def held_of(self, gang: "Gang") -> "list[Reservation]":
-        """Rows that a gang is charged for."""
+        """The reservations for which a gang is charged."""
         return [
             reservation
             for one in self.opened
@@ -202,8 +199,8 @@ class Preemptions:
             self.victims[victim.uid] = one
 
     def _attach(self, tables: "Tables", one: Preemption, gang: "Gang") -> None:
-        """Know the gang: it waits for its victims from its next assessment on. It was admitted when
-        that was decided, which a planner that takes over does not know from its object yet.
+        """Set the preemptor: it waits for its victims from its next assessment on. It was admitted
+        before the decision, but its object may not show that to a new planner yet.
         """
         gang.admitted = True
         tables.gangs.unadmitted.pop(gang.key, None)
@@ -212,7 +209,7 @@ class Preemptions:
 
 
 def not_evicted(one: Preemption) -> frozenset[str]:
-    """Victims of which an answer says that they were not evicted."""
+    """UIDs of victims that the outcome reports as not evicted; empty without an outcome."""
     outcome = one.outcome
     if outcome is None:
         return frozenset()
@@ -224,7 +221,7 @@ def not_evicted(one: Preemption) -> frozenset[str]:
 
 
 def refused_victims(one: Preemption) -> tuple[str, ...]:
-    """Victims that the API server does not let go, as an answer says."""
+    """Sorted UIDs of victims whose eviction the API server refused, according to the outcome."""
     if one.outcome is None:
         return ()
     victims = {victim.uid for victim in one.act.victims}
@@ -237,7 +234,7 @@ def _is_of(one: Preemption, gang_id: str) -> bool:
 
 
 def _gang_of(tables: "Tables", one: Preemption) -> "Gang | None":
-    """The gang by its id; of a recreated object, by its pods."""
+    """The preemptor, by its id; if its object was recreated, by its pods."""
     gang = tables.gangs.by_id.get(one.act.gang_id)
     if gang is not None:
         return gang
@@ -249,7 +246,7 @@ def _gang_of(tables: "Tables", one: Preemption) -> "Gang | None":
 
 
 def _sync_rows(tables: "Tables", one: Preemption) -> None:
-    """Keep one row for each binding whose pod still waits, on a node that exists."""
+    """Keep one reservation for each binding whose pod still waits and whose node exists."""
     gang = one.gang
     for binding in one.act.bindings:
         member = tables.members.get(binding.uid)
@@ -292,7 +289,7 @@ def _drop(tables: "Tables", one: Preemption, uid: str) -> None:
 
 
 def record_evicted(tables: "Tables", one: Preemption) -> None:
-    """Record on the victims' gangs that they were evicted, now that they are."""
+    """Record an eviction that was carried out in the victims' gangs."""
     taken = _refs(tables, one)
     for gang, count in one.hit.values():
         gang.evicted = Evicted(
@@ -306,7 +303,7 @@ def record_evicted(tables: "Tables", one: Preemption) -> None:
 
 
 def _hit_by(tables: "Tables", one: Preemption) -> "dict[str, tuple[Gang, int]]":
-    """The gangs of the victims, by id, and how many pods of each."""
+    """The gangs of the victims and their number of victims, by gang id."""
     found: dict[str, tuple[Gang, int]] = {}
     for victim in one.act.victims:
         member = tables.members.get(victim.uid)
@@ -317,7 +314,7 @@ def _hit_by(tables: "Tables", one: Preemption) -> "dict[str, tuple[Gang, int]]":
 
 
 def _refs(tables: "Tables", one: Preemption) -> list[tuple[str, PodRef]]:
-    """The victims that are still known, each with its gang's id."""
+    """The victims that still exist, each with its gang's id."""
     members = (tables.members.get(victim.uid) for victim in one.act.victims)
     return [
         (

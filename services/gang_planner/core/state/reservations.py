@@ -7,7 +7,7 @@
 | late | the same events, or two minutes after the outcome | nothing |
 | repair | the end of its gang's repair, or its pod's successor | nothing |
 | hold | its deadline, its pod's successor, or its gang's end | gangs of higher priority |
-| preemptor | its gang's decision, or the end of its preemption, at its deadline at the latest | |
+| preemptor | its gang's decision, the end of its preemption, or its deadline | nothing |
 | reservation | its deadline, its gang's end, or pods of it that hold as much | higher priority |
 
 Every row has an owner, the gang for which it was decided.
