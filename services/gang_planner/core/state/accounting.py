@@ -1,8 +1,8 @@
-"""Keeps a member's reservation, its gang's counts and its queue's charge in line with the pod and
-the decisions in flight.
+"""Keeps a member's state and reservation, its gang's counts and its queue's charge consistent with
+the pod and the decisions in flight.
 
-The only module that moves members between states or pods between nodes. It also notes which members
-that counted are lost (`holds.HoldTable.losses`); `lifecycle.holds` judges them.
+Only this module moves pods between nodes. It also adds lost members that counted to
+`holds.HoldTable.losses`; `lifecycle.holds` decides which of them get holds.
 """
 
 from typing import Final
