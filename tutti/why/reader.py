@@ -341,6 +341,9 @@ class NamespaceReader:
         """
         above = [gang.owner for gang in gangs] + [member.pod.owner for member in members]
         makers = {uid: None, **{owner.uid: None for owner in above if owner is not None}}
+        for gang in gangs:
+            # A PodGroup creates no pods: the warnings about it repeat why its gang is pending.
+            makers.pop(gang.uid, None)
         for resource in _MAKERS:
             for thing in await self._list(resource, Owned):
                 owner = _owner_of(thing.metadata)

@@ -190,6 +190,28 @@ async def test_what_keeps_pods_from_being_made_is_found_below_the_object(
     assert (await reader.read("deployment", "web")).troubles == ()
 
 
+async def test_a_warning_about_the_group_itself_is_not_repeated(
+    api: RawClient, namespace: str, reader: NamespaceReader
+) -> None:
+    group = await make_group(api, namespace, "train")
+    await api.create(
+        f"/api/v1/namespaces/{namespace}/events",
+        {
+            "metadata": {"name": "a"},
+            "involvedObject": {
+                "kind": "PodGroup",
+                "namespace": namespace,
+                "uid": group["metadata"]["uid"],
+            },
+            "type": "Warning",
+            "reason": "Unschedulable",
+            "message": "1/1 tasks in gang unschedulable",
+            "lastTimestamp": "2026-01-01T00:00:01Z",
+        },
+    )
+    assert (await reader.read("podgroup", "train")).troubles == ()
+
+
 async def test_a_budget_that_declares_a_gang_is_its_group_and_any_other_budget_is_not(
     api: RawClient, namespace: str, reader: NamespaceReader
 ) -> None:
@@ -243,7 +265,7 @@ async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
     [
         ("pod", "no nothing in namespace"),
         ("nokind", "the API server serves no kind 'nokind'"),
-        ("node", "nodes are not in a namespace"),
+        ("node", "nodes are cluster-scoped"),
     ],
 )
 async def test_what_is_not_there_is_said(word: str, words: str, reader: NamespaceReader) -> None:
