@@ -66,7 +66,7 @@ async def test_gangs_are_bound_again_once_a_full_disk_has_space(
             status, _, _ = await tutti("status", f"--data-dir={data}", "--interval=0.1")
             return status == 0
 
-        await eventually(well, timeout_s=30)
+        await eventually(well, timeout_s=60)
         assert "stores nothing (JetStream stream" in running.errors
         assert "can be written, starts again" in running.errors
 
@@ -94,7 +94,7 @@ async def test_a_data_folder_that_is_removed_is_made_again_with_its_keys(
             status, _, _ = await tutti("status", *flags)
             return status == 0
 
-        await eventually(well, timeout_s=30)
+        await eventually(well, timeout_s=60)
 
 
 async def test_a_volume_that_cannot_be_written_is_replaced_under_a_running_tutti_up(
