@@ -116,7 +116,8 @@ async def test_of_two_tfjobs_on_four_gpus_the_second_waits_whole_until_the_first
     await stage.stays_unbound("second")
     assert await condition(stage, "tfjobs", "first") == "Running"
     await remove(stage, "tfjobs", "first")
-    await stage.bound("second", 4, timeout_s=30)
+    # The garbage collector looks for new kinds, such as the TFJob, once in 30 s.
+    await stage.bound("second", 4, timeout_s=60)
     await remove(stage, "tfjobs", "second")
     await nothing_left(stage)
 
