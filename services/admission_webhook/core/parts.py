@@ -4,6 +4,7 @@ A value of the wrong type counts as absent. (Validation uses `shared.dialects.fi
 reports wrong types.)
 """
 
+from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 import msgspec
@@ -27,6 +28,14 @@ def as_object(value: object) -> JsonObject | None:
 def as_list(value: object) -> list[Any]:
     """The value if it is an array, else an empty one."""
     return value if is_list(value) else []
+
+
+def objects_at(parent: JsonObject, path: str) -> Iterator[tuple[str, JsonObject]]:
+    """The items of the array that is the last member in `path`, each with its own path; {} for an
+    item that is no object.
+    """
+    for index, item in enumerate(as_list(parent.get(path.rpartition(".")[2]))):
+        yield f"{path}[{index}]", as_object(item) or {}
 
 
 def as_int(value: object) -> int | None:

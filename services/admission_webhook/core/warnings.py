@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.parts import as_list, as_object, decoded_member, text_at
+from services.admission_webhook.core.parts import as_object, decoded_member, objects_at, text_at
 from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects.pod_vocabulary import pod_vocabulary
@@ -46,8 +46,8 @@ def unread_marks_of_job(case: Case) -> tuple[str, ...]:
 
 def task_templates(job: JsonObject) -> list[JsonObject]:
     """The pod templates of a Volcano Job's tasks; {} for a task without one."""
-    tasks = as_list((as_object(job.get("spec")) or {}).get("tasks"))
-    return [as_object((as_object(task) or {}).get("template")) or {} for task in tasks]
+    spec = as_object(job.get("spec")) or {}
+    return [as_object(task.get("template")) or {} for _, task in objects_at(spec, "tasks")]
 
 
 def _unread_marks(pods: Sequence[JsonObject]) -> tuple[str, ...]:

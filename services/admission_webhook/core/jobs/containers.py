@@ -13,7 +13,7 @@ from services.admission_webhook.core.field_errors import (
     not_supported,
     required,
 )
-from services.admission_webhook.core.parts import as_int, as_list, as_object, lacks_text, text_at
+from services.admission_webhook.core.parts import as_int, as_object, lacks_text, objects_at, text_at
 from shared.dialects.field_checks import amount_of
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import QuantityError, amount
@@ -56,9 +56,7 @@ def container_errors(pod: PodReferences, spec: JsonObject, path: str) -> Iterato
         yield required(f"{path}.containers")
     taken: set[str] = set()
     for key in ("containers", "initContainers"):
-        for index, item in enumerate(as_list(spec.get(key))):
-            container = as_object(item) or {}
-            where = f"{path}.{key}[{index}]"
+        for where, container in objects_at(spec, f"{path}.{key}"):
             name = text_at(container, "name")
             if not name:
                 yield required(f"{where}.name")
@@ -81,9 +79,7 @@ def _container(
         yield not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
     yield from _ports(pod, container, path)
     yield from _environment(container, path)
-    for index, item in enumerate(as_list(container.get("volumeMounts"))):
-        mount = as_object(item) or {}
-        where = f"{path}.volumeMounts[{index}]"
+    for where, mount in objects_at(container, f"{path}.volumeMounts"):
         name = text_at(mount, "name")
         if not name:
             yield required(f"{where}.name")
@@ -97,9 +93,7 @@ def _container(
 
 def _ports(pod: PodReferences, container: JsonObject, path: str) -> Iterator[FieldError]:
     taken: set[str] = set()
-    for index, item in enumerate(as_list(container.get("ports"))):
-        port = as_object(item) or {}
-        where = f"{path}.ports[{index}]"
+    for where, port in objects_at(container, f"{path}.ports"):
         name = text_at(port, "name")
         if len(name) > _PORT_NAME_MAX:
             rule = f"must be no more than {_PORT_NAME_MAX} characters"
@@ -131,9 +125,7 @@ def _port_range(path: str, number: int) -> Iterator[FieldError]:
 
 
 def _environment(container: JsonObject, path: str) -> Iterator[FieldError]:
-    for index, item in enumerate(as_list(container.get("env"))):
-        variable = as_object(item) or {}
-        where = f"{path}.env[{index}]"
+    for where, variable in objects_at(container, f"{path}.env"):
         name = text_at(variable, "name")
         if not name:
             yield required(f"{where}.name")
@@ -169,12 +161,12 @@ def _resources(pod: PodReferences, resources: JsonObject, path: str) -> Iterator
     yield from _amounts(requests, f"{path}.requests")
     for name, value in requests.items():
         yield from _request(name, value, limits, path)
-    for index, item in enumerate(as_list(resources.get("claims"))):
-        claim = text_at(as_object(item) or {}, "name")
+    for where, item in objects_at(resources, f"{path}.claims"):
+        claim = text_at(item, "name")
         if claim not in pod.claims:
             listed = ", ".join(sorted(pod.claims)) or "which is empty"
             rule = f"must be one of the names in pod.spec.resourceClaims {listed}"
-            yield not_found(f"{path}.claims[{index}]", claim, rule)
+            yield not_found(where, claim, rule)
 
 
 def _amounts(found: JsonObject, path: str) -> Iterator[FieldError]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core.parts import as_list, as_object, text_at
+from services.admission_webhook.core.parts import as_list, as_object, objects_at, text_at
 from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.field_checks import shown
 from shared.dialects.protocol import FieldError, JsonObject
@@ -32,8 +32,7 @@ def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
 
 def _has_master(spec: JsonObject, flags: list[object]) -> bool:
     master = flag(flags, "master", _MASTER)
-    tasks = (as_object(one) or {} for one in as_list(spec.get("tasks")))
-    return any(text_at(task, "name") == master for task in tasks)
+    return any(text_at(task, "name") == master for _, task in objects_at(spec, "tasks"))
 
 
 def flag(flags: list[object], name: str, default: str) -> str:

@@ -8,7 +8,7 @@ for containers.
 import ipaddress
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from services.admission_webhook.core import names
 from services.admission_webhook.core.field_errors import (
@@ -18,7 +18,7 @@ from services.admission_webhook.core.field_errors import (
     required,
 )
 from services.admission_webhook.core.jobs.containers import PodReferences, container_errors
-from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
+from services.admission_webhook.core.parts import as_int, as_list, as_object, objects_at, text_at
 from shared.dialects.field_checks import INT32_MAX
 from shared.dialects.protocol import FieldError, JsonObject
 
@@ -51,11 +51,9 @@ def template_errors(template: JsonObject) -> Iterator[FieldError]:
 
 
 def _references(spec: JsonObject) -> PodReferences:
-    volumes = (as_object(one) or {} for one in as_list(spec.get("volumes")))
-    claims = (as_object(one) or {} for one in as_list(spec.get("resourceClaims")))
     return PodReferences(
-        volumes=frozenset(text_at(one, "name") for one in volumes),
-        claims=frozenset(text_at(one, "name") for one in claims),
+        volumes=frozenset(text_at(one, "name") for _, one in objects_at(spec, "volumes")),
+        claims=frozenset(text_at(one, "name") for _, one in objects_at(spec, "resourceClaims")),
         host_network=spec.get("hostNetwork") is True,
     )
 
@@ -74,9 +72,7 @@ def _labels(parent: JsonObject, key: str, path: str) -> Iterator[FieldError]:
 
 
 def _volumes(spec: JsonObject, path: str) -> Iterator[FieldError]:
-    for index, item in enumerate(as_list(spec.get("volumes"))):
-        volume = as_object(item) or {}
-        where = f"{path}.volumes[{index}]"
+    for where, volume in objects_at(spec, f"{path}.volumes"):
         name = text_at(volume, "name")
         if name:
             yield from _objection(f"{where}.name", name, names.label(name))
@@ -117,22 +113,22 @@ def _node_fields(spec: JsonObject, path: str) -> Iterator[FieldError]:
             deadline,
             f"must be between 1 and {INT32_MAX}, inclusive",
         )
-    for index, item in enumerate(as_list(spec.get("hostAliases"))):
-        address = text_at(as_object(item) or {}, "ip")
+    for where, alias in objects_at(spec, f"{path}.hostAliases"):
+        address = text_at(alias, "ip")
         try:
             ipaddress.ip_address(address)
         except ValueError:
             yield from _objection(
-                f"{path}.hostAliases[{index}].ip",
+                f"{where}.ip",
                 address,
                 "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
             )
     security = as_object(spec.get("securityContext")) or {}
-    for index, item in enumerate(as_list(security.get("sysctls"))):
-        name = text_at(as_object(item) or {}, "name")
+    for where, sysctl in objects_at(security, f"{path}.securityContext.sysctls"):
+        name = text_at(sysctl, "name")
         if not _SYSCTL.fullmatch(name) or len(name) > names.SUBDOMAIN_MAX:
             yield from _objection(
-                f"{path}.securityContext.sysctls[{index}].name",
+                f"{where}.name",
                 name,
                 "must have at most 253 characters and match regex "
                 r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
@@ -140,9 +136,7 @@ def _node_fields(spec: JsonObject, path: str) -> Iterator[FieldError]:
 
 
 def _tolerations(spec: JsonObject, path: str) -> Iterator[FieldError]:
-    for index, item in enumerate(as_list(spec.get("tolerations"))):
-        toleration = as_object(item) or {}
-        where = f"{path}.tolerations[{index}]"
+    for where, toleration in objects_at(spec, f"{path}.tolerations"):
         key, value = text_at(toleration, "key"), text_at(toleration, "value")
         operator, effect = text_at(toleration, "operator"), text_at(toleration, "effect")
         if key:
@@ -169,31 +163,26 @@ def _affinity(spec: JsonObject, path: str) -> Iterator[FieldError]:
     node = as_object(affinity.get("nodeAffinity")) or {}
     where = f"{path}.affinity.nodeAffinity"
     selector = as_object(node.get(_REQUIRED)) or {}
-    terms = as_list(selector.get("nodeSelectorTerms"))
-    if selector and not terms:
-        yield required(
-            f"{where}.{_REQUIRED}.nodeSelectorTerms", "must have at least one node selector term"
-        )
-    for index, term in enumerate(terms):
-        place = f"{where}.{_REQUIRED}.nodeSelectorTerms[{index}]"
+    terms = f"{where}.{_REQUIRED}.nodeSelectorTerms"
+    if selector and not as_list(selector.get("nodeSelectorTerms")):
+        yield required(terms, "must have at least one node selector term")
+    for place, term in objects_at(selector, terms):
         yield from _expressions(term, place, _NODE_OPERATORS)
-    for index, item in enumerate(as_list(node.get(_PREFERRED))):
-        place = f"{where}.{_PREFERRED}[{index}]"
+    for place, item in objects_at(node, f"{where}.{_PREFERRED}"):
         yield from _weight(item, place)
-        preference = (as_object(item) or {}).get("preference")
+        preference = as_object(item.get("preference")) or {}
         yield from _expressions(preference, f"{place}.preference", _NODE_OPERATORS)
     for kind in ("podAffinity", "podAntiAffinity"):
         yield from _pod_terms(as_object(affinity.get(kind)) or {}, f"{path}.affinity.{kind}")
 
 
 def _pod_terms(affinity: JsonObject, path: str) -> Iterator[FieldError]:
-    for index, term in enumerate(as_list(affinity.get(_REQUIRED))):
-        yield from _pod_term(as_object(term) or {}, f"{path}.{_REQUIRED}[{index}]")
-    for index, item in enumerate(as_list(affinity.get(_PREFERRED))):
-        where = f"{path}.{_PREFERRED}[{index}]"
+    for where, term in objects_at(affinity, f"{path}.{_REQUIRED}"):
+        yield from _pod_term(term, where)
+    for where, item in objects_at(affinity, f"{path}.{_PREFERRED}"):
         yield from _weight(item, where)
-        term = (as_object(item) or {}).get("podAffinityTerm")
-        yield from _pod_term(as_object(term) or {}, f"{where}.podAffinityTerm")
+        term = as_object(item.get("podAffinityTerm")) or {}
+        yield from _pod_term(term, f"{where}.podAffinityTerm")
 
 
 def _pod_term(term: JsonObject, path: str) -> Iterator[FieldError]:
@@ -204,16 +193,14 @@ def _pod_term(term: JsonObject, path: str) -> Iterator[FieldError]:
     yield from _expressions(selector, f"{path}.labelSelector", _LABEL_OPERATORS)
 
 
-def _weight(item: Any, path: str) -> Iterator[FieldError]:
-    weight = as_int((as_object(item) or {}).get("weight"))
+def _weight(item: JsonObject, path: str) -> Iterator[FieldError]:
+    weight = as_int(item.get("weight"))
     if weight is None or not 1 <= weight <= 100:
         yield invalid(f"{path}.weight", weight or 0, "must be in the range 1-100")
 
 
-def _expressions(term: Any, path: str, operators: tuple[str, ...]) -> Iterator[FieldError]:
-    for index, item in enumerate(as_list((as_object(term) or {}).get("matchExpressions"))):
-        expression = as_object(item) or {}
-        where = f"{path}.matchExpressions[{index}]"
+def _expressions(term: JsonObject, path: str, operators: tuple[str, ...]) -> Iterator[FieldError]:
+    for where, expression in objects_at(term, f"{path}.matchExpressions"):
         key, operator = text_at(expression, "key"), text_at(expression, "operator")
         yield from _objection(f"{where}.key", key, names.qualified(key))
         count = len(as_list(expression.get("values")))
@@ -231,9 +218,7 @@ def _expressions(term: Any, path: str, operators: tuple[str, ...]) -> Iterator[F
 
 
 def _spread(spec: JsonObject, path: str) -> Iterator[FieldError]:
-    for index, item in enumerate(as_list(spec.get("topologySpreadConstraints"))):
-        constraint = as_object(item) or {}
-        where = f"{path}.topologySpreadConstraints[{index}]"
+    for where, constraint in objects_at(spec, f"{path}.topologySpreadConstraints"):
         skew = as_int(constraint.get("maxSkew")) or 0
         if skew <= 0:
             yield invalid(f"{where}.maxSkew", skew, "must be greater than zero")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core.field_errors import invalid
-from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
+from services.admission_webhook.core.parts import as_int, as_list, objects_at, text_at
 from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kinds.durations import duration_ms
@@ -23,9 +23,7 @@ def policy_errors(parent: JsonObject, path: str, hints: Hints) -> Iterator[Field
     """Every violation in the policies of the Job or task `parent`, whose path is `path`."""
     events: set[str] = set()
     codes: set[int] = set()
-    for index, item in enumerate(as_list(parent.get("policies"))):
-        policy = as_object(item) or {}
-        where = f"{path}.policies[{index}]"
+    for where, policy in objects_at(parent, f"{path}.policies"):
         named, code = _events(policy), policy.get("exitCode")
         timeout = text_at(policy, "timeout")
         if timeout and not is_duration(timeout):

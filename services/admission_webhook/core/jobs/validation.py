@@ -18,7 +18,7 @@ from services.admission_webhook.core.jobs.policies import (
     policy_errors,
 )
 from services.admission_webhook.core.jobs.updates import update_errors
-from services.admission_webhook.core.parts import as_int, as_list, as_object, text_at
+from services.admission_webhook.core.parts import as_int, as_list, as_object, objects_at, text_at
 from services.admission_webhook.core.queue_tree import ROOT
 from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import Hints, did_you_mean
@@ -188,9 +188,7 @@ def _whole_cpu_errors(spec: JsonObject, task: _Task, index: int) -> Iterator[Fie
 
 def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
     taken: set[str] = set()
-    for index, item in enumerate(as_list(spec.get("volumes"))):
-        volume = as_object(item) or {}
-        path = f"spec.volumes[{index}]"
+    for path, volume in objects_at(spec, "spec.volumes"):
         mount, claim = text_at(volume, "mountPath"), text_at(volume, "volumeClaimName")
         if mount in taken:
             message = f"Duplicate value: duplicated mountPath: {mount[:200]}"
