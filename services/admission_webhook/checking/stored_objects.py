@@ -1,9 +1,8 @@
 """Validates stored objects as if each were created now, with the defaults that the webhook sets."""
 
-import copy
 from collections.abc import Sequence
-from typing import Any
 
+import jsonpatch
 import msgspec
 
 from services.admission_webhook.core import admission
@@ -86,24 +85,8 @@ def _subject(
 
 def _patched(body: JsonObject, patch: Sequence[PatchOperation]) -> JsonObject:
     """A copy with the webhook's own patch applied."""
-    found = copy.deepcopy(body)
-    for operation in patch:
-        *way, last = [
-            part.replace("~1", "/").replace("~0", "~") for part in operation.path.split("/")[1:]
-        ]
-        target: Any = found
-        for part in way:
-            target = target[int(part)] if isinstance(target, list) else target[part]
-        if isinstance(target, list):
-            if last == "-":
-                target.append(operation.value)
-            else:
-                target[int(last)] = operation.value
-        elif operation.op == "add":
-            target[last] = operation.value
-        else:
-            target.pop(last, None)
-    return found
+    patched: JsonObject = jsonpatch.apply_patch(body, msgspec.to_builtins(patch))
+    return patched
 
 
 def _queues(objects: Sequence[StoredObject]) -> list[Queue]:

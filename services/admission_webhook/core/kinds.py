@@ -4,7 +4,6 @@ A kind that needs defaults or reference objects is one entry more; any other kin
 is to be validated (`Kind.validated`) is found by itself.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from services.admission_webhook.core import (
@@ -17,15 +16,14 @@ from services.admission_webhook.core import (
     workloads,
 )
 from services.admission_webhook.core.jobs import rules as jobs
-from services.admission_webhook.core.rules import Case, KindRules
+from services.admission_webhook.core.rules import KindRules, rules_of_dialect
 from shared.dialects.discovery import dialects
-from shared.dialects.protocol import Dialect, FieldError
 
 _WITH_ENTRIES: Final = (
     pods.RULES,
     *pod_groups.RULES,
     jobs.RULES,
-    *queues.RULES,
+    queues.RULES,
     job_flows.RULES,
     hypernodes.RULES,
     cronjobs.RULES,
@@ -33,14 +31,10 @@ _WITH_ENTRIES: Final = (
 )
 
 
-def _violations(dialect: Dialect, kind: str) -> Callable[[Case], list[FieldError]]:
-    return lambda case: dialect.validate(kind, case.candidate)
-
-
 RULES: Final = (
     *_WITH_ENTRIES,
     *(
-        KindRules(resource=kind.resource, violations=_violations(dialect, kind.resource.kind))
+        KindRules(resource=kind.resource, violations=rules_of_dialect(dialect, kind.resource.kind))
         for dialect in dialects()
         for kind in dialect.kinds
         if kind.validated and kind.resource not in {one.resource for one in _WITH_ENTRIES}

@@ -4,7 +4,12 @@ from services.admission_webhook.core.field_errors import invalid
 from services.admission_webhook.core.parts import as_object, lacks_text, text_at
 from services.admission_webhook.core.queue_tree import DEFAULT
 from services.admission_webhook.core.review import PatchOperation, added
-from services.admission_webhook.core.rules import Case, KindRules, only_changes_of_spec
+from services.admission_webhook.core.rules import (
+    Case,
+    KindRules,
+    only_changes_of_spec,
+    rules_of_dialect,
+)
 from services.admission_webhook.core.suggestions import did_you_mean
 from services.admission_webhook.core.warnings import missing_priority_classes
 from shared.dialects import incubator, sigs, volcano
@@ -36,14 +41,6 @@ def _default_queue(case: Case) -> list[PatchOperation]:
     return [added(DEFAULT, "spec", "queue")] if lacks_queue else []
 
 
-def _violations_incubator(case: Case) -> list[FieldError]:
-    return incubator.DIALECT.validate("PodGroup", case.candidate)
-
-
-def _violations_sigs(case: Case) -> list[FieldError]:
-    return sigs.DIALECT.validate("PodGroup", case.candidate)
-
-
 def _violations_volcano(case: Case) -> list[FieldError]:
     findings = Findings()
     findings.errors += volcano.validate("PodGroup", case.candidate)
@@ -67,21 +64,19 @@ def _warnings(case: Case) -> tuple[str, ...]:
 
 
 RULES = (
-    KindRules(
-        resource=PODGROUPS_INCUBATOR,
-        defaults=_default_queue,
-        violations=_violations_incubator,
-        warnings=_warnings,
-        operations=("CREATE", "UPDATE"),
-        conditions=only_changes_of_spec,
-    ),
-    KindRules(
-        resource=PODGROUPS_SIGS,
-        defaults=_default_queue,
-        violations=_violations_sigs,
-        warnings=_warnings,
-        operations=("CREATE", "UPDATE"),
-        conditions=only_changes_of_spec,
+    *(
+        KindRules(
+            resource=resource,
+            defaults=_default_queue,
+            violations=rules_of_dialect(dialect, "PodGroup"),
+            warnings=_warnings,
+            operations=("CREATE", "UPDATE"),
+            conditions=only_changes_of_spec,
+        )
+        for dialect, resource in (
+            (incubator.DIALECT, PODGROUPS_INCUBATOR),
+            (sigs.DIALECT, PODGROUPS_SIGS),
+        )
     ),
     KindRules(
         resource=PODGROUPS_VOLCANO,

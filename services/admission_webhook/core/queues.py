@@ -1,11 +1,11 @@
-"""Queues: defaults, the dialect's rules, and for Volcano's their position in the tree of queues.
+"""Queues of Volcano: defaults, the dialect's rules, and their position in the tree of queues.
 
 Messages use the words of Volcano's messages, which its users search for. One rule of Volcano's is
 left out, because the webhook reads no pods: a parent queue must not run pods itself.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -16,13 +16,13 @@ from services.admission_webhook.core.queue_tree import DEFAULT, DEPTH_MAX, ROOT,
 from services.admission_webhook.core.review import PatchOperation, added
 from services.admission_webhook.core.rules import Case, KindRules
 from services.admission_webhook.core.suggestions import did_you_mean
-from shared.dialects import incubator, sigs, volcano
+from shared.dialects import volcano
 from shared.dialects.field_checks import Findings, amount_of
 from shared.dialects.kubebatch_fields import HIERARCHY
 from shared.dialects.protocol import FieldError, JsonObject
 from shared.kube.quantities import format_quantity
-from shared.kube.resources import QUEUES_INCUBATOR, QUEUES_SIGS, QUEUES_VOLCANO
-from shared.model.objects import Queue
+from shared.kube.resources import QUEUES_VOLCANO
+from shared.model.objects import Resources
 
 _PROTECTED: Final = ("capability", "deserved", "guarantee")
 _HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
@@ -63,15 +63,7 @@ def _default_hierarchy(queue: JsonObject) -> Iterator[PatchOperation]:
         yield added(f"1/{weights}", "metadata", "annotations", _HIERARCHY_WEIGHTS)
 
 
-def _violations_incubator(case: Case) -> list[FieldError]:
-    return incubator.DIALECT.validate("Queue", case.candidate)
-
-
-def _violations_sigs(case: Case) -> list[FieldError]:
-    return sigs.DIALECT.validate("Queue", case.candidate)
-
-
-def _violations_volcano(case: Case) -> list[FieldError]:
+def _violations(case: Case) -> list[FieldError]:
     """For an operation of any kind, a deletion included."""
     if case.operation == "DELETE":
         return list(_deletion_errors(case.name, case.known.queues))
@@ -116,8 +108,10 @@ def _tree_errors(name: str, spec: JsonObject, queues: QueueTree) -> Iterator[Fie
         yield from _limit_errors(name, parent, spec, queues)
     if name != ROOT:
         amounts, children, subject = _amounts(spec), queues.children(name), f"queue {name}"
-        yield from _sum_errors(subject, "deserved", _deserved(children), amounts.deserved)
-        yield from _sum_errors(subject, "guarantee", _guarantee(children), amounts.guarantee)
+        deserved = _total(child.deserved for child in children)
+        guarantee = _total(child.guarantee for child in children)
+        yield from _sum_errors(subject, "deserved", deserved, amounts.deserved)
+        yield from _sum_errors(subject, "guarantee", guarantee, amounts.guarantee)
 
 
 def _path_errors(case: Case, queues: QueueTree) -> Iterator[FieldError]:
@@ -162,15 +156,9 @@ def _limit_errors(
 ) -> Iterator[FieldError]:
     """Violations of the limits above the queue, alone and together with its siblings."""
     amounts = _amounts(spec)
+    limits = [dict(above.capability) for above in queues.ancestors(parent)]
     for key, amount in amounts.capability.items():
-        limit = next(
-            (
-                dict(above.capability)[key]
-                for above in queues.ancestors(parent)
-                if _caps(above, key)
-            ),
-            None,
-        )
+        limit = next((found[key] for found in limits if key in found), None)
         if limit is not None and amount > limit:
             yield FieldError(
                 path=f"spec.capability.{key}",
@@ -182,8 +170,8 @@ def _limit_errors(
         return
     siblings = queues.children(parent, without=name)
     subject = f"parent queue {parent}"
-    deserved = _deserved(siblings) + Counter(amounts.deserved)
-    guarantee = _guarantee(siblings) + Counter(amounts.guarantee)
+    deserved = _total(one.deserved for one in siblings) + Counter(amounts.deserved)
+    guarantee = _total(one.guarantee for one in siblings) + Counter(amounts.guarantee)
     yield from _sum_errors(subject, "deserved", deserved, dict(above.deserved))
     yield from _sum_errors(subject, "guarantee", guarantee, dict(above.guarantee))
 
@@ -199,21 +187,10 @@ def _amounts(spec: JsonObject) -> _Amounts:
     )
 
 
-def _caps(queue: Queue, key: str) -> bool:
-    return any(name == key for name, _ in queue.capability)
-
-
-def _deserved(queues: list[Queue]) -> Counter[str]:
+def _total(amounts: Iterable[Resources]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for queue in queues:
-        total.update(dict(queue.deserved))
-    return total
-
-
-def _guarantee(queues: list[Queue]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for queue in queues:
-        total.update(dict(queue.guarantee))
+    for one in amounts:
+        total.update(dict(one))
     return total
 
 
@@ -232,14 +209,10 @@ def _sum_errors(
         )
 
 
-RULES = (
-    KindRules(resource=QUEUES_INCUBATOR, violations=_violations_incubator),
-    KindRules(resource=QUEUES_SIGS, violations=_violations_sigs),
-    KindRules(
-        resource=QUEUES_VOLCANO,
-        defaults=_defaults,
-        violations=_violations_volcano,
-        operations=("CREATE", "UPDATE", "DELETE"),
-        queue=lambda candidate: text_at(candidate, "spec", "parent"),
-    ),
+RULES = KindRules(
+    resource=QUEUES_VOLCANO,
+    defaults=_defaults,
+    violations=_violations,
+    operations=("CREATE", "UPDATE", "DELETE"),
+    queue=lambda candidate: text_at(candidate, "spec", "parent"),
 )

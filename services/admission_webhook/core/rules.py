@@ -7,7 +7,7 @@ import msgspec
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.review import Operation, PatchOperation, plain_object
-from shared.dialects.protocol import FieldError, JsonObject
+from shared.dialects.protocol import Dialect, FieldError, JsonObject
 from shared.kube.resources import Resource
 
 
@@ -71,6 +71,11 @@ class KindRules(msgspec.Struct, frozen=True, kw_only=True):
     #: Nothing of the object is validated: a dry run gets the planner's advice, a creation gets
     #: `warnings`.
     is_advisory: bool = False
+
+
+def rules_of_dialect(dialect: Dialect, kind: str) -> Callable[[Case], list[FieldError]]:
+    """The violations that the dialect itself finds."""
+    return lambda case: dialect.validate(kind, case.candidate)
 
 
 def quoted(names: tuple[str, ...]) -> str:
