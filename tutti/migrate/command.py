@@ -13,7 +13,7 @@ from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import echo_json
-from tutti.migrate import gangs, installed, schedulers, stored
+from tutti.migrate import gangs, installed, stored
 from tutti.migrate.cluster_facts import QUEUES, ClusterFacts, PolicyText
 from tutti.migrate.cluster_reader import read_cluster
 from tutti.migrate.findings import Check, in_order
@@ -86,7 +86,7 @@ async def _check(
 
 def judge(facts: ClusterFacts, server: str) -> Check:
     """All findings about a cluster."""
-    modules = (gangs, installed, schedulers, stored)
+    modules = (gangs, installed, stored)
     findings = itertools.chain.from_iterable(one.findings(facts) for one in modules)
     return Check(
         server=server,

@@ -27,7 +27,7 @@ TOPICS: Final = (
 )
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):
     """One finding; `what` is its subject, "KIND NAMESPACE/NAME" or a word."""
 
     level: Level

@@ -24,31 +24,24 @@ def _unsupported(facts: ClusterFacts) -> Iterator[Finding]:
     for (what, field), count in counts.items():
         asks = "a pod asks" if count == 1 else f"{count} pods ask"
         if field.startswith(GANG_PREFIX):
-            yield Finding(
-                level="blocks",
-                topic="gang",
-                what=what,
-                message=f"{'a pod is' if count == 1 else f'{count} pods are'} not bound: "
-                f"{field.removeprefix(GANG_PREFIX)}",
+            message = (
+                f"{'a pod is' if count == 1 else f'{count} pods are'} not bound: "
+                f"{field.removeprefix(GANG_PREFIX)}"
             )
+            yield Finding("blocks", "gang", what, message)
         elif field.startswith(DEVICE_PREFIX):
             name = field.removeprefix(DEVICE_PREFIX)
-            yield Finding(
-                level="blocks",
-                topic="devices",
-                what=what,
-                message=f"{asks} for {name}, a part of a device, which Tutti does not place "
+            message = (
+                f"{asks} for {name}, a part of a device, which Tutti does not place "
                 "by count: the gang would wait with UnsupportedDevice; request whole devices, or "
-                "leave the gang with its scheduler",
+                "leave the gang with its scheduler"
             )
+            yield Finding("blocks", "devices", what, message)
         else:
-            yield Finding(
-                level="blocks",
-                topic="devices",
-                what=what,
-                message=f"{asks} for an unsupported feature: {field}; the gang would wait with "
-                "Unsupported",
+            message = (
+                f"{asks} for an unsupported feature: {field}; the gang would wait with Unsupported"
             )
+            yield Finding("blocks", "devices", what, message)
 
 
 def _all_pods(facts: ClusterFacts) -> Iterator[tuple[str, Pod]]:
@@ -67,12 +60,12 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
         for name in decode_shape(pod.shape).device_claims:
             claim = by_name.get((pod.namespace, name))
             if claim is not None and claim.unsupported and not claim.allocated:
+                message = (
+                    f"pod {pod.name} needs it, and it requests more than whole devices of "
+                    f"one driver: {', '.join(claim.unsupported)}; Tutti does not allocate it"
+                )
                 yield Finding(
-                    level="blocks",
-                    topic="devices",
-                    what=f"ResourceClaim {claim.namespace}/{claim.name}",
-                    message=f"pod {pod.name} needs it, and it requests more than whole devices of "
-                    f"one driver: {', '.join(claim.unsupported)}; Tutti does not allocate it",
+                    "blocks", "devices", f"ResourceClaim {claim.namespace}/{claim.name}", message
                 )
 
 
@@ -96,12 +89,8 @@ def _partial(facts: ClusterFacts) -> Iterator[Finding]:
             )
         else:
             rest = _completion(group, found, bound)
-        yield Finding(
-            level="changes",
-            topic="gang",
-            what=what,
-            message=f"bound in part, {len(bound)} of the {needs} members that it needs: {rest}",
-        )
+        message = f"bound in part, {len(bound)} of the {needs} members that it needs: {rest}"
+        yield Finding("changes", "gang", what, message)
 
 
 def _completion(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:

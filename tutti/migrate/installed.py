@@ -1,7 +1,8 @@
 """Findings about the installation of another scheduler: CRDs, webhook configurations, its
-configuration.
+configuration, and the scheduler names that it serves.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ _NOT_READ: Final = (
     "colocationconfigurations.config.volcano.sh",
 )
 _VOLCANO_WEBHOOK: Final = "volcano"
+#: Served by kube-scheduler in every cluster.
+_DEFAULT: Final = "default-scheduler"
+_HOLDS: Final = {"name": "scheduler", "suite": "tutti up", "podgroups": "controllers"}
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
@@ -29,40 +33,26 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
     yield from _policies(facts)
     yield from _crds(facts)
     yield from _webhooks(facts)
+    yield from _schedulers(facts)
     for what in facts.unreadable:
-        yield Finding(level="tells", topic="rights", what="not checked", message=f"{what}: unknown")
+        yield Finding("tells", "rights", "not checked", f"{what}: unknown")
 
 
 def _policies(facts: ClusterFacts) -> Iterator[Finding]:
     for policy in facts.policies:
         if policy.error:
             yield Finding(
-                level="blocks",
-                topic="configuration",
-                what=policy.where,
-                message=f"Tutti refuses it: {policy.error}",
+                "blocks", "configuration", policy.where, f"Tutti refuses it: {policy.error}"
             )
             continue
         yield Finding(
-            level="step",
-            topic="configuration",
-            what=policy.where,
-            message="pass its text to Tutti with --scheduler-conf",
+            "step", "configuration", policy.where, "pass its text to Tutti with --scheduler-conf"
         )
         for warning in policy.warnings:
-            yield Finding(
-                level="changes",
-                topic="configuration",
-                what=policy.where,
-                message=f"without effect: {warning}",
-            )
+            yield Finding("changes", "configuration", policy.where, f"without effect: {warning}")
     for where in facts.admission_files:
-        yield Finding(
-            level="step",
-            topic="configuration",
-            what=where,
-            message="pass its resource groups to Tutti's webhook with --admission-conf",
-        )
+        message = "pass its resource groups to Tutti's webhook with --admission-conf"
+        yield Finding("step", "configuration", where, message)
 
 
 def _crds(facts: ClusterFacts) -> Iterator[Finding]:
@@ -79,27 +69,15 @@ def _crds(facts: ClusterFacts) -> Iterator[Finding]:
         yield from problems
         fine += not problems
     if fine:
-        yield Finding(
-            level="tells",
-            topic="crd",
-            what=f"{fine} CRDs",
-            message="serve the version that Tutti reads; it does not change CRDs of other products",
-        )
+        message = "serve the version that Tutti reads; it does not change CRDs of other products"
+        yield Finding("tells", "crd", f"{fine} CRDs", message)
     if missing:
         yield Finding(
-            level="step",
-            topic="crd",
-            what=f"{missing} CRDs",
-            message="are missing: `tutti up --install-crds` creates them",
+            "step", "crd", f"{missing} CRDs", "are missing: `tutti up --install-crds` creates them"
         )
     for name in _NOT_READ:
         if name in there:
-            yield Finding(
-                level="tells",
-                topic="crd",
-                what=name,
-                message="is not changed, and not used",
-            )
+            yield Finding("tells", "crd", name, "is not changed, and not used")
 
 
 def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding]:
@@ -109,22 +87,16 @@ def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding
     served = versions.get(wanted, {}).get("served", False)
     scope = found.get("spec", {}).get("scope", "")
     if not served or scope != manifest["spec"]["scope"]:
-        yield Finding(
-            level="blocks",
-            topic="crd",
-            what=name,
-            message=f"serves {', '.join(sorted(map(str, versions)))} ({scope}); Tutti needs "
-            f"{wanted} ({manifest['spec']['scope']})",
+        message = (
+            f"serves {', '.join(sorted(map(str, versions)))} ({scope}); Tutti needs "
+            f"{wanted} ({manifest['spec']['scope']})"
         )
+        yield Finding("blocks", "crd", name, message)
         return
     others = sorted(set(map(str, stored)) - {wanted})
     if others:
-        yield Finding(
-            level="tells",
-            topic="crd",
-            what=name,
-            message=f"serves {wanted}; some objects may still be stored as {', '.join(others)}",
-        )
+        message = f"serves {wanted}; some objects may still be stored as {', '.join(others)}"
+        yield Finding("tells", "crd", name, message)
 
 
 def _webhooks(facts: ClusterFacts) -> Iterator[Finding]:
@@ -141,9 +113,31 @@ def _webhooks(facts: ClusterFacts) -> Iterator[Finding]:
                 if closed
                 else "continues to default and refuse objects beside Tutti's"
             )
-            yield Finding(
-                level="step",
-                topic="webhook",
-                what=f"{resource.kind} {name}",
-                message=f"delete it when the other scheduler stops: it {effect}",
-            )
+            message = f"delete it when the other scheduler stops: it {effect}"
+            yield Finding("step", "webhook", f"{resource.kind} {name}", message)
+
+
+def _schedulers(facts: ClusterFacts) -> Iterator[Finding]:
+    """Findings about names that pods use or other schedulers serve, and about other schedulers."""
+    named = [pod for pod in facts.pods if pod.scheduler_name not in {"", _DEFAULT}]
+    pods = Counter(pod.scheduler_name for pod in named)
+    waiting = Counter(pod.scheduler_name for pod in named if not pod.node)
+    served: dict[str, list[str]] = defaultdict(list)
+    for other in facts.others:
+        if other.holding == "name":
+            served[other.name].append(other.description)
+    for name in sorted({*pods, *served}):
+        owners = "; ".join(served[name]) or "no known scheduler"
+        effect = (
+            "Tutti would serve it"
+            if name in facts.scheduler_names
+            else "Tutti would not serve it (--scheduler-name adds it)"
+        )
+        message = f"{pods[name]} pods, {waiting[name]} of them wait; served by {owners}; {effect}"
+        yield Finding("tells", "scheduler name", name, message)
+    for other in facts.others:
+        message = (
+            f"{other.description} is active: stop it first; Tutti refuses to start beside it "
+            "without --take-over"
+        )
+        yield Finding("step", "rival", _HOLDS[other.holding], message)

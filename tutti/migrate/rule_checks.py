@@ -20,17 +20,6 @@ class RuleCheckFailed(Refusal):
     """A process that checks rules ended with an error, which is a bug; the message is its own."""
 
 
-class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    group: str
-    plural: str
-    body: Object
-
-
-class _Question(msgspec.Struct, frozen=True, kw_only=True):
-    scheduler_names: tuple[str, ...]
-    objects: tuple[_Stored, ...]
-
-
 class _RefusedObject(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     errors: tuple[str, ...]
@@ -51,10 +40,11 @@ async def find_refused(
     """
     if not objects:
         return ()
-    stored = tuple(
-        _Stored(group=resource.group, plural=resource.plural, body=one) for resource, one in objects
-    )
-    question = _Question(scheduler_names=scheduler_names, objects=stored)
+    stored = [
+        {"group": resource.group, "plural": resource.plural, "body": one}
+        for resource, one in objects
+    ]
+    question = {"scheduler_names": scheduler_names, "objects": stored}
     answer = await _ask(_ADMISSION, msgspec.json.encode(question))
     found = msgspec.json.decode(answer, type=list[_RefusedObject])
     return tuple(

@@ -40,21 +40,22 @@ def findings(facts: ClusterFacts) -> Iterator[Finding]:
     for refused in facts.refused:
         errors = "; ".join(refused.errors[:_ERRORS_MAX])
         more = len(refused.errors) - _ERRORS_MAX
-        yield Finding(
-            level="changes",
-            topic="stored object",
-            what=f"{refused.kind} {refused.name}",
-            message="continues unchanged, and would be refused if it were created again: "
-            f"{errors}{f' (and {more} more)' if more > 0 else ''}",
+        message = (
+            "continues unchanged, and would be refused if it were created again: "
+            f"{errors}{f' (and {more} more)' if more > 0 else ''}"
         )
+        yield Finding("changes", "stored object", f"{refused.kind} {refused.name}", message)
     for group in facts.of(COSCHEDULING):
-        yield Finding(
-            level="blocks",
-            topic="dialect",
-            what=f"PodGroup {text(group, 'metadata.namespace')}/{text(group, 'metadata.name')}",
-            message="belongs to coscheduling, which Tutti does not read: create a PodGroup of "
+        message = (
+            "belongs to coscheduling, which Tutti does not read: create a PodGroup of "
             "scheduling.volcano.sh with the same minMember, and name it in the pods' annotation "
-            "scheduling.k8s.io/group-name",
+            "scheduling.k8s.io/group-name"
+        )
+        yield Finding(
+            "blocks",
+            "dialect",
+            f"PodGroup {text(group, 'metadata.namespace')}/{text(group, 'metadata.name')}",
+            message,
         )
     yield from _keys(facts)
 
@@ -73,30 +74,17 @@ def _keys(facts: ClusterFacts) -> Iterator[Finding]:
         why = _WITHOUT_EFFECT.get(key)
         reference = _UNREAD_REFERENCES.get(key)
         if reference is not None:
-            yield Finding(
-                level="changes",
-                topic="annotation",
-                what=key,
-                message=f"on {objects}; Tutti does not bind a pod that carries it, unless its "
+            message = (
+                f"on {objects}; Tutti does not bind a pod that carries it, unless its "
                 f"annotation {GROUP_NAME} gives the same name: it declares a gang of "
-                f"{reference.declared_by}, which is not read",
+                f"{reference.declared_by}, which is not read"
             )
+            yield Finding("changes", "annotation", key, message)
         elif why is None:
-            yield Finding(
-                level="tells", topic="annotation", what=key, message=f"on {objects}; Tutti reads it"
-            )
+            yield Finding("tells", "annotation", key, f"on {objects}; Tutti reads it")
         else:
-            yield Finding(
-                level="changes",
-                topic="annotation",
-                what=key,
-                message=f"on {objects}; without effect: {why}",
-            )
+            yield Finding("changes", "annotation", key, f"on {objects}; without effect: {why}")
     for resource in GROUPS:
         if facts.of(resource):
-            yield Finding(
-                level="tells",
-                topic="dialect",
-                what=resource.title,
-                message=f"groups: {len(facts.of(resource))}; Tutti reads and writes their status",
-            )
+            message = f"groups: {len(facts.of(resource))}; Tutti reads and writes their status"
+            yield Finding("tells", "dialect", resource.title, message)

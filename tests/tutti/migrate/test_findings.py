@@ -14,7 +14,7 @@ from shared.kube.resources import (
 from shared.model.objects import Owner, Pod, PodGroup, Shape
 from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests
-from tutti.migrate import gangs, installed, schedulers, stored
+from tutti.migrate import gangs, installed, stored
 from tutti.migrate.cluster_facts import COSCHEDULING, ClusterFacts
 from tutti.migrate.command import judge
 from tutti.migrate.findings import Finding
@@ -148,7 +148,8 @@ def test_each_scheduler_name_is_reported_with_the_scheduler_that_serves_it() -> 
         holding="name", name="volcano", description="Lease a/volcano (held by x)"
     )
     pods = (pod("a"), pod("b", node="n"), pod("c", scheduler_name="other", ours=False))
-    found = list(schedulers.findings(seen(pods=pods, others=(other,))))
+    about_crds, *found = installed.findings(seen(pods=pods, others=(other,)))
+    assert about_crds.topic == "crd"
     assert [(one.topic, one.what) for one in found] == [
         ("scheduler name", "other"),
         ("scheduler name", "volcano"),
