@@ -4,11 +4,41 @@
 embedded cluster. A new subcommand is one module and one line of the table.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final, TypeAlias
 
 import click
+from typing_extensions import override
 
-from tutti.lazy_commands import LazyCommands, Table
+Table: TypeAlias = Mapping[str, tuple[str, str]]
+"""By name of a subcommand: its definition as "module:attribute", and its line in the help."""
+
+
+class LazyCommands(click.Group):
+    """A group that imports each subcommand on its first use."""
+
+    def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._table = table
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._table)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._table:
+            return None
+        module, _, attribute = self._table[cmd_name][0].partition(":")
+        found: click.Command = getattr(import_module(module), attribute)
+        return found
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self._table.items()])
+
 
 #: Each subcommand: where it is defined, and its line in `tutti --help`.
 COMMANDS: Final[Table] = {
@@ -36,7 +66,7 @@ COMMANDS: Final[Table] = {
         "Show services, gangs by phase and decisions per second.",
     ),
     "queues": (
-        "tutti.queues.command:queues",
+        "tutti.queues_command:queues",
         "Show what each queue uses, deserves and has reserved, and why.",
     ),
     "top": ("tutti.top.command:top", "Show the queues and nodes with the highest usage."),

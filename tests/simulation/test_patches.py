@@ -1,7 +1,6 @@
 """What stands in for a service's parts in the simulation has all that they have."""
 
-from shared.telemetry.component import ComponentMetrics
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import ComponentMetrics, Metrics
 from tests.simulation.patches import _NoMetrics
 
 

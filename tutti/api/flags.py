@@ -4,18 +4,21 @@ Scripts contain `-N=train` and `--all-namespaces=true`; click would read the fir
 `=train` and refuse the second.
 """
 
+import asyncio
 import functools
 from collections.abc import Callable, Container, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 from typing_extensions import override
 
 from shared.kube.resources import Resource
-from tutti.api.access import Access
-from tutti.api.completion import completion
+from tutti.api.access import Access, open_client
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal
+from tutti.api.fetches import Wanted, fetch
+from tutti.api.objects import name_of
 from tutti.api.output import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,6 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _VERBOSITY = "tutti.verbosity"
 _TRUE = frozenset({"1", "t", "true"})
 _FALSE = frozenset({"0", "f", "false"})
+#: Timeout of a completion: the user waits for it after pressing Tab.
+_PATIENCE_S: Final = 2.0
 
 
 class PflagCommand(click.Command):
@@ -237,7 +242,7 @@ def name_flag(kind: str, letter: str = "-N") -> Callable[[F], F]:
 def names_argument(resource: Resource) -> Callable[[F], F]:
     """Names as arguments, completed from the existing objects."""
     return click.argument(
-        "names", nargs=-1, metavar="[NAME]...", shell_complete=completion(resource)
+        "names", nargs=-1, metavar="[NAME]...", shell_complete=_completion(resource)
     )
 
 
@@ -263,3 +268,36 @@ def required_name(kind: str, flag: str, arguments: Sequence[str]) -> str:
     if more:
         raise Refusal(f"give one {kind} name, not {1 + len(more)}: {', '.join([name, *more])}")
     return name
+
+
+def _completion(
+    resource: Resource,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Complete names of one kind, in the namespace of the flags before them; without an answer of
+    the API server, with nothing.
+    """
+
+    def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+        try:
+            names = asyncio.run(_names(resource, ctx))
+        except Exception:  # noqa: BLE001 - a completion has no place for a message
+            return []
+        return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+    return complete
+
+
+async def _names(resource: Resource, ctx: click.Context) -> list[str]:
+    typed = ctx.params
+    access = Access(
+        kubeconfig=typed.get("kubeconfig") or "",
+        context=typed.get("context") or "",
+        server=typed.get("master") or "",
+    )
+    async with asyncio.timeout(_PATIENCE_S), open_client(access) as client:
+        default = conventions(ctx).namespace or client.credentials.namespace
+        place = (typed.get("namespace") or default) if resource.namespaced else ""
+        return [
+            name_of(each)
+            for each in await fetch(client, Wanted(resource=resource, namespace=place))
+        ]

@@ -1,4 +1,4 @@
-"""Collects the reports of running services, and files of their data folder."""
+"""Collects reports of running services, files of their data folder, and logs of their pods."""
 
 import asyncio
 import platform
@@ -11,27 +11,28 @@ import msgspec
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.questions import ask_all
-from shared.contracts.codec import decode_status, decode_verdict
-from shared.contracts.foreign_messages import unless_foreign
+from shared.contracts.codec import decode_status
 from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, VERDICTS
-from shared.contracts.verdicts import Verdict
+from shared.kube.client import KubeClient
+from shared.kube.decoding import Undecodable
+from shared.kube.errors import KubeError
+from shared.kube.objects import Pod
+from shared.kube.resources import PODS
 from shared.runtime.redaction import without_secrets
 from tutti.bundle.archive import Archive
+from tutti.timeline.log_reader import read_verdicts
 
 _STREAMS: Final = (CLUSTER, DECISIONS, OUTCOMES, VERDICTS)
 _ANSWERS_S: Final = 1.0
 _SCRAPE_S: Final = 3.0
-#: Maximum number of verdicts, and how many are read at once.
-_VERDICTS_MAX: Final = 20_000
-_AT_ONCE: Final = 128
 #: Size of the part of each log that is collected: its end.
 LOG_BYTES: Final = 1 << 20
+#: Label of the chart's pods, and the part of each pod's log that is collected.
+_SELECTOR: Final = "app.kubernetes.io/name=tutti"
+_LINES: Final = 5_000
+_PATIENCE_S: Final = 10.0
 _RECORDINGS: Final = "*.tutti-recording"
-
-
-#: A purge leaves an empty message for a while, which is skipped like a foreign message.
-_decode_verdict: Final = unless_foreign(VERDICTS, decode_verdict)
 
 
 class _Stream(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,27 +93,12 @@ async def streams(archive: Archive, bus: Bus) -> None:
         )
     archive.add_json("streams.json", "the streams in NATS", states)
     try:
-        verdicts = await _verdicts(bus)
+        verdicts = await read_verdicts(bus)
     except BusError as error:
         archive.miss("verdicts", str(error))
         return
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in verdicts)
     archive.add("verdicts.jsonl", "the latest verdict of each gang, one per line", lines)
-
-
-async def _verdicts(bus: Bus) -> list[Verdict]:
-    info = await bus.stream_info(VERDICTS)
-    least = max(1, info.first_seq, info.last_seq - _VERDICTS_MAX + 1)
-    last: dict[str, Verdict] = {}
-    for start in range(least, info.last_seq + 1, _AT_ONCE):
-        numbers = range(start, min(start + _AT_ONCE, info.last_seq + 1))
-        stored = await asyncio.gather(*(bus.get_message(VERDICTS, seq) for seq in numbers))
-        for message in stored:
-            if message is not None:
-                verdict = _decode_verdict(message.payload)
-                if verdict is not None:
-                    last[verdict.gang_id] = verdict
-    return list(last.values())
 
 
 async def metrics(archive: Archive, found: list[ServiceStatus]) -> None:
@@ -179,3 +165,49 @@ def _end(path: Path, most: int) -> bytes:
             return file.read()
         file.seek(size - most)
         return file.read().partition(b"\n")[2]
+
+
+async def cluster_version(archive: Archive, client: KubeClient) -> None:
+    """Add the version of the API server."""
+    try:
+        reply = await client.request("GET", "/version", timeout_s=_PATIENCE_S)
+    except KubeError as error:
+        archive.miss("version of the API server", str(error))
+        return
+    archive.add("kubernetes-version.json", "of the API server", reply.body)
+
+
+async def pod_logs(archive: Archive, client: KubeClient, namespace: str) -> None:
+    """Add the ends of the logs of Tutti's pods, also those before a restart."""
+    try:
+        page = await client.list(PODS, Pod, namespace=namespace, label_selector=_SELECTOR)
+    except KubeError as error:
+        archive.miss(f"logs of pods in {namespace}", str(error))
+        return
+    pods = [one for one in page.items if not isinstance(one, Undecodable)]
+    if not pods:
+        archive.miss(f"logs of pods in {namespace}", f"no pods with {_SELECTOR}")
+    for pod in pods:
+        for container in pod.spec.containers:
+            await _pod_log(archive, client, namespace, pod.metadata.name, container.name)
+
+
+async def _pod_log(
+    archive: Archive, client: KubeClient, namespace: str, pod: str, container: str
+) -> None:
+    for previous in (False, True):
+        params = {"container": container, "tailLines": str(_LINES), "limitBytes": str(LOG_BYTES)}
+        if previous:
+            params["previous"] = "true"
+        suffix = ".previous" if previous else ""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                path = PODS.path(namespace, pod, "log")
+                parts = [part async for part in client.chunks(path, params)]
+        except (KubeError, TimeoutError) as error:
+            if not previous:
+                archive.miss(f"log of {pod}/{container}", str(error) or "no answer")
+            continue
+        archive.add(
+            f"logs/{pod}-{container}{suffix}.log", "the end of a log", readable(b"".join(parts))
+        )

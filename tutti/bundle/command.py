@@ -11,7 +11,7 @@ import click
 from shared.kube.errors import CredentialsError
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
-from tutti.bundle import collection, pods
+from tutti.bundle import collection
 from tutti.bundle.archive import Archive, Manifest
 from tutti.service_bus import ServiceBus, service_options
 
@@ -105,9 +105,9 @@ async def _collect(
 async def _collect_from_cluster(archive: Archive, services: ServiceBus, namespace: str) -> None:
     try:
         async with open_client(services.access) as client:
-            await pods.cluster(archive, client)
+            await collection.cluster_version(archive, client)
             if namespace:
-                await pods.logs(archive, client, namespace)
+                await collection.pod_logs(archive, client, namespace)
     except CredentialsError as error:
         archive.miss("version of the API server", str(error))
 

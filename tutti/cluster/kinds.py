@@ -1,23 +1,36 @@
 """From a sent object to a stored one: system fields, defaults, spec and status, rules."""
 
+import re
 import secrets
 import uuid
 
+import msgspec
+
+from shared.kube.objects import DisruptionBudget, KubeStruct, Node, ObjectMeta, Pod
 from shared.kube.quantities import QuantityError
 from tutti.cluster import crds, pods, schema
-from tutti.cluster.errors import FieldError, cannot_be_handled, conflict, required, wrong
+from tutti.cluster.errors import (
+    FieldError,
+    cannot_be_handled,
+    conflict,
+    not_permitted,
+    required,
+    wrong,
+)
 from tutti.cluster.objects import Obj, Value, clone, now_text, only, without
 from tutti.cluster.resources import (
+    BUDGETS,
     CRDS,
     MUTATING,
     NAMESPACES,
+    NODES,
     PODS,
     PRIORITY_CLASSES,
     VALIDATING,
+    Key,
     Resource,
 )
 from tutti.cluster.store import Store
-from tutti.cluster.validation import check_metadata, check_shape
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # Kubernetes' own: no vowels, no look-alikes
 _MODIFIED = (
@@ -27,6 +40,24 @@ _SYSTEM = (
     *("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields"),
     *("deletionTimestamp", "deletionGracePeriodSeconds"),
 )
+_SUBDOMAIN = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+_LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
+_NAME_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character"
+)
+_ANNOTATIONS_BYTES_MAX = 256 * 1024
+
+
+class _Typed(KubeStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_SHAPES: dict[Key, type[KubeStruct]] = {PODS: Pod, NODES: Node, BUDGETS: DisruptionBudget}
 
 
 def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]:
@@ -36,7 +67,7 @@ def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]
         ApiError: 400 if it is not an object of this kind.
     """
     obj = resource.stored_form(obj if resource.custom else _stripped(obj))
-    check_shape(resource, obj)
+    _check_shape(resource, obj)
     obj["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None}
     try:
         if resource.custom:
@@ -113,7 +144,7 @@ def changed(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
 
 def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[FieldError]:
     """Every broken rule of an object before it is stored."""
-    found = check_metadata(obj["metadata"], (old or obj)["metadata"])
+    found = _check_metadata(obj["metadata"], (old or obj)["metadata"])
     if resource.custom:
         found += schema.fit(resource.schemas[version], clone(obj))[1]
     elif resource.key == PODS:
@@ -160,3 +191,32 @@ def _check_webhook(webhook: Obj, path: str) -> list[FieldError]:
         text = "'https' is the only allowed URL scheme"
         found.append(wrong(f"{path}.clientConfig.url", url, text))
     return found
+
+
+def _check_shape(resource: Resource, obj: Obj) -> None:
+    """Check the JSON types of values. Raises ApiError 400 with the field's path."""
+    try:
+        msgspec.convert(obj, _Typed if resource.custom else _SHAPES.get(resource.key, _Typed))
+    except msgspec.ValidationError as error:
+        raise cannot_be_handled(resource, error) from error
+
+
+def _check_metadata(metadata: Obj, before: Obj) -> list[FieldError]:
+    """Every broken rule; `before` is the stored metadata, or the same for a new object."""
+    errors: list[FieldError] = []
+    name = metadata.get("name", "")
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    elif len(name) > 253 or not _SUBDOMAIN.match(name):
+        errors.append(wrong("metadata.name", name, _NAME_RULE))
+    odd = [v for v in (metadata.get("labels") or {}).values() if not _LABEL_VALUE.match(v)]
+    errors += [wrong("metadata.labels", value, _VALUE_RULE) for value in odd]
+    texts = (metadata.get("annotations") or {}).items()
+    if sum(len(key.encode()) + len(text.encode()) for key, text in texts) > _ANNOTATIONS_BYTES_MAX:
+        text = f"Too long: may not be more than {_ANNOTATIONS_BYTES_MAX} bytes"
+        errors.append(FieldError("metadata.annotations", "TooLong", text))
+    known = set(before.get("finalizers") or ())
+    if before.get("deletionTimestamp") and set(metadata.get("finalizers") or ()) - known:
+        text = "no new finalizers can be added if the object is being deleted"
+        errors.append(not_permitted("metadata.finalizers", text))
+    return errors

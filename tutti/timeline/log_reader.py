@@ -52,17 +52,23 @@ async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
     )
     outcomes, cut_outcomes = await _newest(bus, OUTCOMES, codec.decode_outcome, _bound_ms, since_ms)
     changes, cut_cluster = await _newest(bus, CLUSTER, codec.decode_cluster, _seen_ms, since_ms)
-    verdicts, _ = await _newest(bus, VERDICTS, codec.decode_verdict, lambda _: None, 0)
     cuts = {DECISIONS: cut_decisions, OUTCOMES: cut_outcomes, CLUSTER: cut_cluster}
     return LogExcerpt(
         Logs(
             decisions=tuple(decisions),
             outcomes=tuple(record for _, record in outcomes),
             cluster=tuple(record for _, record in changes if record is not None),
-            verdicts=tuple(_latest_verdicts(verdicts)),
+            verdicts=tuple(await read_verdicts(bus)),
         ),
         tuple(stream for stream, cut in cuts.items() if cut),
     )
+
+
+async def read_verdicts(bus: Bus) -> list[Verdict]:
+    """The latest verdict of each gang. Raises BusError."""
+    found, _ = await _newest(bus, VERDICTS, codec.decode_verdict, lambda _: None, 0)
+    # One per gang: a second subject has those that request a new PodGroup.
+    return list({one.gang_id: one for _, one in found}.values())
 
 
 async def _newest(
@@ -109,8 +115,3 @@ def _bound_ms(record: OutcomeRecord) -> int | None:
 
 def _seen_ms(record: ClusterRecord) -> int | None:
     return record.at_ms if isinstance(record, PodChanges | Synced) else None
-
-
-def _latest_verdicts(verdicts: list[tuple[int, Verdict]]) -> list[Verdict]:
-    """One verdict per gang; a second subject has those that request a new PodGroup."""
-    return list({one.gang_id: one for _, one in verdicts}.values())

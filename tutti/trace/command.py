@@ -1,9 +1,12 @@
 """`tutti trace`: the timeline of one gang."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import click
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
@@ -13,7 +16,6 @@ from tutti.trace import jaeger
 from tutti.trace.jaeger import JaegerError
 from tutti.trace.records import Wanted, read_gang, read_reference
 from tutti.trace.timeline import Line, Timeline, timeline, traces
-from tutti.trace.view import show
 
 
 @click.command()
@@ -57,3 +59,36 @@ async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:
     except JaegerError as error:
         click.echo(f"tutti: {error}", err=True)
         return []
+
+
+def show(found: Timeline, console: Console, address: str) -> None:
+    """Print it; in colour where the console has colours."""
+    console.print(Text(f"{found.gang} ({found.gang_id}): {found.phase}", "bold"))
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("TIME (UTC)", no_wrap=True)
+    table.add_column("AFTER", justify="right", no_wrap=True)
+    table.add_column("TOOK", justify="right", no_wrap=True)
+    table.add_column("WHAT", no_wrap=True)
+    table.add_column("DETAIL", overflow="fold")
+    begun_ms = found.lines[0].at_ms if found.lines else 0
+    for line in found.lines:
+        table.add_row(*_cells(line, begun_ms), style="red" if line.failed else "")
+    console.print(table)
+    for number, trace_id in enumerate(found.traces, start=1):
+        where = jaeger.link(address, trace_id) if address else trace_id
+        console.print(Text(f"trace {number}: {where}"), soft_wrap=True)
+
+
+def _cells(line: Line, begun_ms: int) -> tuple[str, str, str, str, Text]:
+    at = datetime.fromtimestamp(line.at_ms / 1000, UTC)
+    return (
+        at.strftime("%H:%M:%S.") + f"{line.at_ms % 1000:03d}",
+        f"+{_duration(line.at_ms - begun_ms)}",
+        _duration(line.took_ms) if line.took_ms > 0 else "",
+        line.what,
+        Text(line.detail),
+    )
+
+
+def _duration(ms: int) -> str:
+    return f"{ms} ms" if ms < 10_000 else f"{ms / 1000:.1f} s"

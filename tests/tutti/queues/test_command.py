@@ -11,7 +11,7 @@ from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerRequest
 from tutti.nats_server import NatsServer
-from tutti.queues.command import queues
+from tutti.queues_command import queues
 
 pytestmark = pytest.mark.integration
 

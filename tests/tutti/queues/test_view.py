@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
-from tutti.queues.view import show
+from tutti.queues_command import show
 
 
 def shown(answer: LedgerAnswer) -> list[str]:

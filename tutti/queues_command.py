@@ -1,16 +1,48 @@
-"""The ledger as a table: a block per queue, a line per resource."""
+"""`tutti queues`: the ledger of queues, from the standby planner over NATS."""
 
 from collections.abc import Sequence
 
+import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, LedgerTotal
 from shared.kube.quantities import format_quantity
+from tutti.api.failures import Refusal, run
+from tutti.api.flags import report_flag
+from tutti.api.output import echo_json
+from tutti.service_bus import ServiceBus, read_ledger, service_options
 from tutti.terminal import plain_table
 
 _COLUMNS = ("USED", "WAITING", "PROMISED", "OWED", "DESERVED", "GUARANTEE", "LIMIT")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[QUEUE]...")
+@service_options
+@report_flag
+def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None:
+    """Show what each queue uses, deserves and has reserved, and why.
+
+    The standby planner answers. Exits with status 1 when none does, or a queue is unknown.
+    """
+    found = run(_read(services, names))
+    if output == "json":
+        echo_json(found)
+    else:
+        show(found, Console())
+
+
+async def _read(services: ServiceBus, names: tuple[str, ...]) -> LedgerAnswer:
+    async with services.connected("tutti-queues") as bus:
+        found = await read_ledger(bus)
+    unknown = sorted(set(names) - {one.name for one in found.queues})
+    if unknown:
+        raise Refusal(f"no queue {', '.join(unknown)}")
+    chosen = tuple(one for one in found.queues if not names or one.name in names)
+    return msgspec.structs.replace(found, queues=chosen)
 
 
 def show(ledger: LedgerAnswer, console: Console) -> None:

@@ -1,4 +1,0 @@
-"""`tutti queues`: what each queue uses, deserves and has reserved, and why.
-
-Asks the standby planner over NATS; `view` prints its answer.
-"""
