@@ -263,7 +263,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     created_ms: int = 0
     by_owner: bool = False
     owner: Owner | None = None
-    #: 0 means no gang: each member is placed by itself.
+    #: 0 means no gang: each member is placed by itself. Readers turn negative values into 0.
     min_member: int = 0
     min_task_member: tuple[tuple[str, int], ...] = ()
     #: None: not declared; the group is admitted at once.

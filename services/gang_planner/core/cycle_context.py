@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.timers import Timers
     from shared.model.gang_keys import GangKey
 
+#: An attribute of an enum class is slow in Python 3.11, and every decided gang needs this one.
+_MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
 #: The reason for closing a note that is opened again under the gang's new id.
 RENAMED: Final = "Renamed"
 
@@ -43,7 +45,7 @@ class CycleContext:
         session: Session,
         cycle: Cycle,
         timers: "Timers",
-        apply_event: "Callable[[History, GangEvent, str], object]",
+        apply_event: "Callable[[History, GangEvent, Gang | str], object]",
     ) -> None:
         """`apply_event` is the function of `lifecycle.transitions`, which imports this module."""
         self._apply_event = apply_event
@@ -76,7 +78,7 @@ class CycleContext:
 
     def add_decision(self, gang: Gang, decision: GangDecision) -> None:
         """Add a decision to place members of the gang, and apply its event to the gang's state."""
-        self._apply_event(gang.history, GangEvent.MEMBERS_DECIDED, decision.gang)
+        self._apply_event(gang.history, _MEMBERS_DECIDED, gang)
         self.decisions.append(decision)
 
     def open_note(

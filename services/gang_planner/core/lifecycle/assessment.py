@@ -24,14 +24,14 @@ A gang in the backlog waits for an attempt, or its bucket has been refused (NotE
 NotEnoughQuota).
 """
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.lifecycle import unsupported_members
 from services.gang_planner.core.lifecycle.effects import report
-from services.gang_planner.core.lifecycle.transitions import apply_event
+from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
@@ -49,6 +49,33 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import EVICTED, PREEMPTING
 from shared.contracts.verdicts import GangPhase
 from shared.model.invariants import required
+
+# The attributes of an enum class are slow in Python 3.11, and every changed gang needs these.
+_NOTHING_HELD: Final = GangEvent.NOTHING_HELD
+_NOTHING_HELD_IN_BACKOFF: Final = GangEvent.NOTHING_HELD_IN_BACKOFF
+_MEMBERS_HELD: Final = GangEvent.MEMBERS_HELD
+_QUORUM_HELD: Final = GangEvent.QUORUM_HELD
+_RELEASING: Final = GangState.RELEASING
+_RELEASING_STARTED: Final = GangState.RELEASING_STARTED
+
+#: The phase of a gang in each state but ReleasingStarted; None: it waits.
+_PHASES: Final[Mapping[GangState, GangPhase | None]] = {
+    GangState.WAITING: None,
+    GangState.BACKING_OFF: None,
+    GangState.STARTING: "Starting",
+    GangState.REPAIRING: "Starting",
+    GangState.RELEASING: "Starting",
+    GangState.RUNNING: "Running",
+    GangState.DEGRADED: "Unknown",
+    GangState.COMPLETED: "Completed",
+    GangState.DORMANT: None,
+}
+#: The stage of a gang in the metric, where it is not its phase.
+_STAGES: Final[Mapping[GangState, str]] = {
+    GangState.REPAIRING: "Repairing",
+    GangState.RELEASING: "Releasing",
+    GangState.RELEASING_STARTED: "Releasing",
+}
 
 
 def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
@@ -68,7 +95,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     _report_findings(work, gang)
     gang.phase = _phase(gang)
     silent = gang.silent
-    state.gangs.count_phase(gang, "" if silent else _stage(gang))
+    state.gangs.count_phase(gang, "" if silent else _STAGES.get(history.state, gang.phase))
     if history.started:
         gang.queue.promise(gang.gang_id, {})
     gang.refused = "" if silent else _refusal(state, gang)
@@ -172,42 +199,24 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
     if gang.members:
         # A completed gang stays so when its members are cleaned up.
         gang.completed = gang.all_ended
-    # These events only change the state.
-    match history.state:
-        case GangState.WAITING | GangState.BACKING_OFF | GangState.STARTING:
-            apply_event(history, _held(gang), gang.full_name)
-        case GangState.RUNNING | GangState.DEGRADED | GangState.COMPLETED:
-            apply_event(history, _minima_held(gang), gang.full_name)
-        case (
-            GangState.REPAIRING
-            | GangState.RELEASING
-            | GangState.RELEASING_STARTED
-            | GangState.DORMANT
-        ):
-            pass
-        case _:
-            assert_never(history.state)
+    # These events only change the state. A gang under repair or release, and a dormant one, change
+    # it by other events alone.
+    if history.state in BEFORE_START:
+        apply_event(history, _held(gang), gang)
+    elif history.state in AFTER_START:
+        apply_event(history, _minima_held(gang), gang)
 
 
 def _held(gang: Gang) -> GangEvent:
     if gang.have():
-        return GangEvent.MEMBERS_HELD
-    if "backoff" in gang.history.notes:
-        return GangEvent.NOTHING_HELD_IN_BACKOFF
-    return GangEvent.NOTHING_HELD
+        return _MEMBERS_HELD
+    return _NOTHING_HELD_IN_BACKOFF if "backoff" in gang.history.notes else _NOTHING_HELD
 
 
 def _minima_held(gang: Gang) -> GangEvent:
     if gang.completed:
         return GangEvent.ALL_ENDED
-    return GangEvent.QUORUM_HELD if enough(gang) else GangEvent.QUORUM_LOST
-
-
-def _stage(gang: Gang) -> str:
-    """The gang's stage in the metric: Repairing, Releasing or its phase."""
-    if gang.history.releasing:
-        return "Releasing"
-    return "Repairing" if gang.history.state is GangState.REPAIRING else gang.phase
+    return _QUORUM_HELD if enough(gang) else GangEvent.QUORUM_LOST
 
 
 def _phase(gang: Gang) -> GangPhase:
@@ -215,27 +224,18 @@ def _phase(gang: Gang) -> GangPhase:
     if gang.completed:
         return "Completed"
     state = gang.history.state
-    if state is GangState.RELEASING and not gang.have():
-        state = GangState.WAITING
-    match state:
-        case GangState.WAITING | GangState.BACKING_OFF | GangState.DORMANT:
-            return "Inqueue" if gang.admitted else "Pending"
-        case GangState.RUNNING:
-            gang.minima_reached = gang.min_member, gang.role_minima
-            return "Running"
-        case GangState.DEGRADED:
-            return "Unknown"
-        case GangState.RELEASING_STARTED:
-            if not enough(gang):
-                return "Unknown"
-            gang.minima_reached = gang.min_member, gang.role_minima
-            return "Running"
-        case GangState.COMPLETED:
-            return "Completed"
-        case GangState.STARTING | GangState.REPAIRING | GangState.RELEASING:
-            return "Starting"
-        case _:
-            assert_never(state)
+    phase: GangPhase | None
+    if state is _RELEASING and not gang.have():
+        phase = None
+    elif state is _RELEASING_STARTED:
+        phase = "Running" if enough(gang) else "Unknown"
+    else:
+        phase = _PHASES[state]
+    if phase is None:
+        return "Inqueue" if gang.admitted else "Pending"
+    if phase == "Running":
+        gang.minima_reached = gang.min_member, gang.role_minima
+    return phase
 
 
 def _refusal(state: State, gang: Gang) -> str:

@@ -33,7 +33,7 @@ def report(
         InvariantViolation: The event cannot happen in the gang's state.
     """
     history = gang.history
-    effect = apply_event(history, event, gang.full_name)
+    effect = apply_event(history, event, gang)
     match effect:
         case Effect.NOTHING:
             pass

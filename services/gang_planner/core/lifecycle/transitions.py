@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.state.gang_history import History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from services.gang_planner.core.state.gangs import Gang
 from shared.model.invariants import InvariantViolation
 
 
@@ -67,8 +68,8 @@ _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 _DORMANT: Final = GangState.DORMANT
 
 #: States that an assessment distinguishes before the start, and after it.
-_BEFORE_START: Final = (_WAITING, _BACKING_OFF, _STARTING)
-_AFTER_START: Final = (_RUNNING, _DEGRADED, _COMPLETED)
+BEFORE_START: Final = (_WAITING, _BACKING_OFF, _STARTING)
+AFTER_START: Final = (_RUNNING, _DEGRADED, _COMPLETED)
 
 
 def _from(
@@ -83,20 +84,20 @@ def _unchanged(*states: GangState, effect: Effect = Effect.NOTHING) -> dict[Gang
 
 TABLE: Final[Mapping[GangEvent, Row]] = {
     GangEvent.NOTHING_HELD: Row(
-        _from(*_BEFORE_START, to=_WAITING),
+        _from(*BEFORE_START, to=_WAITING),
         "an assessment reports what is held only of gangs before their start",
     ),
     GangEvent.NOTHING_HELD_IN_BACKOFF: Row(
-        _from(*_BEFORE_START, to=_BACKING_OFF),
+        _from(*BEFORE_START, to=_BACKING_OFF),
         "an assessment reports what is held only of gangs before their start",
     ),
     GangEvent.MEMBERS_HELD: Row(
-        _from(*_BEFORE_START, to=_STARTING),
+        _from(*BEFORE_START, to=_STARTING),
         "an assessment reports what is held only of gangs before their start",
     ),
     GangEvent.QUORUM_PLACED: Row(
         {
-            **_from(*_BEFORE_START, _REPAIRING, to=_RUNNING, effect=Effect.RECORD_START),
+            **_from(*BEFORE_START, _REPAIRING, to=_RUNNING, effect=Effect.RECORD_START),
             **_from(_RELEASING, to=_RELEASING_STARTED, effect=Effect.RECORD_START),
         },
         "a gang starts once",
@@ -106,22 +107,22 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
     ),
     GangEvent.ALL_LOST: Row(
         {
-            **_from(*_AFTER_START, to=_DORMANT),
+            **_from(*AFTER_START, to=_DORMANT),
             # The gang has no placed members left, so pods placed later are a new start.
             **_from(_RELEASING_STARTED, to=_RELEASING),
         },
         "only a started gang has members to lose",
     ),
     GangEvent.QUORUM_HELD: Row(
-        _from(*_AFTER_START, to=_RUNNING),
+        _from(*AFTER_START, to=_RUNNING),
         "an assessment compares the minima only of started gangs that are not released",
     ),
     GangEvent.QUORUM_LOST: Row(
-        _from(*_AFTER_START, to=_DEGRADED),
+        _from(*AFTER_START, to=_DEGRADED),
         "an assessment compares the minima only of started gangs that are not released",
     ),
     GangEvent.ALL_ENDED: Row(
-        _from(*_AFTER_START, to=_COMPLETED),
+        _from(*AFTER_START, to=_COMPLETED),
         "an assessment compares the minima only of started gangs that are not released",
     ),
     GangEvent.MEMBERS_DECIDED: Row(
@@ -132,7 +133,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
         "a gang that backs off, is released or has completed is not in the backlog",
     ),
     GangEvent.REPAIR_NEEDED: Row(
-        _from(*_BEFORE_START, to=_REPAIRING, effect=Effect.OPEN_REPAIR),
+        _from(*BEFORE_START, to=_REPAIRING, effect=Effect.OPEN_REPAIR),
         "only a gang that has not started is bound in part, and it has one repair at a time",
     ),
     GangEvent.NOTHING_BOUND: Row(
@@ -141,7 +142,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
     ),
     GangEvent.MEMBER_REFUSED: Row(
         {
-            **_from(*_BEFORE_START, _REPAIRING, to=_RELEASING, effect=Effect.OPEN_RELEASE),
+            **_from(*BEFORE_START, _REPAIRING, to=_RELEASING, effect=Effect.OPEN_RELEASE),
             # Its members have come back, and the gang has not been assessed since.
             **_from(_DORMANT, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
         },
@@ -156,7 +157,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
         "only gangs under repair block each other",
     ),
     GangEvent.START_DEADLINE_PASSED: Row(
-        _from(*_AFTER_START, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
+        _from(*AFTER_START, to=_RELEASING_STARTED, effect=Effect.OPEN_RELEASE),
         "a start deadline begins with the start, and ends with a release",
     ),
     GangEvent.GRACE_PASSED: Row(
@@ -173,8 +174,8 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
     ),
     GangEvent.DECISION_FAILED: Row(
         {
-            **_from(*_BEFORE_START, to=_BACKING_OFF, effect=Effect.OPEN_BACKOFF),
-            **_unchanged(_REPAIRING, *_AFTER_START, _DORMANT, effect=Effect.OPEN_BACKOFF),
+            **_from(*BEFORE_START, to=_BACKING_OFF, effect=Effect.OPEN_BACKOFF),
+            **_unchanged(_REPAIRING, *AFTER_START, _DORMANT, effect=Effect.OPEN_BACKOFF),
         },
         "a release ignores what became of earlier decisions",
     ),
@@ -185,7 +186,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
                 _STARTING,
                 _REPAIRING,
                 _RELEASING,
-                *_AFTER_START,
+                *AFTER_START,
                 _RELEASING_STARTED,
                 _DORMANT,
                 effect=Effect.CLOSE_BACKOFF,
@@ -196,13 +197,13 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
 }
 
 
-def apply_event(history: History, event: GangEvent, gang: str) -> Effect:
+def apply_event(history: History, event: GangEvent, gang: Gang | str) -> Effect:
     """Change the state of a gang by the table.
 
     Args:
         history: The gang's history.
         event: What happened to the gang.
-        gang: The gang's full name, for errors.
+        gang: The gang or its full name, for errors.
 
     Returns:
         The effect that the caller has to carry out.
@@ -211,13 +212,14 @@ def apply_event(history: History, event: GangEvent, gang: str) -> Effect:
         InvariantViolation: The event cannot happen in this state.
     """
     row = TABLE[event]
-    found = row.transitions.get(history.state)
+    state = history.state
+    found = row.transitions.get(state)
     if found is None:
         raise InvariantViolation(
-            f"gang {gang}",
-            f"event '{event}' cannot happen while it is {history.state}: {row.otherwise}",
+            f"gang {gang}", f"event '{event}' cannot happen while it is {state}: {row.otherwise}"
         )
-    history.state = found.next_state
+    if found.next_state is not state:
+        history.state = found.next_state
     return found.effect
 
 

@@ -9,6 +9,8 @@ which is the object's UID.
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from typing_extensions import override
+
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -297,7 +299,7 @@ class Gang:
     def declared(self) -> int:
         """The declared gang size; 0: every member is placed on its own."""
         if self.group is not None:
-            return max(0, self.group.min_member)
+            return self.group.min_member
         if self.minimum_kept is not None:
             return self.minimum_kept
         return self.declarations.declared.minimum or 1
@@ -318,7 +320,7 @@ class Gang:
             return self.declared
         if self.excused:
             return max(1, group.min_member - self.excused)
-        return max(0, group.min_member)
+        return group.min_member
 
     @property
     def role_minima(self) -> tuple[tuple[str, int], ...]:
@@ -541,6 +543,10 @@ class Gang:
     def full_name(self) -> str:
         """`namespace/name`, for logs and messages."""
         return f"{self.namespace}/{self.name}"
+
+    @override
+    def __str__(self) -> str:
+        return self.full_name
 
     @property
     def title(self) -> str:

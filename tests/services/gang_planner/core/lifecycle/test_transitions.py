@@ -15,6 +15,7 @@ from services.gang_planner.core.lifecycle import assessment, effects, transition
 from services.gang_planner.core.lifecycle.transitions import TABLE, Effect, apply_event
 from services.gang_planner.core.state.gang_history import History
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
+from services.gang_planner.core.state.gangs import Gang
 from shared.model.invariants import InvariantViolation
 from tests.services.gang_planner.core.lifecycle import gang_lives
 
@@ -226,7 +227,7 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> set[Pair]:
     """The pairs that planners apply meanwhile."""
     found: set[Pair] = set()
 
-    def record(history: History, event: GangEvent, gang: str) -> Effect:
+    def record(history: History, event: GangEvent, gang: Gang | str) -> Effect:
         found.add((history.state, event))
         return apply_event(history, event, gang)
 
