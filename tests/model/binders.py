@@ -33,19 +33,19 @@ from shared.contracts.outcomes import Outcome
 from tests.model.interning import Interned
 from tests.model.states import (
     ABSENT,
-    NOBODY,
+    NO_BINDER,
     SPENT,
     WAITS,
     Bind,
     Binder,
     Mark,
     Pod,
+    Published,
     Remove,
     Request,
     Rules,
     State,
     Step,
-    Told,
     after,
     may,
     put,
@@ -106,9 +106,9 @@ def _begin(state: State, index: int, binder: Binder, seq: int, delivered: int) -
     held = binder._replace(seq=seq, delivered=delivered, epochs=frozenset(seen._epochs))
     if stale:
         size = len(record.members if isinstance(record, Bind) else record.victims)
-        told = Told(delivered, ("skipped",) * size, (False,) * size)
+        published = Published(delivered, ("skipped",) * size, (False,) * size)
         return state._replace(
-            binders=put(state.binders, index, held._replace(stage="tells", told=told))
+            binders=put(state.binders, index, held._replace(stage="tells", published=published))
         )
     number, commands = machines.step(_machine(record, seq, delivered), "start", 0)
     return _do(state, index, held._replace(stage="works", machine=number), commands)
@@ -166,8 +166,8 @@ def _do(state: State, index: int, binder: Binder, commands: tuple[Command, ...])
             case Evict() | Prepare() | Undo():
                 raise AssertionError("the modelled gang preempts nobody and has no claims")
             case Finish():
-                told = _told(state, binder, command.outcome)
-                binder = binder._replace(stage="tells", told=told, machine=-1)
+                published = _published_outcome(state, binder, command.outcome)
+                binder = binder._replace(stage="tells", published=published, machine=-1)
             case Forget():
                 binder = binder._replace(stage="acks", machine=-1)
     return state._replace(
@@ -198,20 +198,20 @@ def _settle(state: State, rules: Rules, index: int) -> Step:
             state = state._replace(deliveries=put(state.deliveries, position, claimed))
         works = binder._replace(stage="works", machine=number)
         return Step(label, False, _do(state, index, works, commands))
-    assert binder.told is not None
-    label = f"binder {index} tells {binder.told.results} of {binder.seq}"
+    assert binder.published is not None
+    label = f"binder {index} tells {binder.published.results} of {binder.seq}"
     if delivery.claimed > (binder.delivered if binder.delivered > 1 else 0):
         return Step(f"{label}: claimed", False, _abandon(state, index))
     # An acknowledgement is a step of its own only where something may come between.
     alone = state.faults == SPENT or not rules.faults_max
-    left = _idle(binder) if alone else binder._replace(stage="acks", told=None)
-    told = state._replace(binders=put(state.binders, index, left))
+    left = _idle(binder) if alone else binder._replace(stage="acks", published=None)
+    published = state._replace(binders=put(state.binders, index, left))
     if alone:
         done = delivery._replace(state="done")
-        told = told._replace(deliveries=put(state.deliveries, position, done))
+        published = published._replace(deliveries=put(state.deliveries, position, done))
     if stored is None or not rules.first_outcome_wins:
-        told = told._replace(outcomes=put(state.outcomes, position, binder.told))
-    return Step(label, False, told)
+        published = published._replace(outcomes=put(state.outcomes, position, binder.published))
+    return Step(label, False, published)
 
 
 def _lose(state: State, rules: Rules, index: int) -> Iterator[Step]:
@@ -227,7 +227,7 @@ def _lose(state: State, rules: Rules, index: int) -> Iterator[Step]:
                 f"binder {index} is killed, {sorted(late)} are under way",
                 True,
                 state._replace(
-                    binders=put(state.binders, index, NOBODY),
+                    binders=put(state.binders, index, NO_BINDER),
                     late=state.late | left,
                     faults=faults,
                 ),
@@ -264,7 +264,7 @@ def _abandon(state: State, index: int) -> State:
 
 
 def _idle(binder: Binder) -> Binder:
-    return NOBODY._replace(epochs=binder.epochs)
+    return NO_BINDER._replace(epochs=binder.epochs)
 
 
 # ---------- the API server
@@ -409,7 +409,7 @@ def _machine(record: Bind | Remove, seq: int, delivered: int) -> int:
     return machines.number(Removal(eviction, sender, _LIMITS))
 
 
-def _told(state: State, binder: Binder, outcome: Outcome) -> Told:
+def _published_outcome(state: State, binder: Binder, outcome: Outcome) -> Published:
     """An outcome in the model's words."""
     record = state.log[binder.seq - 1]
     found = {one.uid: one for one in outcome.members}
@@ -421,7 +421,7 @@ def _told(state: State, binder: Binder, outcome: Outcome) -> Told:
         uids, plain = [_uid(*victim) for victim in record.victims], "evicted"
     results = tuple(found[uid].result if uid in found else plain for uid in uids)
     late = tuple(uid in found and getattr(found[uid], "late", False) for uid in uids)
-    return Told(outcome.delivered, results, late, outcome.reason == "PreflightFailed")
+    return Published(outcome.delivered, results, late, outcome.reason == "PreflightFailed")
 
 
 def _subsets(items: Iterator[Request]) -> Iterator[frozenset[Request]]:

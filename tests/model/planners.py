@@ -19,13 +19,13 @@ from tests.model.states import (
     Mark,
     Planner,
     Pod,
+    Published,
     Record,
     Remove,
     Request,
     Rules,
     State,
     Step,
-    Told,
     after,
     fresh_planner,
     may,
@@ -177,9 +177,11 @@ def _learn(state: State, index: int) -> Iterator[Step]:
             False,
             state._replace(planners=put(state.planners, index, seen)),
         )
-    told = frozenset(i for i, one in enumerate(state.outcomes[: planner.read]) if one is not None)
-    if told != planner.heard:
-        knows = planner._replace(heard=told)
+    published = frozenset(
+        i for i, one in enumerate(state.outcomes[: planner.read]) if one is not None
+    )
+    if published != planner.heard:
+        knows = planner._replace(heard=published)
         yield Step(
             f"planner {index} hears outcomes",
             False,
@@ -228,8 +230,8 @@ def remember(state: State, rules: Rules, planner: Planner) -> Memory:
         if isinstance(record, Mark):
             memory.refused &= record.kind != "ReleaseClosed"
             continue
-        told = state.outcomes[position] if position in planner.heard else None
-        memory.unanswered |= told is None
+        published = state.outcomes[position] if position in planner.heard else None
+        memory.unanswered |= published is None
         if isinstance(record, Remove):
             continue
         for place, (member, gen, node) in enumerate(record.members):
@@ -237,29 +239,31 @@ def remember(state: State, rules: Rules, planner: Planner) -> Memory:
             if pod.gen > gen or (pod.gen == gen and pod.node != WAITS):
                 continue  # bound or gone: retired
             memory.unresolved |= pod.gen < gen
-            if told is None or told.results[place] == "bound":
-                if told is not None or rules.decision_assumes:
+            if published is None or published.results[place] == "bound":
+                if published is not None or rules.decision_assumes:
                     memory.taken.add(member)
                     memory.occupied.add(node)
                     memory.assumed = True
             else:
-                _not_bound(state, rules, memory, (position, place), told)
+                _not_bound(state, rules, memory, (position, place), published)
     return memory
 
 
-def _not_bound(state: State, rules: Rules, memory: Memory, at: tuple[int, int], told: Told) -> None:
+def _not_bound(
+    state: State, rules: Rules, memory: Memory, at: tuple[int, int], published: Published
+) -> None:
     """An outcome says that a member was not bound: its room ends, or stays for a late request."""
     position, place = at
     record = state.log[position]
     assert isinstance(record, Bind)
     member, _, node = record.members[place]
-    result = told.results[place]
+    result = published.results[place]
     if result == "gone":
         memory.taken.add(member)  # the pause lasts longer than the watch lags
     memory.bad.add((member, node))
-    memory.refused |= result == "refused" and not told.unproved
-    definite = result != "unknown" and told.delivered == 1
-    if definite and not (rules.late_is_told and told.late[place]):
+    memory.refused |= result == "refused" and not published.unproved
+    definite = result != "unknown" and published.delivered == 1
+    if definite and not (rules.late_is_published and published.late[place]):
         return
     if rules.late_room_is_kept and may_land(state, position, place):
         memory.occupied.add(node)
@@ -298,8 +302,8 @@ def decide(state: State, rules: Rules, index: int) -> tuple[Record | None, str]:
     if len(bound) == len(state.pods):
         return Mark("", "Started"), "the gang has started"
     attempts = sum(isinstance(one, Bind) for one in log)
-    hopeless = memory.refused or (attempts >= ATTEMPTS_MAX and not memory.assumed)
-    if hopeless and (bound or memory.assumed):
+    cannot_finish = memory.refused or (attempts >= ATTEMPTS_MAX and not memory.assumed)
+    if cannot_finish and (bound or memory.assumed):
         return Mark("", "ReleaseOpened"), "opens a release"
     if attempts >= ATTEMPTS_MAX:
         return None, ""
@@ -315,11 +319,11 @@ def _release(
     view, going = planner.view, set()
     for position, record in enumerate(state.log[: planner.read]):
         if isinstance(record, Remove):
-            told = state.outcomes[position]
-            assert told is not None
+            published = state.outcomes[position]
+            assert published is not None
             going |= {
                 victim
-                for victim, result in zip(record.victims, told.results, strict=True)
+                for victim, result in zip(record.victims, published.results, strict=True)
                 if result == "evicted"
             }
     victims = tuple((i, view[i].gen) for i in bound if (i, view[i].gen) not in going)

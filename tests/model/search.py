@@ -47,7 +47,7 @@ def search(rules: Rules, *, states_max: int = 3_000_000) -> Result:
     """Visit every state.
 
     Raises:
-        Found: A property does not hold; the message is the story, step by step.
+        Found: A property does not hold; the message is the history, step by step.
     """
     first = canonical(start(rules), rules)
     numbers: dict[State, int] = {first: 0}
@@ -70,10 +70,10 @@ def search(rules: Rules, *, states_max: int = 3_000_000) -> Result:
                 waits.append(following)
                 wrong = unsafe(following, rules)
                 if wrong:
-                    raise Found(story(came, number, wrong))
+                    raise Found(history_of(came, number, wrong))
             wrong = misdeed(state, step)
             if wrong:
-                raise Found(story(came, here, f"{step.label}: {wrong}"))
+                raise Found(history_of(came, here, f"{step.label}: {wrong}"))
             if not step.fault:
                 free.append(number)
         onwards.append(free)
@@ -84,7 +84,7 @@ def search(rules: Rules, *, states_max: int = 3_000_000) -> Result:
         if free:
             continue
         if not good[number]:
-            raise Found(story(came, number, "it stays like this for ever"))
+            raise Found(history_of(came, number, "it stays like this for ever"))
         result.ends[good[number]] = result.ends.get(good[number], 0) + 1
     _no_circle(onwards, came)
     return result
@@ -130,8 +130,8 @@ def unsafe(state: State, rules: Rules) -> str:
 
 def misdeed(state: State, step: Step) -> str:
     """What must never be done."""
-    for position, told in enumerate(state.outcomes):
-        if told is not None and step.state.outcomes[position] != told:
+    for position, published in enumerate(state.outcomes):
+        if published is not None and step.state.outcomes[position] != published:
             return f"decision {position + 1} has two outcomes"
     if len(step.state.log) > len(state.log):
         twice = _open_members(state) & _members_of(step.state.log[-1])
@@ -154,7 +154,9 @@ def _releases(state: State) -> int:
 def _open_members(state: State) -> set[tuple[int, int]]:
     """Pods (member, gen) in decisions without an outcome."""
     answered = zip(state.log, state.outcomes, strict=True)
-    return {one for record, told in answered if told is None for one in _members_of(record)}
+    return {
+        one for record, published in answered if published is None for one in _members_of(record)
+    }
 
 
 def _members_of(record: Record) -> set[tuple[int, int]]:
@@ -177,7 +179,7 @@ def good_end(state: State) -> str:
     return "" if notes[-1:] == ["ReleaseOpened"] else "released"
 
 
-def story(came: list[tuple[int, str]], number: int, ending: str) -> str:
+def history_of(came: list[tuple[int, str]], number: int, ending: str) -> str:
     """The steps from the start to a state."""
     lines = [f"=> {ending}"]
     while number > 0:
@@ -204,4 +206,4 @@ def _no_circle(onwards: list[list[int]], came: list[tuple[int, str]]) -> None:
                 ends.append(each)
     if taken < len(onwards):
         number = next(number for number, count in enumerate(left) if count)
-        raise Found(story(came, number, "it can go round for ever without a fault"))
+        raise Found(history_of(came, number, "it can go round for ever without a fault"))

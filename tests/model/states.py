@@ -50,7 +50,7 @@ class Mark(NamedTuple):
 Record: TypeAlias = Bind | Remove | Mark
 
 
-class Told(NamedTuple):
+class Published(NamedTuple):
     """An outcome: a result per member, and whether a request of it may still be in flight."""
 
     delivered: int
@@ -102,7 +102,7 @@ class Binder(NamedTuple):
     #: State of its `Machine` or `Removal`.
     machine: int
     requests: frozenset[Request]
-    told: Told | None
+    published: Published | None
     #: Epochs that its `EpochsSeen` knows.
     epochs: frozenset[int]
     hung: bool
@@ -125,7 +125,7 @@ class State(NamedTuple):
     pods: tuple[Pod, ...]
     log: tuple[Record, ...]
     #: Per record of the log; None for notes, and while a decision has none.
-    outcomes: tuple[Told | None, ...]
+    outcomes: tuple[Published | None, ...]
     deliveries: tuple[Delivery | None, ...]
     appends: frozenset[Append]
     #: Requests of decision `seq` that nobody waits for: (seq, request).
@@ -164,7 +164,7 @@ class Rules:
     #: Room of a member whose request may still come is not given away.
     late_room_is_kept: bool = True
     #: A binder says of a refused member that an earlier request of it went unanswered.
-    late_is_told: bool = True
+    late_is_published: bool = True
     first_outcome_wins: bool = True
     #: Room is assumed from the decision on, not from its outcome.
     decision_assumes: bool = True
@@ -179,7 +179,7 @@ class Rules:
 
 #: Stands for every set of faults that has reached the limit: what they were matters no more.
 SPENT: Final = frozenset({"spent"})
-NOBODY: Final = Binder(
+NO_BINDER: Final = Binder(
     "idle", 0, 0, -1, frozenset(), None, frozenset(), hung=False, mail=frozenset()
 )
 
@@ -196,7 +196,7 @@ def start(rules: Rules) -> State:
         appends=frozenset(),
         late=frozenset(),
         planners=(standby, standby),
-        binders=(NOBODY, NOBODY),
+        binders=(NO_BINDER, NO_BINDER),
         faults=frozenset(),
     )
 

@@ -123,7 +123,7 @@ MUTATIONS: Final[dict[str, tuple[tuple[str, ...], int, dict[str, Any], str]]] = 
     "a refusal hides an earlier request": (
         ("unanswered", "refused-once"),
         2,
-        {"late_is_told": False},
+        {"late_is_published": False},
         "over-committed",
     ),
     "the last outcome wins": (

@@ -68,7 +68,7 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
     }
     scene.settle()
     decided = [one for _, one in scene.decisions if isinstance(one, GangDecision)]
-    reasons = [one.why for one in scene.told if one.name == "asked" and one.why is not None]
+    reasons = [one.why for one in scene.published if one.name == "asked" and one.why is not None]
     return Judged(
         holds={} if entry.shape.unsupported else holds,
         unsupported=entry.shape.unsupported,

@@ -181,7 +181,7 @@ def _compare(scene: Scene, expect: Expected, records: list[Any]) -> None:
     for name, words in expect.says.items():
         assert words in _why(scene, name).sentence
     for name, wanted in expect.conditions.items():
-        verdicts = [one for one in scene.told if one.name == name]
+        verdicts = [one for one in scene.published if one.name == name]
         conditions = {one.type: one for one in verdicts[-1].conditions} if verdicts else {}
         for kind, reason_or_false in wanted.items():
             found = conditions.get(kind)
@@ -190,7 +190,7 @@ def _compare(scene: Scene, expect: Expected, records: list[Any]) -> None:
 
 
 def _why(scene: Scene, name: str) -> Why:
-    reasons = [one.why for one in scene.told if one.name == name]
+    reasons = [one.why for one in scene.published if one.name == name]
     assert reasons, f"there is no verdict about {name}"
     why = reasons[-1]
     assert why is not None, f"{name} waits for nothing"

@@ -52,7 +52,7 @@ class Typed:
         }
         self.namespace = namespace
         #: Standard error of the last command.
-        self.told = ""
+        self.reported = ""
 
     def __call__(self, *words: str, stdin: str = "") -> str:
         program = shutil.which(words[0], path=self._environ["PATH"])
@@ -61,7 +61,7 @@ class Typed:
             [program, *words[1:]], input=stdin, env=self._environ, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        self.told = done.stderr
+        self.reported = done.stderr
         return done.stdout
 
 
@@ -91,7 +91,7 @@ def test_a_dry_run_stores_nothing_and_warnings_are_printed_as_kubectl_prints_the
     odd = MANIFEST.replace("NAME", "odd").replace("TEAM", "red") + "  nonsense: 1\n"
     said = typed("tutti", "job", "run", "--dry-run", "-f", "-", *here, stdin=odd)
     assert said == "run job odd successfully (server dry run)\n"
-    assert 'Warning: unknown field "spec.nonsense"' in typed.told
+    assert 'Warning: unknown field "spec.nonsense"' in typed.reported
     assert typed("vjobs", "-N", typed.namespace) == "No resources found\n"
 
 
@@ -109,6 +109,6 @@ def test_a_suspended_jobs_command_goes_with_its_job(typed: Typed) -> None:
 
 
 def test_kubectl_completes_the_plugins_commands(typed: Typed) -> None:
-    told = typed("kubectl", "__complete", "tutti", "job", "sus").splitlines()
-    assert told[0].startswith("suspend\t")
-    assert told[-1] == ":4"
+    reported = typed("kubectl", "__complete", "tutti", "job", "sus").splitlines()
+    assert reported[0].startswith("suspend\t")
+    assert reported[-1] == ":4"

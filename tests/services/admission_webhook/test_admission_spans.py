@@ -30,7 +30,7 @@ OWNER = {
 }
 
 
-def told(candidate: Object, *, enabled: bool = True, **request: Any) -> list[Span]:
+def spans_of(candidate: Object, *, enabled: bool = True, **request: Any) -> list[Span]:
     tracer = KeptSpans(enabled=enabled)
     body = review(candidate, **request)
     subject = asked(body)
@@ -46,8 +46,8 @@ def made(candidate: Object, **metadata: Any) -> Object:
     return candidate
 
 
-def test_a_job_is_told_in_the_trace_of_the_gang_that_becomes_of_it() -> None:
-    (span,) = told(made(a_job(a_task(), minAvailable=1, queue="default")))
+def test_a_job_is_in_the_trace_of_its_gang() -> None:
+    (span,) = spans_of(made(a_job(a_task(), minAvailable=1, queue="default")))
     trace_id = gang_trace_id("u-1", 1)
     assert (span.name, span.trace_id, span.parent) == ("admit", trace_id, gang_span(trace_id))
     assert (span.start_ms, span.end_ms, span.error) == (4_970, 5_000, "")
@@ -64,16 +64,16 @@ def test_a_job_is_told_in_the_trace_of_the_gang_that_becomes_of_it() -> None:
         pytest.param({}, "nonsense", "u-1", id="owners of the wrong type"),
     ],
 )
-def test_a_group_is_told_in_its_jobs_trace_or_in_its_own(
+def test_a_group_is_in_its_jobs_trace_or_in_its_own(
     notes: dict[str, str], owners: object, root: str
 ) -> None:
     group = made(a_pod_group(minMember=1), annotations=notes, ownerReferences=owners)
-    (span,) = told(group)
+    (span,) = spans_of(group)
     assert span.trace_id == gang_trace_id(root, 1)
 
 
 def test_what_is_refused_is_a_root_of_its_own_and_an_error() -> None:
-    (span,) = told(made(a_job(a_task(), minAvailable=9, queue="default")))
+    (span,) = spans_of(made(a_job(a_task(), minAvailable=9, queue="default")))
     assert span.parent == ""
     assert "minAvailable" in span.error
     assert span.attributes["result"] == "refused"
@@ -88,11 +88,11 @@ def test_what_is_refused_is_a_root_of_its_own_and_an_error() -> None:
         pytest.param(made(a_pod()), {}, id="a pod"),
     ],
 )
-def test_only_jobs_and_groups_that_are_created_are_told(
+def test_only_created_jobs_and_groups_get_a_span(
     candidate: Object, request_fields: dict[str, Any]
 ) -> None:
-    assert told(candidate, **request_fields) == []
+    assert spans_of(candidate, **request_fields) == []
 
 
-def test_without_an_endpoint_nothing_is_told() -> None:
-    assert told(made(a_job(a_task())), enabled=False) == []
+def test_without_an_endpoint_no_span_is_exported() -> None:
+    assert spans_of(made(a_job(a_task())), enabled=False) == []

@@ -76,7 +76,7 @@ async def test_a_planner_that_thinks_too_long_is_not_waited_for(nats_server: Nat
         planner.free.set()
 
 
-async def test_who_only_tries_has_the_patience_to_wait(nats_server: NatsServer) -> None:
+async def test_a_dry_run_has_the_patience_to_wait(nats_server: NatsServer) -> None:
     async with a_bus(nats_server.url) as bus, a_bus(nats_server.url) as other:
         planner = Planner()
         planner.free.clear()

@@ -71,7 +71,7 @@ def test_a_certificate_is_renewed_under_the_same_ca_when(
     assert after[SERVING_FILE] != before[SERVING_FILE]
 
 
-def test_a_ca_that_would_not_outlive_what_it_signs_is_made_anew(tmp_path: Path) -> None:
+def test_a_ca_that_would_not_outlive_what_it_signs_is_made_again(tmp_path: Path) -> None:
     ensure(tmp_path, NAMES, NOW)
     before = contents(tmp_path)
     assert ensure(tmp_path, NAMES, NOW + CA_LIFETIME - timedelta(days=100))

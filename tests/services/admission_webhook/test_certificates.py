@@ -41,7 +41,7 @@ def test_nothing_is_loaded_while_nothing_changed(tmp_path: Path) -> None:
     assert not serving.reload()
 
 
-def test_a_changed_file_is_loaded_and_its_ca_told(tmp_path: Path) -> None:
+def test_a_changed_file_is_loaded_and_its_ca_registered(tmp_path: Path) -> None:
     serving = ServingCertificate(write(tmp_path, trustme.CA()))
     other = trustme.CA()
     write(tmp_path, other)
@@ -80,7 +80,9 @@ def test_what_cannot_be_used_is_said_and_the_next_look_mends_it(
     assert serving.reload()
 
 
-def test_the_end_of_what_is_served_is_told_and_follows_a_new_certificate(tmp_path: Path) -> None:
+def test_the_expiry_of_the_served_certificate_is_reported_and_follows_a_new_one(
+    tmp_path: Path,
+) -> None:
     authority = trustme.CA()
     ends = [datetime(2031, 5, 4, tzinfo=UTC), datetime(2030, 5, 4, tzinfo=UTC)]
     serving = ServingCertificate(write(tmp_path, authority, ends[0]))

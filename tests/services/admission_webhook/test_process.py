@@ -152,7 +152,7 @@ async def test_what_users_see_of_it(
             assert page.items == []
 
 
-async def test_a_killed_webhook_hurts_nobody_and_the_next_one_cleans_up(
+async def test_a_killed_webhook_blocks_no_request_and_the_next_one_cleans_up(
     client: KubeClient,
     kubeconfig: Path,
     nats_server: NatsServer,

@@ -44,7 +44,7 @@ def exists(follower: ReferenceFollower, name: str) -> bool:
     return follower.queues is not None and follower.queues.exists(name)
 
 
-async def test_the_snapshot_and_what_comes_after_it_make_the_picture(
+async def test_the_snapshot_and_the_records_after_it_make_the_cluster_state(
     nats_server: NatsServer,
 ) -> None:
     async with a_watcher(nats_server.url) as watcher:
@@ -92,7 +92,7 @@ async def test_a_snapshot_is_asked_for_until_there_is_one(nats_server: NatsServe
         await eventually(lambda: follower.queues is not None)
 
 
-async def test_a_new_watchers_snapshot_replaces_the_picture(nats_server: NatsServer) -> None:
+async def test_a_new_watchers_snapshot_replaces_the_cluster_state(nats_server: NatsServer) -> None:
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
         await watcher.change(volcano_queue("old"))
         await eventually(lambda: exists(follower, "old"))
@@ -125,7 +125,7 @@ async def test_queues_of_a_silent_watcher_are_as_good_as_unknown(
         await eventually(lambda: follower.queues is not None)
 
 
-async def test_the_picture_outlives_a_restart_of_nats(nats_server: NatsServer) -> None:
+async def test_the_cluster_state_outlives_a_restart_of_nats(nats_server: NatsServer) -> None:
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
         await eventually(lambda: follower.queues is not None)
         await nats_server.kill()
@@ -135,7 +135,7 @@ async def test_the_picture_outlives_a_restart_of_nats(nats_server: NatsServer) -
         await eventually(lambda: exists(follower, "after"))
 
 
-async def test_a_cluster_stream_made_anew_is_followed_from_its_beginning(
+async def test_a_recreated_cluster_stream_is_followed_from_its_beginning(
     nats_server: NatsServer,
 ) -> None:
     async with a_watcher(nats_server.url) as watcher, a_follower(nats_server.url) as follower:
@@ -150,7 +150,7 @@ async def test_a_cluster_stream_made_anew_is_followed_from_its_beginning(
         await eventually(lambda: exists(follower, "newer"))
 
 
-async def test_junk_is_stepped_over_by_who_follows_and_by_who_begins(
+async def test_readers_that_follow_and_readers_that_begin_skip_junk(
     nats_server: NatsServer,
 ) -> None:
     async with a_watcher(nats_server.url) as watcher:

@@ -199,7 +199,7 @@ async def test_a_webhook_that_is_not_reached_is_not_registered_and_says_so(
         assert await stored(client, resource) == []
 
 
-async def test_a_certificate_that_the_ca_did_not_sign_is_as_good_as_nobody(
+async def test_an_address_whose_certificate_the_ca_did_not_sign_is_not_reached(
     client: KubeClient, webhook: Webhook, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(ensure, tmp_path / "other", [HOST])
@@ -241,7 +241,7 @@ async def test_a_dead_neighbours_place_is_taken_and_a_living_ones_is_not(
         assert hook.client_config.url.startswith(webhook.url)
 
 
-async def test_whoever_stands_by_follows_when_the_other_leaves(
+async def test_the_standby_takes_over_when_the_leader_leaves(
     client: KubeClient, webhook: Webhook, tmp_path: Path
 ) -> None:
     async with Webhook(tmp_path / "other").running() as other:
@@ -253,7 +253,7 @@ async def test_whoever_stands_by_follows_when_the_other_leaves(
             await eventually(lambda: waiting.registered)
 
 
-async def test_what_somebody_removed_is_registered_again(
+async def test_a_configuration_removed_by_a_user_is_registered_again(
     client: KubeClient, webhook: Webhook
 ) -> None:
     async with replica(client, webhook).running() as one:
@@ -263,7 +263,7 @@ async def test_what_somebody_removed_is_registered_again(
             await eventually(partial(_is_there, client, resource))
 
 
-async def test_a_new_ca_is_told_to_the_api_server(
+async def test_a_new_ca_is_registered_with_the_api_server(
     client: KubeClient, webhook: Webhook, tmp_path: Path
 ) -> None:
     cas = [webhook.certificate.ca]

@@ -120,7 +120,7 @@ async def test_a_gang_that_can_never_run_is_warned_of_and_not_refused(webhook: W
     assert len(webhook.adviser.asked[0].pods) == 2
 
 
-async def test_whoever_only_tries_is_told_whether_it_would_run(webhook: Webhook) -> None:
+async def test_a_dry_run_reports_whether_the_gang_would_run(webhook: Webhook) -> None:
     webhook.adviser.answer = FitAnswer(fits=False, ever=True, sentence="2 GPUs are missing")
     job = defaulted(a_job(a_task()))
     assert "warnings" not in await webhook.validate(review(job))

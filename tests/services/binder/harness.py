@@ -103,7 +103,7 @@ class Desk:
         assert stored.seq == epoch
         return epoch
 
-    async def make_anew(self) -> None:
+    async def make_again(self) -> None:
         """Lose NATS's storage, as far as decisions and outcomes go, and set it up again."""
         for stream in (subjects.DECISIONS, subjects.OUTCOMES):
             await self.bus.api(f"STREAM.DELETE.{stream}", {}, ApiAnswer)

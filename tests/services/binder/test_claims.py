@@ -129,7 +129,7 @@ async def test_a_volume_is_given_to_its_claim_and_done_once_the_claim_is_bound(d
     assert "claimRef" in (await desk.api.get(desk.volume))["spec"]
 
 
-async def test_a_volume_whose_claim_nobody_completed_is_free_again(desk: Desk) -> None:
+async def test_a_volume_whose_claim_was_never_completed_is_free_again(desk: Desk) -> None:
     preparation = await desk.choose(local=True)
     await desk.pods.prepare(preparation, again=False)
     await desk.pods.undo(preparation)
@@ -148,7 +148,7 @@ async def test_a_volume_that_another_claim_got_first_is_left_to_it(desk: Desk) -
     assert (await desk.api.get(desk.volume))["spec"]["claimRef"]["uid"] == "z"
 
 
-async def test_a_provisioner_is_told_the_node_until_it_gives_up(desk: Desk) -> None:
+async def test_a_provisioner_has_the_node_until_it_gives_up(desk: Desk) -> None:
     preparation = await desk.choose(local=False)
     assert (await desk.pods.prepare(preparation, again=False)).state == "waiting"
     assert (await desk.annotations())[SELECTED_NODE] == "node-0"

@@ -103,7 +103,7 @@ async def test_a_gang_is_bound_whole_and_its_pods_say_by_which_decision(
         assert notes[annotations.TRACE_ID] == "0" * 32
 
 
-async def test_each_member_is_told_what_the_api_server_made_of_it(
+async def test_each_member_gets_the_api_servers_answer(
     nats_server: NatsServer,
     control_plane: ControlPlane,
     api: RawClient,

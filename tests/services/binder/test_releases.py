@@ -210,7 +210,7 @@ async def test_marking_again_writes_nothing(cluster: Cluster) -> None:
     assert versions[0] == versions[1]
 
 
-async def test_a_delete_that_a_policy_refuses_is_told_in_its_words(
+async def test_a_delete_that_a_policy_refuses_is_reported_in_its_words(
     nats_server: NatsServer, control_plane: ControlPlane
 ) -> None:
     async with _real(control_plane) as cluster:

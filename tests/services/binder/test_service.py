@@ -173,7 +173,7 @@ async def test_a_redelivery_claims_the_decision_before_it_sends_anything(
             await all_acknowledged(desk)
 
 
-async def test_who_was_not_heard_stores_no_outcome_once_a_redelivery_has_begun(
+async def test_a_silent_binder_stores_no_outcome_once_a_redelivery_has_begun(
     nats_server: NatsServer,
 ) -> None:
     """It believes that nobody else can have sent anything, and would say so: that is not true."""
@@ -358,7 +358,7 @@ async def test_a_restart_of_nats_in_the_middle_loses_and_doubles_nothing(
         assert (await answered(desk, late)).bound == 1
 
 
-async def test_a_stream_made_anew_begins_anew(nats_server: NatsServer) -> None:
+async def test_a_recreated_stream_begins_again(nats_server: NatsServer) -> None:
     pods = MemoryPods()
     async with a_desk(nats_server.url) as desk, a_binder(nats_server.url, pods):
         for _ in range(30):
@@ -366,7 +366,7 @@ async def test_a_stream_made_anew_begins_anew(nats_server: NatsServer) -> None:
         epoch = await desk.open_epoch()
         seq = await desk.decide(make_decision(1, epoch=epoch))
         await answered(desk, seq)
-        await desk.make_anew()
+        await desk.make_again()
         again = await desk.decide(make_decision(8, epoch=EPOCH))
         assert again < epoch
         assert (await answered(desk, again)).reason == ""
@@ -385,7 +385,7 @@ async def test_what_was_held_of_a_lost_stream_gets_no_outcome_in_the_new_one(
         await eventually(lambda: pods.posts)
         await nats_server.kill()
         await nats_server.start()
-        await desk.make_anew()
+        await desk.make_again()
         pods.open.set()
         await eventually(lambda: pods.bound, because="the request that was under way ends")
         new = await desk.decide(make_release(1))

@@ -38,8 +38,8 @@ class Desk:
     async def say(self, verdict: Verdict) -> int:
         """Publish a verdict, and its wish if it has one; returns the verdict's sequence."""
         if verdict.group_wanted:
-            wish = subjects.wanted(verdict.gang_id)
-            await (await self._publisher.publish(wish, encode(verdict)))
+            request = subjects.wanted(verdict.gang_id)
+            await (await self._publisher.publish(request, encode(verdict)))
         subject = subjects.verdict(verdict.gang_id)
         return (await (await self._publisher.publish(subject, encode(verdict)))).seq
 

@@ -59,7 +59,7 @@ async def test_a_job_that_is_replaced_goes_and_the_last_successful_one_is_dated(
     async def jobs() -> object:
         return await names_of(either, JOBS_VOLCANO, place)
 
-    async def told() -> object:
+    async def reported() -> object:
         found = await read(either, CRONJOBS_VOLCANO, "c", place)
         status = (found or {}).get("status", {})
         active = [one["name"] for one in status.get("active", [])]
@@ -71,9 +71,9 @@ async def test_a_job_that_is_replaced_goes_and_the_last_successful_one_is_dated(
         await becomes(jobs, [first])
         second = await clock.go_on(1)
         await becomes(jobs, [second])
-        await becomes(told, ([second], None))
+        await becomes(reported, ([second], None))
         await enter(either, place, second, "Running", "Completed")
-        await becomes(told, ([], "2026-01-01T00:00:01Z"))
+        await becomes(reported, ([], "2026-01-01T00:00:01Z"))
         await runtime.events.flush()
 
     assert await events(either, place, "c") == [
@@ -152,17 +152,17 @@ async def test_a_start_that_was_killed_before_its_status_was_written_is_not_made
         ({"schedule": "TZ=UTC * * * * *"}, "UnsupportedSchedule"),
     ],
 )
-async def test_what_the_webhook_did_not_see_is_told_and_never_run(
+async def test_a_schedule_that_the_webhook_did_not_see_is_reported_and_never_run(
     either: KubeClient, place: str, spec: Object, reason: str
 ) -> None:
     clock = Clock(either, place)
 
-    async def told() -> object:
+    async def reported() -> object:
         return [found[1] for found in await events(either, place, "c")]
 
     async with running(either, clock.make):
         await make(either, CRONJOBS_VOLCANO, cron(**spec), place)
         await clock.go_on(5)
-        await becomes(told, [reason])
+        await becomes(reported, [reason])
 
     assert await names_of(either, JOBS_VOLCANO, place) == []

@@ -106,8 +106,8 @@ async def test_a_group_whose_annotations_leave_no_room_gets_its_status_all_the_s
     async with a_bench(full, OK) as (bench, asked):
         await bench.write(make_running(), PatchGroup)
         assert bench.memory.meaning is not None
-        told = bench.metrics.figures()
-        assert not any(told[name] for name in told if name.startswith("refused_total"))
+        figures = bench.metrics.figures()
+        assert not any(figures[name] for name in figures if name.startswith("refused_total"))
     assert len(asked) == 2
     async with a_bench(full, full) as (bench, _):
         await bench.write(make_running(), PatchGroup)
@@ -136,7 +136,7 @@ async def test_comparing_finds_a_group_that_is_gone() -> None:
         assert bench.memory.group_missing
 
 
-async def test_an_event_that_has_expired_is_told_anew() -> None:
+async def test_an_event_that_has_expired_is_sent_again() -> None:
     script = (failure(404, "NotFound"), answer(201, {}))
     async with a_bench(*script) as (bench, asked):
         verdict = make_waiting()
@@ -150,7 +150,7 @@ async def test_an_event_that_has_expired_is_told_anew() -> None:
     assert [line.split()[0] for line in asked] == ["GET", "POST"]
 
 
-async def test_evicted_pods_are_told_one_by_one_and_what_was_told_before_is_no_error() -> None:
+async def test_evicted_pods_get_one_event_each_and_an_existing_event_is_no_error() -> None:
     async with a_bench(answer(201, {}), failure(409, "AlreadyExists")) as (bench, asked):
         gone = tuple(PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
         intent = await bench.write(make_waiting(evicted=gone), ReportEvicted)

@@ -250,7 +250,7 @@ async def test_a_command_is_deleted_and_acts_once_and_a_resume_is_no_retry(
 
 
 async def test_a_command_about_a_job_that_is_not_there_goes(either: KubeClient) -> None:
-    about_nobody = {
+    about_no_pod = {
         "metadata": {"name": "about-nobody"},
         "action": "AbortJob",
         "target": {
@@ -261,7 +261,7 @@ async def test_a_command_about_a_job_that_is_not_there_goes(either: KubeClient) 
         },
     }
     async with running(either, job_controller):
-        await make(either, COMMANDS, about_nobody, NS)
+        await make(either, COMMANDS, about_no_pod, NS)
         await becomes(lambda: read(either, COMMANDS, "about-nobody", NS), None)
 
 
@@ -393,10 +393,10 @@ async def test_pods_of_a_role_of_which_one_is_refused_are_not_all_tried(tmp_path
             stage = Stage(client, "refused")
             await stage.submit(a_task("x", 200))
 
-            async def told() -> bool:
+            async def reported() -> bool:
                 return "FailedCreate" in {why for _, why, _ in await events(client, NS, "refused")}
 
-            await eventually(told)
+            await eventually(reported)
             assert 0 < refusal.done < 100
 
 

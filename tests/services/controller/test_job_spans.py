@@ -40,7 +40,7 @@ def making_pods(version: int = 0) -> Step:
     return planned
 
 
-def test_a_first_group_and_its_pods_are_told_in_the_jobs_trace(
+def test_a_first_group_and_its_pods_are_in_the_jobs_trace(
     spans: JobSpans, tracer: KeptSpans
 ) -> None:
     spans.performed(PerformedStep(making_group(), 1_000, 1_020, "g-1"))
@@ -54,7 +54,7 @@ def test_a_first_group_and_its_pods_are_told_in_the_jobs_trace(
     assert pods.attributes == {"job": "ns/a", "version": 0, "pods": 2}
 
 
-def test_after_a_restart_it_is_told_in_the_new_groups_trace(
+def test_after_a_restart_the_job_is_in_the_new_groups_trace(
     spans: JobSpans, tracer: KeptSpans
 ) -> None:
     spans.performed(PerformedStep(making_group(1), 1_000, 1_020, "g-2"))
@@ -62,7 +62,7 @@ def test_after_a_restart_it_is_told_in_the_new_groups_trace(
     assert {span.trace_id for span in tracer.spans} == {gang_trace_id("g-2", 1)}
 
 
-def test_what_fails_is_told_once_for_each_reason(spans: JobSpans, tracer: KeptSpans) -> None:
+def test_a_failure_is_reported_once_for_each_reason(spans: JobSpans, tracer: KeptSpans) -> None:
     for began_ms, error in ((1, "quota"), (2, "quota"), (3, "policy"), (4, "quota")):
         spans.performed(PerformedStep(making_pods(), began_ms, 0, "g-1", error))
     assert [span.error for span in tracer.spans] == ["quota", "policy", "quota"]
@@ -74,14 +74,14 @@ def test_a_group_that_could_not_be_made_is_an_error(spans: JobSpans, tracer: Kep
     assert (span.name, span.error, span.end_ms) == ("make group", "forbidden", NOW_MS)
 
 
-def test_pods_of_a_job_that_started_are_not_told(spans: JobSpans, tracer: KeptSpans) -> None:
+def test_pods_of_a_job_that_started_get_no_span(spans: JobSpans, tracer: KeptSpans) -> None:
     running = step(a_job(a_task(replicas=2), phase="Running"))
     assert running.make_pods
     spans.performed(PerformedStep(running, 1_000, 0, "g-1"))
     assert tracer.spans == []
 
 
-def test_without_an_endpoint_nothing_is_told() -> None:
+def test_without_an_endpoint_no_span_is_exported() -> None:
     tracer = KeptSpans(enabled=False)
     JobSpans(tracer, lambda: NOW_MS).performed(PerformedStep(making_pods(), 1_000, 0, "g-1"))
     assert tracer.spans == []

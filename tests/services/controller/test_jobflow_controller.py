@@ -66,7 +66,7 @@ async def test_a_flow_goes_from_step_to_step_to_its_end(either: KubeClient, plac
     ]
 
 
-async def test_whoever_made_a_flow_may_update_it_until_there_is_something_to_report(
+async def test_the_author_of_a_flow_may_update_it_until_there_is_something_to_report(
     either: KubeClient, place: str
 ) -> None:
     await make(either, JOBTEMPLATES, template("one"), place)
@@ -94,20 +94,20 @@ async def test_whoever_made_a_flow_may_update_it_until_there_is_something_to_rep
         await becomes(phase, "Pending")
 
 
-async def test_a_step_without_template_is_told_and_made_when_the_template_comes(
+async def test_a_step_without_template_is_reported_and_made_when_the_template_comes(
     either: KubeClient, place: str
 ) -> None:
     async def owner() -> object:
         job = await read(either, JOBS_VOLCANO, "f-late", place)
         return job and [one["name"] for one in job["metadata"]["ownerReferences"]]
 
-    async def told() -> object:
+    async def reported() -> object:
         return await events(either, place, "f")
 
     spec = {"flows": [{"name": "late"}]}
     async with running(either, JobFlowReconciler):
         await make(either, JOBFLOWS, {"metadata": {"name": "f"}, "spec": spec}, place)
-        await becomes(told, [("Warning", "FailedCreate", "no JobTemplate is named late")])
+        await becomes(reported, [("Warning", "FailedCreate", "no JobTemplate is named late")])
         await make(either, JOBTEMPLATES, template("late"), place)
         await becomes(owner, ["f"])
 
@@ -119,7 +119,7 @@ async def test_a_step_whose_name_is_taken_is_made_when_the_other_job_goes(
         job = await read(either, JOBS_VOLCANO, "f-one", place)
         return job and [one["name"] for one in job["metadata"].get("ownerReferences", [])]
 
-    async def told() -> object:
+    async def reported() -> object:
         return await events(either, place, "f")
 
     await make(either, JOBTEMPLATES, template("one"), place)
@@ -128,6 +128,6 @@ async def test_a_step_whose_name_is_taken_is_made_when_the_other_job_goes(
     async with running(either, JobFlowReconciler):
         flow = {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "one"}]}}
         await make(either, JOBFLOWS, flow, place)
-        await becomes(told, [("Warning", "FailedCreate", "another job is named f-one")])
+        await becomes(reported, [("Warning", "FailedCreate", "another job is named f-one")])
         await either.delete(JOBS_VOLCANO, "f-one", namespace=place)
         await becomes(owner, ["f"])

@@ -17,8 +17,10 @@ from tests.support.waiting import eventually
 
 
 @asynccontextmanager
-async def looking(others: OtherControllers, told: list[bool]) -> AsyncIterator[None]:
-    task = asyncio.create_task(others.run(lambda: told.append(others.none_active)), name="looking")
+async def looking(others: OtherControllers, reported: list[bool]) -> AsyncIterator[None]:
+    task = asyncio.create_task(
+        others.run(lambda: reported.append(others.none_active)), name="looking"
+    )
     try:
         yield
     finally:
@@ -26,30 +28,30 @@ async def looking(others: OtherControllers, told: list[bool]) -> AsyncIterator[N
         await asyncio.wait([task])
 
 
-async def test_whoever_renews_a_lease_of_the_name_in_any_namespace_lives(
+async def test_a_holder_that_renews_a_lease_of_the_name_in_any_namespace_lives(
     either: KubeClient, place: str
 ) -> None:
     others = OtherControllers(either, [place, "another-name"], check_every_s=0.05)
-    told: list[bool] = []
+    reported: list[bool] = []
     await either.create(LEASES, a_lease(place), namespace=place)
-    async with looking(others, told):
+    async with looking(others, reported):
         await others.known.wait()
         assert not others.none_active
         await either.patch(LEASES, place, a_lease(place, holder=""), namespace=place)
         await eventually(lambda: others.none_active)
         await either.patch(LEASES, place, a_lease(place), namespace=place)
         await eventually(lambda: not others.none_active)
-    assert told == [True, False]
+    assert reported == [True, False]
 
 
 @pytest.mark.parametrize("ahead_s", [-90.0, 90.0])
-async def test_who_renews_lives_whatever_his_clock_says_and_who_does_not_is_dead_soon(
+async def test_a_renewing_holder_lives_whatever_its_clock_says_and_another_is_dead_soon(
     either: KubeClient, place: str, ahead_s: float
 ) -> None:
     others = OtherControllers(either, [place], check_every_s=0.05, lives_s=1.5)
-    told: list[bool] = []
+    reported: list[bool] = []
     await either.create(LEASES, a_lease(place, age_s=-ahead_s), namespace=place)
-    async with looking(others, told):
+    async with looking(others, reported):
         await others.known.wait()
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 3.0
@@ -57,17 +59,19 @@ async def test_who_renews_lives_whatever_his_clock_says_and_who_does_not_is_dead
             assert not others.none_active
             await either.patch(LEASES, place, a_lease(place, age_s=-ahead_s), namespace=place)
         await eventually(lambda: others.none_active)
-    assert told == [True]
+    assert reported == [True]
 
 
-async def test_a_lease_that_was_left_behind_holds_nobody_up(either: KubeClient, place: str) -> None:
+async def test_a_lease_that_was_left_behind_delays_no_controller(
+    either: KubeClient, place: str
+) -> None:
     await either.create(LEASES, a_lease(place, age_s=3600), namespace=place)
     others = OtherControllers(either, [place])
     await others.check()
     assert others.none_active
 
 
-async def test_who_takes_over_and_who_has_no_name_to_look_for_does_not_look(
+async def test_a_controller_that_takes_over_or_has_no_names_to_look_for_does_not_look(
     either: KubeClient, place: str
 ) -> None:
     await either.create(LEASES, a_lease(place), namespace=place)

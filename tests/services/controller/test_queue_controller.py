@@ -122,9 +122,9 @@ async def test_a_parent_closes_and_opens_with_all_below_it_and_the_command_is_go
         await becomes(states, [("Open", "false"), ("Open", "false")])
         await runtime.events.flush()
 
-    told = ("Normal", "CloseQueue", "Close queue succeed")
-    assert await events(either, "default", top) == [told]
-    assert await events(either, "default", kid) == [told]
+    event = ("Normal", "CloseQueue", "Close queue succeed")
+    assert await events(either, "default", top) == [event]
+    assert await events(either, "default", kid) == [event]
     left = await either.list(COMMANDS, dict, namespace="default")
     assert not left.items
 

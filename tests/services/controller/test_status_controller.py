@@ -197,7 +197,7 @@ async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_writte
         assert writer.written[-1] == 1
 
 
-async def test_a_verdict_of_a_stream_made_anew_replaces_one_of_the_lost_stream(
+async def test_a_verdict_of_a_recreated_stream_replaces_one_of_the_lost_stream(
     nats_server: NatsServer,
 ) -> None:
     """Its sequence is lower, and yet it is the newer one."""

@@ -91,7 +91,7 @@ async def test_a_running_gang_is_shown_on_its_group_in_one_go(
 
 
 @pytest.mark.parametrize("dialect", GROUPS)
-async def test_every_condition_is_stored_on_a_group_of_every_api_and_told_once(
+async def test_every_condition_is_stored_on_a_group_of_every_api_and_sent_as_one_event(
     dialect: str, desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
     group = await make_group(api, namespace, dialect)
@@ -114,12 +114,12 @@ async def test_every_condition_is_stored_on_a_group_of_every_api_and_told_once(
         await desk.all_written()
     found = await api.get(path_of(namespace, dialect))
     assert [one["status"] for one in found["status"]["conditions"]] == ["False"] * 4
-    told = [(one["reason"], one["count"]) for one in await events_of(api, namespace, uid)]
+    reported = [(one["reason"], one["count"]) for one in await events_of(api, namespace, uid)]
     wanted = ("Scheduled", "GangReleased", "PartlyBound", "RoomHeld", "Degraded")
-    assert sorted(told) == sorted((reason, 1) for reason in wanted)
+    assert sorted(reported) == sorted((reason, 1) for reason in wanted)
 
 
-async def test_a_waiting_gang_is_told_on_its_group_and_on_every_pod(
+async def test_a_waiting_gang_has_conditions_on_its_group_and_on_every_pod(
     desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
     group = await make_group(api, namespace)
@@ -229,10 +229,10 @@ async def test_pod_events_keep_their_rate_and_the_others_are_counted(
         await desk.say(placed_in(make_running(placed=refs), group))
         await desk.all_written()
         dropped = stand.metrics.figures()["pod_events_dropped_total"]
-    told = [one for ref in refs for one in await events_of(api, namespace, ref.uid)]
-    assert 4 <= len(told) <= 5, "a burst of a second's worth, and what a slow machine adds"
-    assert len(told) + dropped == 6
-    assert told[0]["message"] == f"Successfully assigned {namespace}/w-0 to n"
+    reported = [one for ref in refs for one in await events_of(api, namespace, ref.uid)]
+    assert 4 <= len(reported) <= 5, "a burst of a second's worth, and what a slow machine adds"
+    assert len(reported) + dropped == 6
+    assert reported[0]["message"] == f"Successfully assigned {namespace}/w-0 to n"
 
 
 async def test_a_waiting_pod_has_the_event_that_kubernetes_users_expect(
@@ -250,10 +250,10 @@ async def test_a_waiting_pod_has_the_event_that_kubernetes_users_expect(
     async with controllers(url, kubeconfig, "status"):
         await desk.say(msgspec.structs.replace(waiting, epoch=3))
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return len(await failed(api, namespace, refs)) == 3
 
-        await eventually(told)
+        await eventually(reported)
         other = Why(reason="QueueNotOpen", sentence="queue q is Closed", since_ms=START_MS)
         await desk.say(msgspec.structs.replace(waiting, epoch=4, why=other))
 

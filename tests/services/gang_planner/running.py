@@ -102,7 +102,7 @@ class MemoryWatcher:
             self._bus, subjects.ASK_SNAPSHOT, codec.decode_snapshot_request, self._answer
         )
 
-    async def begin_anew(self) -> None:
+    async def begin_again(self) -> None:
         """Open an epoch in a CLUSTER that was made again, as the next watcher does."""
         async with self._appending:
             self._log = FencedLog(self._bus, subjects.CLUSTER, last_applied=1)
@@ -198,11 +198,11 @@ class Hall:
         self.folder = folder
         self.processes: dict[int, asyncio.subprocess.Process] = {}
 
-    async def start_anew(self) -> None:
+    async def start_again(self) -> None:
         """Set up a server that has lost its storage, with the watcher's next epoch."""
         await self.bus.wait_connected()
         await ensure_streams(self.bus, survivors_wait_s=SURVIVORS_WAIT_S)
-        await self.watcher.begin_anew()
+        await self.watcher.begin_again()
 
     async def start(self, ordinal: int, *flags: str) -> asyncio.subprocess.Process:
         """Start a planner process; its log goes to the folder."""

@@ -21,9 +21,9 @@ def lines(
     """What is written of these records, appended as 5, 6…"""
     caplog.set_level(logging.INFO, logger="services.gang_planner")
     caplog.clear()
-    told = to or DecisionLog()
+    log = to or DecisionLog()
     for seq, record in enumerate(records, start=5):
-        told.appended(seq, record)
+        log.appended(seq, record)
     return caplog.records
 
 
@@ -81,16 +81,16 @@ def test_what_is_remembered_is_bounded(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GANGS_MAX", 1)
-    told = DecisionLog()
+    log = DecisionLog()
     other = msgspec.structs.replace(DECIDED, gang_id="h", gang="default/h")
-    *_, started = lines(caplog, decision(), other, STARTED, to=told)
+    *_, started = lines(caplog, decision(), other, STARTED, to=log)
     assert started.getMessage() == "started g, attempt 1"
 
 
 def test_a_gang_that_is_gone_is_remembered_no_longer(caplog: pytest.LogCaptureFixture) -> None:
-    told = DecisionLog()
-    lines(caplog, decision(), to=told)
-    told.forget("g")
-    told.forget("g")
-    (line,) = lines(caplog, STARTED, to=told)
+    log = DecisionLog()
+    lines(caplog, decision(), to=log)
+    log.forget("g")
+    log.forget("g")
+    (line,) = lines(caplog, STARTED, to=log)
     assert vars(line)["gang"] == "g", "its id, for want of its name"

@@ -12,7 +12,9 @@ from services.gang_planner.policy_file import PolicyFile
 TDM = "tiers: [{plugins: [{name: gang}, {name: tdm}]}]"
 
 
-def test_a_plugin_that_is_not_offered_is_told_of_and_the_file_loads(tmp_path: pathlib.Path) -> None:
+def test_a_plugin_that_is_not_offered_is_reported_and_the_file_loads(
+    tmp_path: pathlib.Path,
+) -> None:
     path = tmp_path / "scheduler.conf"
     path.write_text(TDM)
     found = PolicyFile(str(path), Defaults())
@@ -29,21 +31,21 @@ def test_a_strict_planner_refuses_it(tmp_path: pathlib.Path) -> None:
     assert PolicyFile(str(path), Defaults(), strict=True).report() == ""
 
 
-async def test_an_invalid_change_is_told_until_it_is_mended(
+async def test_an_invalid_change_is_reported_until_it_is_mended(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.gang_planner.policy_file._CHECK_PERIOD_S", 0.0)
     path = tmp_path / "scheduler.conf"
     path.write_text("actions: allocate")
     found = PolicyFile(str(path), Defaults())
-    told: list[str] = []
+    reported: list[str] = []
 
     class _EnoughError(Exception):
         pass
 
     def tell(text: str) -> None:
-        told.append(text)
-        match len(told):
+        reported.append(text)
+        match len(reported):
             case 1:
                 path.write_text("actions: dance")
             case 2:
@@ -54,6 +56,6 @@ async def test_an_invalid_change_is_told_until_it_is_mended(
 
     with pytest.raises(_EnoughError):
         await found.watch(lambda: None, tell)
-    assert told[0] == told[2] == ""
-    assert "the previous one is kept: actions: unknown action 'dance'" in told[1]
+    assert reported[0] == reported[2] == ""
+    assert "the previous one is kept: actions: unknown action 'dance'" in reported[1]
     assert found.configuration.actions == ("allocate", "backfill")

@@ -46,7 +46,7 @@ def follow(traces: GangTraces, *records: DecisionRecord) -> None:
     traces.take([stored(seq, record) for seq, record in enumerate(records, start=10)])
 
 
-def test_a_release_is_told_when_it_ends_in_the_trace_of_its_attempt() -> None:
+def test_a_release_is_reported_when_it_ends_in_the_trace_of_its_attempt() -> None:
     tracer = KeptSpans()
     traces = GangTraces(tracer)
     traces.lead(0)
@@ -61,17 +61,19 @@ def test_a_release_is_told_when_it_ends_in_the_trace_of_its_attempt() -> None:
     assert span.attributes["message"] == "w-1: denied"
 
 
-@pytest.mark.parametrize(("took_over_ms", "told"), [(4_000, 1), (3_401 + RECENT_MS, 0)])
-def test_a_standby_tells_what_ended_just_before_it_took_over(took_over_ms: int, told: int) -> None:
+@pytest.mark.parametrize(("took_over_ms", "reported"), [(4_000, 1), (3_401 + RECENT_MS, 0)])
+def test_a_standby_reports_releases_that_ended_just_before_it_took_over(
+    took_over_ms: int, reported: int
+) -> None:
     tracer = KeptSpans()
     traces = GangTraces(tracer)
     follow(traces, OPENED, DECIDED, CLOSED)
     assert tracer.spans == []
     traces.lead(took_over_ms)
-    assert len(tracer.spans) == told
+    assert len(tracer.spans) == reported
 
 
-def test_a_release_that_is_open_in_a_checkpoint_is_told_when_it_ends() -> None:
+def test_a_release_that_is_open_in_a_checkpoint_is_reported_when_it_ends() -> None:
     tracer = KeptSpans()
     traces = GangTraces(tracer)
     traces.lead(0)

@@ -16,7 +16,7 @@ LATENCY = "tutti_gang_planner_gang_latency_seconds"
 WAITING = "tutti_gang_planner_gang_waiting_seconds"
 
 
-class Told:
+class Reports:
     """A planner's reporting with a clock of the test's own."""
 
     def __init__(self) -> None:
@@ -62,23 +62,24 @@ class Told:
 
 
 def test_a_gang_is_timed_from_first_seen_over_its_decision_to_its_last_binding() -> None:
-    told = Told()
-    told.decide()
-    told.settle()
+    reports = Reports()
+    reports.decide()
+    reports.settle()
     found = {
-        phase: told.value(f"{LATENCY}_sum", phase=phase) for phase in ("queued", "bound", "total")
+        phase: reports.value(f"{LATENCY}_sum", phase=phase)
+        for phase in ("queued", "bound", "total")
     }
     assert found == {"queued": 10.0, "bound": 0.25, "total": 10.25}
-    text = told.metrics.exposition("application/openmetrics-text").body.decode()
+    text = reports.metrics.exposition("application/openmetrics-text").body.decode()
     assert f'trace_id="{TRACE}"' in text
 
 
-def say(told: Told, queue: str) -> None:
-    told.reporting.published(
+def say(reports: Reports, queue: str) -> None:
+    reports.reporting.published(
         Verdict(
             gang_id="g",
             epoch=1,
-            at_ms=told.now_ms,
+            at_ms=reports.now_ms,
             dialect="volcano",
             namespace="team",
             name="g",
@@ -88,88 +89,88 @@ def say(told: Told, queue: str) -> None:
     )
 
 
-def test_how_long_a_gang_waited_is_told_once_under_its_queue() -> None:
-    told = Told()
-    told.decide()
-    told.settle()
-    say(told, "research")
-    say(told, "research")
-    assert told.value(f"{WAITING}_count", queue="research") == 1
-    assert told.value(f"{WAITING}_sum", queue="research") == 10.25
+def test_a_gangs_waiting_time_is_reported_once_under_its_queue() -> None:
+    reports = Reports()
+    reports.decide()
+    reports.settle()
+    say(reports, "research")
+    say(reports, "research")
+    assert reports.value(f"{WAITING}_count", queue="research") == 1
+    assert reports.value(f"{WAITING}_sum", queue="research") == 10.25
 
 
 def test_queues_beyond_the_fiftieth_share_a_series() -> None:
-    told = Told()
+    reports = Reports()
     for number in range(52):
-        told.decide()
-        told.settle()
-        say(told, f"queue-{number}")
-    assert told.value(f"{WAITING}_count", queue="queue-49") == 1
-    assert told.value(f"{WAITING}_count", queue="queue-50") is None
-    assert told.value(f"{WAITING}_count", queue="(others)") == 2
+        reports.decide()
+        reports.settle()
+        say(reports, f"queue-{number}")
+    assert reports.value(f"{WAITING}_count", queue="queue-49") == 1
+    assert reports.value(f"{WAITING}_count", queue="queue-50") is None
+    assert reports.value(f"{WAITING}_count", queue="(others)") == 2
 
 
-def test_of_many_gangs_in_a_second_one_tells_its_trace() -> None:
-    told = Told()
+def test_of_many_gangs_in_a_second_one_gets_its_trace_reported() -> None:
+    reports = Reports()
     bucket = f'{LATENCY}_bucket{{le="10.0",phase="queued"}}'
 
     def exemplar() -> str:
-        text = told.metrics.exposition("application/openmetrics-text").body.decode()
+        text = reports.metrics.exposition("application/openmetrics-text").body.decode()
         (line,) = [one for one in text.splitlines() if one.startswith(bucket)]
         return line.partition("# ")[2]
 
-    told.decide()
+    reports.decide()
     assert f'trace_id="{TRACE}"' in exemplar()
-    told.now_ms += 999
-    told.decide(trace_id="cd" * 16)
+    reports.now_ms += 999
+    reports.decide(trace_id="cd" * 16)
     assert f'trace_id="{TRACE}"' in exemplar()
-    told.now_ms += 1
-    told.decide(trace_id="ef" * 16)
+    reports.now_ms += 1
+    reports.decide(trace_id="ef" * 16)
     assert f'trace_id="{"ef" * 16}"' in exemplar()
 
 
 def test_a_later_attempt_and_members_beyond_the_quorum_are_no_gangs_start() -> None:
-    told = Told()
-    told.decide(attempt=2)
-    told.settle()
-    assert told.value(f"{LATENCY}_count", phase="bound") == 1
-    told.decide(quorum=0)
-    told.settle()
-    assert told.value(f"{LATENCY}_count", phase="bound") == 1
-    assert told.value(f"{LATENCY}_count", phase="queued") == 0
-    assert told.value(f"{LATENCY}_count", phase="total") == 0
+    reports = Reports()
+    reports.decide(attempt=2)
+    reports.settle()
+    assert reports.value(f"{LATENCY}_count", phase="bound") == 1
+    reports.decide(quorum=0)
+    reports.settle()
+    assert reports.value(f"{LATENCY}_count", phase="bound") == 1
+    assert reports.value(f"{LATENCY}_count", phase="queued") == 0
+    assert reports.value(f"{LATENCY}_count", phase="total") == 0
 
 
 def test_a_gang_of_which_a_member_was_refused_was_not_bound() -> None:
-    told = Told()
-    told.decide()
-    told.settle(unbound=True)
-    assert told.value(f"{LATENCY}_count", phase="bound") == 0
+    reports = Reports()
+    reports.decide()
+    reports.settle(unbound=True)
+    assert reports.value(f"{LATENCY}_count", phase="bound") == 0
 
 
 def test_the_time_of_gangs_bound_in_part_goes_on_between_cycles_and_stops_with_the_last() -> None:
-    told = Told()
+    reports = Reports()
     partial = "tutti_gang_planner_partial_gang_seconds_total"
-    told.now_ms += 5_000
-    assert told.value(partial) == 0.0
-    told.reporting.observe({"Running": 7, "Repairing": 2, "Releasing": 1}, 0, 0)
-    told.now_ms += 2_000
-    assert told.value(partial) == 6.0
-    told.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 1}, 0, 0)
-    told.now_ms += 1_000
-    assert told.value(partial) == 7.0
-    told.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 0}, 0, 0)
-    told.now_ms += 60_000
-    assert told.value(partial) == 7.0
+    reports.now_ms += 5_000
+    assert reports.value(partial) == 0.0
+    reports.reporting.observe({"Running": 7, "Repairing": 2, "Releasing": 1}, 0, 0)
+    reports.now_ms += 2_000
+    assert reports.value(partial) == 6.0
+    reports.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 1}, 0, 0)
+    reports.now_ms += 1_000
+    assert reports.value(partial) == 7.0
+    reports.reporting.observe({"Running": 8, "Repairing": 0, "Releasing": 0}, 0, 0)
+    reports.now_ms += 60_000
+    assert reports.value(partial) == 7.0
 
 
 def test_gangs_are_counted_by_the_reason_that_was_said_last() -> None:
-    told = Told()
+    reports = Reports()
     waiting = "tutti_gang_planner_gangs_waiting"
 
     def say(gang_id: str, reason: str, phase: GangPhase = "Inqueue") -> None:
         why = Why(reason=reason, sentence="s") if reason else None
-        told.reporting.published(
+        reports.reporting.published(
             Verdict(
                 gang_id=gang_id,
                 epoch=1,
@@ -182,39 +183,39 @@ def test_gangs_are_counted_by_the_reason_that_was_said_last() -> None:
             )
         )
 
-    assert told.value(waiting, reason="NotEnoughResources") == 0
+    assert reports.value(waiting, reason="NotEnoughResources") == 0
     say("a", "NotEnoughResources")
     say("b", "NotEnoughResources")
     say("a", "NotEnoughResources")
-    assert told.value(waiting, reason="NotEnoughResources") == 2
+    assert reports.value(waiting, reason="NotEnoughResources") == 2
     say("a", "SearchBudgetExceeded")
     say("b", "", "Running")
-    assert told.value(waiting, reason="NotEnoughResources") == 0
-    assert told.value(waiting, reason="SearchBudgetExceeded") == 1
+    assert reports.value(waiting, reason="NotEnoughResources") == 0
+    assert reports.value(waiting, reason="SearchBudgetExceeded") == 1
     say("a", "SearchBudgetExceeded", "Gone")
-    assert told.value(waiting, reason="SearchBudgetExceeded") == 0
+    assert reports.value(waiting, reason="SearchBudgetExceeded") == 0
 
 
 def test_the_age_of_what_was_read_at_the_start_is_no_lag_for_ever() -> None:
-    told = Told()
-    told.now_ms += 7_200_000
-    told.settle(stored_ms=100_000)
+    reports = Reports()
+    reports.now_ms += 7_200_000
+    reports.settle(stored_ms=100_000)
     lag = "tutti_gang_planner_log_lag_seconds"
-    assert told.value(lag, stream="OUTCOMES") == 7_200.0
-    assert told.value(lag, stream="CLUSTER") == 0.0
-    told.now_ms += 60_000
-    assert told.value(lag, stream="OUTCOMES") == 0.0
+    assert reports.value(lag, stream="OUTCOMES") == 7_200.0
+    assert reports.value(lag, stream="CLUSTER") == 0.0
+    reports.now_ms += 60_000
+    assert reports.value(lag, stream="OUTCOMES") == 0.0
 
 
 def test_a_gang_that_is_gone_takes_its_name_along(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="services.gang_planner")
-    told = Told()
-    told.decide()
-    told.reporting.appended(2, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
+    reports = Reports()
+    reports.decide()
+    reports.reporting.appended(2, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
     gone = Verdict(
         gang_id="g", epoch=1, at_ms=1, dialect="volcano", namespace="team", name="g", phase="Gone"
     )
-    told.reporting.published(gone)
-    told.reporting.appended(3, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
+    reports.reporting.published(gone)
+    reports.reporting.appended(3, GangStarted(gang_id="g", epoch=1, at_ms=1, attempt=1))
     names = [vars(record)["gang"] for record in caplog.records]
     assert names == ["team/g", "team/g", "g"], "nothing is kept of gangs that are gone"

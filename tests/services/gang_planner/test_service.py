@@ -260,7 +260,7 @@ async def test_a_new_planner_takes_back_what_was_said_of_a_gang_that_went_meanwh
         assert await hall.verdict("stays") == said
 
 
-async def test_pods_without_a_group_make_a_wish_which_a_later_planner_ends_with_them(
+async def test_pods_without_a_group_request_one_until_a_later_planner_ends_the_request(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
     async with a_hall(nats_server.url, tmp_path) as hall:
@@ -346,7 +346,7 @@ async def test_a_full_log_is_an_alarm_and_what_was_decided_is_written_later(
         await hall.wait_ready(1)
 
 
-async def test_a_verdict_that_was_refused_is_told_again_although_nothing_else_happens(
+async def test_a_refused_verdict_is_published_again_although_nothing_else_happens(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
     async with a_hall(nats_server.url, tmp_path) as hall:
@@ -378,7 +378,7 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be
         await nats_server.kill()
         await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
         await nats_server.start()
-        await hall.start_anew()
+        await hall.start_again()
         made_s = time.monotonic()
         await hall.wait_logged(0, "superseded: ")
         decision = await hall.wait_decided("first", timeout_s=20.0)

@@ -9,7 +9,7 @@ from tests.services.gang_planner.test_release_spans import CLOSED, DECIDED, OPEN
 from tests.services.gang_planner.test_tracing import closed, note
 
 
-def test_a_note_is_told_with_what_it_says() -> None:
+def test_a_note_is_reported_with_its_text() -> None:
     event = event_of(note("repair", at_ms=5))
     assert event is not None
     assert (event.name, event.at_ms) == ("repair begun", 5)
@@ -17,7 +17,7 @@ def test_a_note_is_told_with_what_it_says() -> None:
     assert event_of(closed("backoff", at_ms=7)) == Event("backoff ended", 7, {"reason": "Done"})
 
 
-def test_a_release_is_told_by_its_own_span() -> None:
+def test_a_release_has_its_own_span() -> None:
     assert [event_of(record) for record in (OPENED, DECIDED, CLOSED)] == [None, None, None]
 
 

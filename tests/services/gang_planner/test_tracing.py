@@ -123,7 +123,7 @@ def gone(*, attempt: int, at_ms: int = 9_000, gang_id: str = "g") -> VerdictArri
     return VerdictArrival(1, verdict.gang_id, gone=True, payload=codec.encode(verdict))
 
 
-def test_an_attempt_is_told_when_all_are_bound_and_the_quorum_is_placed(
+def test_an_attempt_is_reported_when_all_are_bound_and_the_quorum_is_placed(
     leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([stored(5, decision(), stored_ms=2_003)])
@@ -181,7 +181,7 @@ def test_what_is_added_to_a_started_gang_ends_with_its_outcome(
     assert added.attributes["result"] == "Bound"
 
 
-def test_an_attempt_whose_quorum_had_to_be_placed_anew_is_an_error(
+def test_an_attempt_whose_quorum_had_to_be_placed_again_is_an_error(
     leading: GangTraces, tracer: KeptSpans
 ) -> None:
     """All were bound, and the kubelets refused them."""
@@ -214,7 +214,9 @@ def test_a_gang_that_goes_undecided_has_a_root_without_error(
     assert root.trace_id == gang_trace_id("g", 1)
 
 
-def test_a_gang_that_ran_and_goes_is_not_told_again(leading: GangTraces, tracer: KeptSpans) -> None:
+def test_a_gang_that_ran_and_is_deleted_is_not_reported_again(
+    leading: GangTraces, tracer: KeptSpans
+) -> None:
     leading.take([stored(5, decision()), outcome(5), started(6), gone(attempt=1)])
     assert len(tracer.named("gang")) == 1
 
@@ -228,7 +230,7 @@ def test_a_standby_is_silent_and_goes_on_where_the_active_one_died(tracer: KeptS
     assert [span.name for span in tracer.spans] == ["gang", "queue", "decide"]
 
 
-def test_what_ended_just_before_a_takeover_is_told_again_and_nothing_older(
+def test_attempts_that_ended_just_before_a_takeover_are_reported_again_and_no_older_ones(
     tracer: KeptSpans,
 ) -> None:
     standby = GangTraces(tracer)
@@ -247,7 +249,7 @@ def test_an_attempt_has_a_link_to_the_one_before_it(leading: GangTraces, tracer:
     assert second.links == (LINK, traceparent_of(first.trace_id))
 
 
-def test_a_gang_whose_pods_came_before_its_group_has_a_link_to_what_was_told_of_them(
+def test_a_gang_whose_pods_came_before_its_group_has_a_link_to_their_trace(
     leading: GangTraces, tracer: KeptSpans
 ) -> None:
     nameless = nameless_gang_id("", "default", "g")
@@ -258,7 +260,7 @@ def test_a_gang_whose_pods_came_before_its_group_has_a_link_to_what_was_told_of_
     assert root.links == (LINK, traceparent_of(gang_trace_id(nameless, 1)))
 
 
-def test_what_happens_between_decisions_is_told_as_events_of_the_next_root(
+def test_changes_between_decisions_are_events_of_the_next_root_span(
     leading: GangTraces, tracer: KeptSpans
 ) -> None:
     eviction = EvictionDecision(
@@ -297,7 +299,7 @@ def test_an_attempt_that_makes_a_loss_good_begins_with_the_loss(
     assert [event.name for event in added.events] == ["hold begun"]
 
 
-def test_a_hold_that_nobody_filled_is_no_event_of_what_is_added_later(
+def test_an_unfilled_hold_is_no_event_of_members_that_are_added_later(
     leading: GangTraces, tracer: KeptSpans
 ) -> None:
     leading.take([stored(5, decision()), outcome(5), started(6)])

@@ -103,7 +103,7 @@ def appear(scene: Observed, gang: str, members: int) -> list[Pod]:
     return pods
 
 
-def test_a_gang_that_the_rival_leaves_is_decided_again_and_again_and_stays_pending() -> None:
+def test_a_gang_that_the_other_scheduler_leaves_is_decided_repeatedly_and_stays_pending() -> None:
     scene = Observed(nodes(1))
     appear(scene, "train", 3)
     scene.passes(300)
@@ -113,7 +113,7 @@ def test_a_gang_that_the_rival_leaves_is_decided_again_and_again_and_stays_pendi
     assert scene.row("train").decided_ms == scene.decisions[0][1].cycle.now_ms
 
 
-def test_room_of_a_decision_that_stands_is_nobody_elses_and_is_given_back() -> None:
+def test_room_of_a_standing_decision_is_taken_and_is_given_back() -> None:
     scene = Observed(nodes(1))
     appear(scene, "first", 3)
     scene.passes(1)
@@ -124,7 +124,7 @@ def test_room_of_a_decision_that_stands_is_nobody_elses_and_is_given_back() -> N
     assert "team/second" in [one.gang for _, one in scene.decisions], "the first was given back"
 
 
-def test_what_the_rival_binds_ends_what_was_assumed_and_counts_as_it_is() -> None:
+def test_pods_bound_by_the_other_scheduler_replace_the_assumed_ones() -> None:
     scene = Observed(nodes())
     (pod, other) = appear(scene, "train", 2)
     scene.passes(1)
@@ -141,7 +141,7 @@ def test_what_the_rival_binds_ends_what_was_assumed_and_counts_as_it_is() -> Non
     assert len(scene.decisions[-1][1].bindings) == 6, "all that is left is free"
 
 
-def test_a_gang_that_the_rival_binds_in_part_for_long_is_released_on_paper_only() -> None:
+def test_a_gang_that_the_other_scheduler_binds_in_part_is_released_on_paper_only() -> None:
     scene = Observed(nodes(1))
     first, *_ = appear(scene, "train", 3)
     scene.passes(1)
@@ -166,7 +166,7 @@ ACTS = st.lists(
 
 @given(ACTS)
 @settings(max_examples=20)
-def test_no_recount_fails_and_no_invariant_breaks_whatever_the_rival_does(
+def test_no_recount_fails_and_no_invariant_breaks_whatever_the_other_scheduler_does(
     acts: list[tuple[str, int, int]],
 ) -> None:
     scene = Observed(nodes(3))

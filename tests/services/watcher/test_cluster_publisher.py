@@ -85,7 +85,7 @@ async def test_an_epoch_is_the_sequence_of_its_first_record(
     ]
 
 
-async def test_what_another_watcher_tells_after_the_take_over_is_refused(
+async def test_records_that_another_watcher_sends_after_the_take_over_are_refused(
     bus: Bus, state: WatcherState, publishing: ClusterPublisher
 ) -> None:
     """Its list may be younger than ours, and what it tells would be taken back by our epoch."""
@@ -139,7 +139,7 @@ async def test_changes_of_known_pods_wait_for_more_but_not_with_news_or_a_snapsh
     await opened(publishing, bus)
     reader = Reader(bus)
 
-    async def told() -> list[list[str]]:
+    async def published() -> list[list[str]]:
         """Who is in each record so far."""
         return [
             [f"{one.uid}@{one.resource_version}" for one in record.changed]
@@ -149,7 +149,7 @@ async def test_changes_of_known_pods_wait_for_more_but_not_with_news_or_a_snapsh
 
     async def as_many_as(number: int) -> None:
         async def so_many() -> bool:
-            return len(await told()) == number
+            return len(await published()) == number
 
         await eventually(so_many)
 
@@ -168,7 +168,7 @@ async def test_changes_of_known_pods_wait_for_more_but_not_with_news_or_a_snapsh
         state.cluster_state.observe("pods", pod("b", 5, node="n5"))
         publishing.poke()
         await publishing.boundary()
-    assert await told() == [["a@1"], ["a@2"], ["a@4", "b@1"], ["b@5"]]
+    assert await published() == [["a@1"], ["a@2"], ["a@4", "b@1"], ["b@5"]]
 
 
 async def test_a_snapshot_equals_the_log_up_to_the_sequence_that_it_names(
@@ -202,7 +202,7 @@ async def test_a_snapshot_equals_the_log_up_to_the_sequence_that_it_names(
         assert replayed == {one.uid: one for one in boundary.frozen.objects["pod"]}
 
 
-async def test_synced_is_renewed_only_while_the_picture_is_current(
+async def test_synced_is_renewed_only_while_the_cluster_state_is_current(
     bus: Bus, publishing: ClusterPublisher
 ) -> None:
     await opened(publishing, bus)
@@ -226,7 +226,7 @@ async def test_synced_is_renewed_only_while_the_picture_is_current(
         await eventually(renewals, timeout_s=3)
 
 
-async def test_whoever_was_overtaken_ends_and_has_written_nothing(
+async def test_a_process_that_was_overtaken_ends_and_has_written_nothing(
     bus: Bus, state: WatcherState, publishing: ClusterPublisher
 ) -> None:
     await opened(publishing, bus)
@@ -240,7 +240,7 @@ async def test_whoever_was_overtaken_ends_and_has_written_nothing(
     assert await count(bus, 4)
 
 
-async def test_a_log_made_anew_is_not_written_even_when_its_length_is_right(
+async def test_a_recreated_log_is_not_written_even_when_its_length_is_right(
     nats_server: NatsServer, bus: Bus, state: WatcherState, publishing: ClusterPublisher
 ) -> None:
     """The fence compares sequences, and by chance they may fit: the stream must be the same one."""
@@ -285,13 +285,13 @@ async def test_a_full_log_is_an_alarm_and_nothing_is_dropped(
         publishing.poke()
         await eventually(lambda: not publishing.stuck, timeout_s=5)
         boundary = await publishing.boundary()
-    told = {
+    published = {
         changed.uid
         for record in (await Reader(bus).records())[: boundary.cluster_seq]
         if not isinstance(record, Synced | StreamOpened)
         for changed in record.changed
     }
-    assert told == {"a", "b"}
+    assert published == {"a", "b"}
 
 
 async def test_an_epoch_opens_behind_junk_and_later_junk_is_written_behind(

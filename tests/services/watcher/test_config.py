@@ -6,7 +6,7 @@ from services.watcher.config import WatcherSettings
 from shared.runtime.settings import SettingsError, parse
 
 
-def test_we_answer_to_three_names_unless_told_otherwise() -> None:
+def test_we_answer_to_three_names_unless_configured_otherwise() -> None:
     settings = parse(WatcherSettings, [], {})
     assert settings.scheduler_name == ("tutti", "kube-batch", "volcano")
     assert settings.podgroup_controller

@@ -53,7 +53,7 @@ def test_a_group_is_traced_once_from_its_creation_to_the_append(
     assert second.attributes["gang"] == "default/b"
 
 
-def test_a_new_watcher_traces_only_groups_that_nobody_has_seen(
+def test_a_new_watcher_traces_only_groups_that_no_watcher_has_seen(
     reporting: Reporting, tracer: KeptSpans
 ) -> None:
     reporting.opened(5, [group("known", phase="Inqueue"), group("fresh")], 2_000)

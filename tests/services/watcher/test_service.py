@@ -35,7 +35,7 @@ def group_manifest(name: str, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("watcher", "empty_cluster")
-async def test_what_happens_in_the_cluster_is_told_once(
+async def test_each_change_in_the_cluster_is_published_once(
     api: RawClient, namespace: str, reader: Reader
 ) -> None:
     await create_nodes(api, 1)
@@ -71,14 +71,14 @@ async def test_what_happens_in_the_cluster_is_told_once(
 
 
 @pytest.mark.usefixtures("watcher", "empty_cluster")
-async def test_a_heartbeat_of_a_node_is_not_told(api: RawClient, reader: Reader) -> None:
+async def test_a_heartbeat_of_a_node_is_not_published(api: RawClient, reader: Reader) -> None:
     await create_nodes(api, 1)
 
-    async def told() -> int:
+    async def published() -> int:
         return sum(isinstance(one, NodeChanges) for one in await reader.records())
 
-    await eventually(told)
-    before = await told()
+    await eventually(published)
+    before = await published()
     beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2031-01-01T00:00:00Z"}
     await api.patch("/api/v1/nodes/node-0/status", {"status": {"conditions": [beat]}})
     # What is told is told in order: the change after the heartbeat shows that it was left out.
@@ -89,11 +89,11 @@ async def test_a_heartbeat_of_a_node_is_not_told(api: RawClient, reader: Reader)
         return any(isinstance(node, Node) and node.unschedulable for node in nodes)
 
     await eventually(cordoned)
-    assert await told() == before + 1
+    assert await published() == before + 1
 
 
 @pytest.mark.usefixtures("empty_cluster")
-async def test_a_watcher_killed_and_started_again_opens_an_epoch_whose_picture_is_the_cluster(
+async def test_a_watcher_killed_and_started_again_opens_an_epoch_that_holds_the_whole_cluster(
     tmp_path: Path,
     api: RawClient,
     namespace: str,
@@ -106,11 +106,11 @@ async def test_a_watcher_killed_and_started_again_opens_an_epoch_whose_picture_i
     members = [pod_manifest(f"w-{i}", scheduler_name="tutti") for i in range(30)]
     created = await create_pods(api, namespace, members)
 
-    async def all_told() -> bool:
+    async def all_published() -> bool:
         objects, _ = await reader.snapshot()
         return sum(isinstance(one, Pod) and one.namespace == namespace for one in objects) == 30
 
-    await eventually(all_told)
+    await eventually(all_published)
     await watcher.kill()
     # While nobody watches: one pod goes, one is bound, one node goes.
     await api.delete(f"/api/v1/namespaces/{namespace}/pods/w-0", {"gracePeriodSeconds": 0})
@@ -123,8 +123,8 @@ async def test_a_watcher_killed_and_started_again_opens_an_epoch_whose_picture_i
         assert page.epoch == synced.epoch > 1
         assert page.cluster_seq >= page.epoch
         listed = (await api.get("/api/v1/pods"))["items"]
-        told = [one for one in objects if isinstance(one, Pod) and one.namespace == namespace]
-        assert {one.uid: one.node for one in told} == {
+        published = [one for one in objects if isinstance(one, Pod) and one.namespace == namespace]
+        assert {one.uid: one.node for one in published} == {
             pod["metadata"]["uid"]: pod["spec"].get("nodeName", "")
             for pod in listed
             if pod["metadata"]["namespace"] == namespace
@@ -207,7 +207,7 @@ async def test_a_watcher_that_overslept_its_lease_writes_nothing_and_steps_down(
 
 
 @pytest.mark.usefixtures("watcher", "empty_cluster")
-async def test_what_happens_while_nats_is_away_is_told_when_it_is_back(
+async def test_changes_during_an_outage_of_nats_are_published_when_it_is_back(
     api: RawClient, namespace: str, nats_server: NatsServer, reader: Reader
 ) -> None:
     await create_nodes(api, 1)
@@ -217,16 +217,16 @@ async def test_what_happens_while_nats_is_away_is_told_when_it_is_back(
     await bind_pod(api, created[0], "node-0")
     await nats_server.start()
 
-    async def told() -> bool:
+    async def published() -> bool:
         versions = await reader.sent("pod", "made-meanwhile")
         return bool(versions) and isinstance(versions[-1], Pod) and bool(versions[-1].node)
 
-    await eventually(told, timeout_s=20)
+    await eventually(published, timeout_s=20)
     assert len(await reader.epochs()) == 1
     await assert_one_writer(reader)
 
 
-async def test_a_watcher_whose_log_was_made_anew_begins_again_in_the_same_process(
+async def test_a_watcher_whose_log_was_recreated_begins_again_in_the_same_process(
     nats_server: NatsServer, watcher: WatcherProcess
 ) -> None:
     """Sequences of a lost log mean nothing in a new one: its next generation opens an epoch."""

@@ -26,7 +26,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def test_who_asks_before_the_epoch_is_open_is_answered_once_it_is_though_another_is_frozen(
+async def test_a_request_before_the_epoch_opens_is_answered_after_it_though_another_is_frozen(
     nats_server: NatsServer,
 ) -> None:
     """Found by tests/chaos: a planner read of the new epoch and asked before the new watcher

@@ -49,7 +49,7 @@ def pods_of(state: WatcherState) -> list[Pod]:
     ("served", "podgroup_controller", "group"),
     [(True, True, "podgroup-uid-p"), (False, True, ""), (True, False, "")],
 )
-def test_bare_pods_have_a_group_only_where_it_can_be_made_and_somebody_makes_it(
+def test_bare_pods_have_a_group_only_where_a_controller_can_and_does_make_it(
     *, served: bool, podgroup_controller: bool, group: str
 ) -> None:
     state = WatcherState(NAMES, podgroup_controller=podgroup_controller)
@@ -144,7 +144,7 @@ def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> N
     assert state.listed(READERS[PODGROUPS_SIGS], [], 40) == 0
 
 
-def test_what_cannot_be_read_is_counted_told_and_kept_with_its_reason() -> None:
+def test_unreadable_messages_are_counted_reported_and_kept_with_their_reason() -> None:
     broken = Undecodable(
         metadata=kube.ObjectMeta(name="g", namespace="team", uid="u", resource_version="9"),
         error="Expected `int`, got `str` - at `$.spec.minMember`",

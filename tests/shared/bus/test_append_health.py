@@ -29,49 +29,49 @@ class Clock:
 
 
 @pytest.fixture
-def told() -> dict[str, str]:
+def reported() -> dict[str, str]:
     return {}
 
 
 @pytest.fixture
-def health(told: dict[str, str]) -> AppendHealth:
-    return AppendHealth(told.__setitem__)
+def health(reported: dict[str, str]) -> AppendHealth:
+    return AppendHealth(reported.__setitem__)
 
 
 async def test_a_stream_that_confirms_nothing_is_reported_after_a_while_and_named(
-    health: AppendHealth, told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    health: AppendHealth, reported: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     for now_s in (0.0, 1.0, PATIENCE_S - 0.1):
         clock.now_s = now_s
         health.unanswered("decisions.act.x")
         assert not health.failed
-        assert told == {}
+        assert reported == {}
     clock.now_s = PATIENCE_S
     health.unanswered("decisions.act.x")
     assert "decisions" in health.failed
-    assert "NATS stores nothing (decisions)" in told["nats storage"]
+    assert "NATS stores nothing (decisions)" in reported["nats storage"]
     health.confirmed("cluster.pods")
     assert "decisions" in health.failed, "another stream stores"
     health.confirmed("decisions.act.y")
     assert not health.failed
-    assert told["nats storage"] == ""
+    assert reported["nats storage"] == ""
 
 
 async def test_a_new_connection_is_judged_by_itself(
-    health: AppendHealth, told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    health: AppendHealth, reported: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     for now_s in (0.0, PATIENCE_S):
         clock.now_s = now_s
         health.unanswered("$KV.LEASES.planner")
-    assert "LEASES" in told["nats storage"]
+    assert "LEASES" in reported["nats storage"]
     health.reconnected()
-    assert told["nats storage"] == ""
+    assert reported["nats storage"] == ""
 
 
-async def test_who_appends_no_more_is_not_unwell_for_ever(
-    health: AppendHealth, told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+async def test_a_writer_that_appends_no_more_is_not_unwell_for_ever(
+    health: AppendHealth, reported: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
     for now_s in (0.0, PATIENCE_S):
@@ -82,4 +82,4 @@ async def test_who_appends_no_more_is_not_unwell_for_ever(
     assert "decisions" in health.failed, "there was a later attempt"
     clock.now_s = PATIENCE_S + FORGET_S
     clock.fire()
-    assert told["nats storage"] == ""
+    assert reported["nats storage"] == ""

@@ -6,7 +6,7 @@ from shared.bus.authorization import BadSeed, authorization, new_seed, public_ke
 from shared.bus.permissions import User
 
 
-def test_every_seed_is_another_and_tells_its_public_key() -> None:
+def test_every_seed_is_different_and_yields_its_public_key() -> None:
     one, other = new_seed(), new_seed()
 
     assert one.startswith("SU")

@@ -26,7 +26,7 @@ async def test_a_request_gets_the_first_answer(connect: ConnectBus) -> None:
     assert (await bus.request("shout", b"hey", timeout_s=1.0)).payload == b"HEY"
 
 
-async def test_a_question_that_nobody_listens_to_fails_at_once(connect: ConnectBus) -> None:
+async def test_a_request_without_a_responder_fails_at_once(connect: ConnectBus) -> None:
     bus = await connect()
     with pytest.raises(NoAnswer, match="no process listens"):
         await bus.request("void", b"", timeout_s=5.0)
@@ -73,8 +73,8 @@ async def test_an_exception_in_a_handler_fails_the_bus(connect: ConnectBus) -> N
 async def test_it_reconnects_by_itself_and_says_so(
     connect: ConnectBus, nats_server: NatsServer
 ) -> None:
-    told: list[tuple[str, str]] = []
-    bus = await connect(on_health=lambda topic, problem: told.append((topic, problem)))
+    reported: list[tuple[str, str]] = []
+    bus = await connect(on_health=lambda topic, problem: reported.append((topic, problem)))
     reconnections: list[None] = []
     bus.on_reconnect(lambda: reconnections.append(None))
     received: list[bytes] = []
@@ -89,9 +89,9 @@ async def test_it_reconnects_by_itself_and_says_so(
     await bus.wait_connected()
     await bus.publish("x", b"after")
     await eventually(lambda: received == [b"after"])
-    assert told[0] == ("nats", "")
-    assert ("nats", "disconnected") in told
-    assert told[-1] in {("nats", ""), ("nats permissions", "")}
+    assert reported[0] == ("nats", "")
+    assert ("nats", "disconnected") in reported
+    assert reported[-1] in {("nats", ""), ("nats permissions", "")}
     assert len(reconnections) == 1
 
 
@@ -130,14 +130,14 @@ async def test_a_denied_publish_is_reported_until_no_more_are_denied(
         authorization { users: [ { user: u, password: p, permissions: {
             publish: ["allowed.>"], subscribe: ["_INBOX_tester.>"] } } ] }
     """
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     async with running_nats_server(extra_config=rights) as server:
         url = server.url.replace("nats://", "nats://u:p@")
-        bus = await Bus.connect(url, name="tester", on_health=told.__setitem__, patience_s=5.0)
+        bus = await Bus.connect(url, name="tester", on_health=reported.__setitem__, patience_s=5.0)
         try:
             await bus.publish("denied.x", b"")
-            await eventually(lambda: "denied.x" in told.get("nats permissions", ""))
-            await eventually(lambda: told["nats permissions"] == "")
+            await eventually(lambda: "denied.x" in reported.get("nats permissions", ""))
+            await eventually(lambda: reported["nats permissions"] == "")
         finally:
             await bus.close()
 

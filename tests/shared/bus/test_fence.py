@@ -93,12 +93,12 @@ async def test_a_foreign_record_found_after_a_lost_request_means_superseded(
 ) -> None:
     """Our request never reached the server, and meanwhile another wrote at our place."""
     log = FencedLog(bus, CLUSTER, last_applied=1)
-    rival = FencedLog(await connect("rival"), CLUSTER, last_applied=1)
+    other = FencedLog(await connect("rival"), CLUSTER, last_applied=1)
     publish = bus.publish
 
     async def lose_appends(subject: str, payload: bytes, **more: Any) -> None:
         if subject == SUBJECT:
-            await rival.append(SUBJECT, b"rival")
+            await other.append(SUBJECT, b"rival")
         else:
             await publish(subject, payload, **more)
 
@@ -111,7 +111,7 @@ async def test_a_foreign_record_found_after_a_lost_request_means_superseded(
 async def test_of_two_racing_writers_one_writes_everything_and_the_other_nothing_more(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
-    rival = await connect("rival")
+    other = await connect("rival")
     written: dict[bytes, int] = {}
 
     async def write(name: bytes, log: FencedLog) -> None:
@@ -125,7 +125,7 @@ async def test_of_two_racing_writers_one_writes_everything_and_the_other_nothing
 
     await asyncio.gather(
         write(b"ours", FencedLog(bus, CLUSTER, last_applied=1)),
-        write(b"theirs", FencedLog(rival, CLUSTER, last_applied=1)),
+        write(b"theirs", FencedLog(other, CLUSTER, last_applied=1)),
     )
     records = await stored(bus)
     assert sorted(written.values()) == [0, 50]
@@ -238,7 +238,7 @@ async def test_an_append_survives_a_crash_of_the_server(
     assert await stored(bus) == [b"%d" % n for n in range(20)]
 
 
-async def _made_anew(bus: LossyBus, records: int) -> None:
+async def _made_again(bus: LossyBus, records: int) -> None:
     """Lose CLUSTER; in the new one another life has written as many records."""
     await bus.request(f"$JS.API.STREAM.DELETE.{CLUSTER}", b"", timeout_s=2.0)
     await ensure_streams(bus)
@@ -247,7 +247,7 @@ async def _made_anew(bus: LossyBus, records: int) -> None:
         await log.append(SUBJECT, b"new life %d" % n)
 
 
-async def test_a_stream_made_anew_is_not_written_to_although_its_length_is_right(
+async def test_a_recreated_stream_is_not_written_to_although_its_length_is_right(
     bus: LossyBus, connect: ConnectBus, nats_server: NatsServer
 ) -> None:
     """The sequence alone is no token: a writer that slept through all this would be let in."""
@@ -255,13 +255,13 @@ async def test_a_stream_made_anew_is_not_written_to_although_its_length_is_right
     await sleeper.append(SUBJECT, b"old life")
     await nats_server.kill()
     await nats_server.start()
-    await _made_anew(bus, records=1)
+    await _made_again(bus, records=1)
     with pytest.raises(Superseded, match="created again"):
         await sleeper.append(SUBJECT, b"late")
     assert await stored(bus) == [b"new life 0"]
 
 
-async def test_an_append_of_unknown_fate_is_not_repeated_into_a_stream_made_anew(
+async def test_an_append_of_unknown_fate_is_not_repeated_into_a_recreated_stream(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
     lossy = await connect("lossy")
@@ -270,7 +270,7 @@ async def test_an_append_of_unknown_fate_is_not_repeated_into_a_stream_made_anew
     lossy.lose_next(1)
     appending = asyncio.create_task(log.append(SUBJECT, b"unanswered"))
     await asyncio.sleep(0)
-    await _made_anew(bus, records=1)
+    await _made_again(bus, records=1)
     with pytest.raises(Superseded, match="created again"):
         await appending
     assert b"unanswered" not in await stored(bus)

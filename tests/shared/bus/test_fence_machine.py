@@ -149,7 +149,9 @@ class Server:
 FATES = ("answered", "answer lost", "lost", "delayed")
 
 
-def run_history(fates: tuple[str, ...], rival_at: int | None) -> tuple[Server, list[str], bool]:
+def run_history(
+    fates: tuple[str, ...], other_writes_at: int | None
+) -> tuple[Server, list[str], bool]:
     """Append "a" then "b"; `fates` is consumed by each send and read; a rival writes before action
     number `rival_at`. Returns the server, what was reported as stored, and whether we stepped down.
     """
@@ -160,7 +162,7 @@ def run_history(fates: tuple[str, ...], rival_at: int | None) -> tuple[Server, l
     for record in ("a", "b"):
         action = machine.begin(record)
         while isinstance(action, Send | Read):
-            if next(actions) == rival_at:
+            if next(actions) == other_writes_at:
                 server.records.append("rival")
             happens = next(fate, "answered")
             if isinstance(action, Send):
@@ -205,16 +207,16 @@ def _send(
 def test_no_short_history_loses_doubles_or_shares_the_log() -> None:
     histories = 0
     for fates in itertools.product(FATES, repeat=6):
-        for rival_at in (None, 0, 1, 2, 3, 4):
-            server, reported, stepped_down = run_history(fates, rival_at)
+        for other_writes_at in (None, 0, 1, 2, 3, 4):
+            server, reported, stepped_down = run_history(fates, other_writes_at)
             ours = [record for record in server.records if record != "rival"]
-            assert len(ours) == len(set(ours)), (fates, rival_at, server.records)
-            assert ours[: len(reported)] == reported, (fates, rival_at, server.records)
+            assert len(ours) == len(set(ours)), (fates, other_writes_at, server.records)
+            assert ours[: len(reported)] == reported, (fates, other_writes_at, server.records)
             if "rival" in server.records:
                 position = server.records.index("rival")
                 assert server.records[position + 1 :] == [], "we wrote behind a rival we never saw"
             if stepped_down:
-                assert "rival" in server.records, (fates, rival_at)
+                assert "rival" in server.records, (fates, other_writes_at)
             histories += 1
     assert histories == 6 * 4**6
 
@@ -276,22 +278,22 @@ def test_among_strays_no_short_history_loses_doubles_or_shares_the_log() -> None
     """As above, with foreign messages stored before some actions: only they may stand between."""
     histories = 0
     for fates in itertools.product(FATES, repeat=4):
-        for rival_at in (None, 0, 1, 2, 3):
-            for strays_at in itertools.combinations(range(5), 2):
-                records, reported, stepped_down = strewn_history(fates, rival_at, strays_at)
-                told = (fates, rival_at, strays_at, records)
+        for other_writes_at in (None, 0, 1, 2, 3):
+            for foreign_at in itertools.combinations(range(5), 2):
+                records, reported, stepped_down = strewn_history(fates, other_writes_at, foreign_at)
+                case = (fates, other_writes_at, foreign_at, records)
                 ours = [record for record in records if record in {"a", "b"}]
-                assert len(ours) == len(set(ours)), told
-                assert ours[: len(reported)] == reported, told
+                assert len(ours) == len(set(ours)), case
+                assert ours[: len(reported)] == reported, case
                 behind = records[records.index("rival") :] if "rival" in records else []
-                assert not {"a", "b"} & set(behind), told
-                assert not stepped_down or "rival" in records, told
+                assert not {"a", "b"} & set(behind), case
+                assert not stepped_down or "rival" in records, case
                 histories += 1
     assert histories == 4**4 * 5 * 10
 
 
 def strewn_history(
-    fates: tuple[str, ...], rival_at: int | None, strays_at: tuple[int, ...]
+    fates: tuple[str, ...], other_writes_at: int | None, foreign_at: tuple[int, ...]
 ) -> tuple[list[str], list[str], bool]:
     server, machine = Server(), FenceMachine(0, attempts_max=6)
     machine.overlooks = True
@@ -302,9 +304,9 @@ def strewn_history(
         action = machine.begin(record)
         while isinstance(action, Send | Read):
             number = next(actions)
-            if number in strays_at:
+            if number in foreign_at:
                 server.records.append("foreign")
-            if number == rival_at:
+            if number == other_writes_at:
                 server.records.append("rival")
             happens = next(fate, "answered")
             if isinstance(action, Send):

@@ -44,7 +44,7 @@ def expected(first: int, last: int) -> list[tuple[int, bytes]]:
     return [(seq, b"%d" % seq) for seq in range(first, last + 1)]
 
 
-async def test_it_reads_from_where_it_is_told_and_follows(bus: LossyBus) -> None:
+async def test_a_reader_starts_at_the_given_position_and_follows(bus: LossyBus) -> None:
     await append(bus, 100)
     follower = Follower(bus, start=51)
     await follower.reader.wait_caught_up(101)
@@ -117,9 +117,7 @@ async def test_records_that_are_gone_are_a_gap_not_a_silence(bus: LossyBus) -> N
     assert (gap.value.wanted, gap.value.available) == (5, 10)
 
 
-async def test_a_stream_that_was_made_anew_is_noticed(
-    bus: LossyBus, nats_server: NatsServer
-) -> None:
+async def test_a_recreated_stream_is_noticed(bus: LossyBus, nats_server: NatsServer) -> None:
     await append(bus, 5)
     follower = Follower(bus, start=2)
     await follower.reader.wait_caught_up(6)
@@ -194,7 +192,7 @@ async def test_records_that_come_out_of_a_silence_each_are_read_without_a_pause(
     follower.task.cancel()
 
 
-async def test_a_resting_reader_that_is_told_to_hurry_ends_its_pause(bus: LossyBus) -> None:
+async def test_a_resting_reader_that_has_to_hurry_ends_its_pause(bus: LossyBus) -> None:
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(60.0)
     await append(bus, 1)

@@ -90,14 +90,14 @@ async def test_a_user_can_do_its_own_and_nothing_of_any_other(guarded: Guarded, 
             await client.publish(subject, b"")
         for subject in [*user.subscribe, *heard]:
             await client.subscribe(subject)
-        await told_all(client, refused)
+        await reports_all(client, refused)
     assert sorted(refused) == sorted(
         [refusal("publish", subject) for subject in said]
         + [refusal("subscription", subject) for subject in heard]
     )
 
 
-async def told_all(client: Client, refused: list[str]) -> None:
+async def reports_all(client: Client, refused: list[str]) -> None:
     """Wait until the server has judged all that was sent: it does so in order. (A flush of this
     client may overtake what waits to be sent.)
     """
@@ -120,7 +120,9 @@ def refusal(what: str, subject: str) -> str:
     return f'nats: permissions violation for {what} to "{subject.lower()}"'
 
 
-async def test_who_provisions_can_make_the_streams_and_make_them_again(guarded: Guarded) -> None:
+async def test_the_provisioning_user_can_make_the_streams_and_make_them_again(
+    guarded: Guarded,
+) -> None:
     bus = await Bus.connect(
         guarded.url,
         name="setup",
@@ -142,14 +144,14 @@ async def test_a_service_answers_where_it_is_asked_to_and_once_only(guarded: Gua
     ):
         answers = await reader.subscribe(f"{inbox('reader')}.1")
         asked = await planner.subscribe(subjects.ASK_FIT)
-        await told_all(planner, refused)
-        await told_all(reader, refused_reader)
+        await reports_all(planner, refused)
+        await reports_all(reader, refused_reader)
         await reader.publish(subjects.ASK_FIT, b"?", reply=f"{inbox('reader')}.1")
         question = await asked.next_msg(10)
         await planner.publish(question.reply, b"first")
         await planner.publish(question.reply, b"second")
         await planner.publish(f"{inbox('reader')}.2", b"unasked")
-        await told_all(planner, refused)
+        await reports_all(planner, refused)
         assert (await answers.next_msg(10)).data == b"first"
         assert refused == [
             # What stands in its account for the inbox of whoever asked from another.

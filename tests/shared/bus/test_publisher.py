@@ -19,7 +19,7 @@ async def test_it_stores_everything_in_order_without_waiting_for_each(bus: Lossy
     assert [(await future).seq for future in futures] == list(range(1, 201))
 
 
-async def test_the_second_outcome_of_a_decision_loses_and_is_told(bus: LossyBus) -> None:
+async def test_the_second_outcome_of_a_decision_loses_and_is_reported(bus: LossyBus) -> None:
     publisher = Publisher(bus)
     first = await publisher.publish(outcome("g", 1), b"a", expected_last_subject_sequence=0)
     second = await publisher.publish(outcome("g", 1), b"b", expected_last_subject_sequence=0)

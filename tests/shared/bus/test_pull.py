@@ -171,20 +171,20 @@ async def test_work_goes_on_after_a_crash_of_the_server(
     running.cancel()
 
 
-async def test_a_consumer_that_is_not_there_yet_is_told_and_waited_for(
+async def test_a_missing_consumer_is_reported_and_waited_for(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
     await bus.request(f"$JS.API.CONSUMER.DELETE.{DECISIONS}.{BINDER_CONSUMER}", b"", timeout_s=2.0)
-    told: list[tuple[str, str]] = []
-    other = await connect("other", on_health=lambda topic, why: told.append((topic, why)))
+    reported: list[tuple[str, str]] = []
+    other = await connect("other", on_health=lambda topic, why: reported.append((topic, why)))
     taker = Taker()
     running = asyncio.create_task(PullLoop(other, DECISIONS, BINDER_CONSUMER).run(taker))
     topic = f"consumer {DECISIONS}/{BINDER_CONSUMER}"
-    await eventually(lambda: told and told[-1][0] == topic and told[-1][1])
+    await eventually(lambda: reported and reported[-1][0] == topic and reported[-1][1])
     await publish(bus, 3)
     await ensure_streams(bus)
     await eventually(lambda: len(taker.taken) == 3)
-    assert told[-1] == (topic, "")
+    assert reported[-1] == (topic, "")
     running.cancel()
 
 

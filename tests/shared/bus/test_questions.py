@@ -16,7 +16,7 @@ def status(instance: str) -> ServiceStatus:
     )
 
 
-async def test_everybody_answers_a_broadcast(connect: ConnectBus) -> None:
+async def test_every_subscriber_answers_a_broadcast(connect: ConnectBus) -> None:
     for name in ("a", "b", "c"):
 
         async def answer(_: StatusRequest, name: str = name) -> ServiceStatus:
@@ -30,7 +30,7 @@ async def test_everybody_answers_a_broadcast(connect: ConnectBus) -> None:
     assert sorted(one.instance for one in answers) == ["a", "b", "c"]
 
 
-async def test_nobody_there_is_an_empty_list_at_once(connect: ConnectBus) -> None:
+async def test_without_any_service_the_list_is_empty_at_once(connect: ConnectBus) -> None:
     asker = await connect()
     assert await ask_all(asker, ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=30.0) == []
 

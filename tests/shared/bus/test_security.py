@@ -72,6 +72,6 @@ def test_without_a_ca_there_is_nothing_to_look_at() -> None:
     assert not Security("", "").may_change
 
 
-def test_a_missing_file_is_told_at_once(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Security(str(tmp_path / "none"), "")

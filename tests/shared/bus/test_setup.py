@@ -50,7 +50,7 @@ async def contents(bus: LossyBus, stream: str) -> StreamInfo:
 
 
 @pytest.mark.parametrize("stream", [CLUSTER, DECISIONS])
-async def test_a_fenced_stream_begins_with_its_incarnation(bus: LossyBus, stream: str) -> None:
+async def test_a_fenced_stream_begins_with_its_generation(bus: LossyBus, stream: str) -> None:
     first = await bus.get_message(stream, 1)
     assert first is not None
     record = codec.decode_cluster(first.payload)
@@ -129,7 +129,7 @@ async def test_a_stream_made_in_place_of_a_lost_one_says_so(
     assert second.generation != first.generation
 
 
-async def test_who_sets_up_again_knows_the_lost_stream_though_every_service_has_died(
+async def test_a_second_setup_knows_the_lost_stream_though_every_service_has_died(
     bus: LossyBus,
 ) -> None:
     first = await ensure_streams(bus)

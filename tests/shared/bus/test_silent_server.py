@@ -30,19 +30,19 @@ async def test_a_server_that_falls_silent_is_given_up_without_waiting_for_its_go
         )
     )
     await server.start()
-    told: list[str] = []
+    reported: list[str] = []
     bus = await Bus.connect(
         server.url,
         name="one",
         tls_ca=str(tmp_path / "ca.crt"),
-        on_health=lambda _, problem: told.append(problem),
+        on_health=lambda _, problem: reported.append(problem),
         patience_s=10.0,
     )
     try:
-        told.clear()
+        reported.clear()
         os.kill(server.pid, signal.SIGSTOP)
         # Three pings, each after 0.3 s; asyncio waits 30 s for the end of TLS.
-        await eventually(lambda: any(told), timeout_s=10)
+        await eventually(lambda: any(reported), timeout_s=10)
     finally:
         os.kill(server.pid, signal.SIGCONT)
         await bus.close()

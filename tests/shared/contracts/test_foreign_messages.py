@@ -23,14 +23,14 @@ OWN = {
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-def test_what_is_written_there_is_no_stray(stream: str) -> None:
+def test_our_own_record_is_no_foreign_message(stream: str) -> None:
     samples = [one for one in SAMPLES if isinstance(one, OWN[stream])]
     assert samples
     assert not [one for one in samples if is_foreign(stream, encode(one))]
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-def test_a_copy_of_another_streams_record_is_a_stray(stream: str) -> None:
+def test_a_copy_of_another_streams_record_is_a_foreign_message(stream: str) -> None:
     anybodys = tuple(kind for kinds in OWN.values() for kind in kinds)
     others = [
         one for one in SAMPLES if isinstance(one, anybodys) and not isinstance(one, OWN[stream])
@@ -53,16 +53,16 @@ def test_a_copy_of_another_streams_record_is_a_stray(stream: str) -> None:
     ],
     ids=["empty", "json", "cut off", "noise", "deep", "no tag", "number", "no text"],
 )
-def test_what_has_no_tag_is_a_stray(payload: bytes) -> None:
+def test_a_message_without_a_tag_is_a_foreign_message(payload: bytes) -> None:
     assert all(is_foreign(stream, payload) for stream in STREAMS)
 
 
-def test_a_tag_of_a_newer_version_is_no_stray() -> None:
+def test_a_tag_of_a_newer_version_is_no_foreign_message() -> None:
     praise = encode({"type": "gang.praised", "gang_id": "g"})
     assert not any(is_foreign(stream, praise) for stream in STREAMS)
 
 
-def test_a_decoder_gives_nothing_for_a_stray_and_refuses_what_it_does_not_know() -> None:
+def test_a_decoder_skips_a_foreign_message_and_refuses_an_unknown_record() -> None:
     decode = unless_foreign(OUTCOMES, decode_outcome)
     assert decode(b"") is None
     with pytest.raises(msgspec.ValidationError):

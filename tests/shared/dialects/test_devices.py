@@ -34,7 +34,7 @@ def test_a_class_has_a_driver_only_when_it_says_no_more_than_that(
     assert read(DEVICE_CLASSES, {"spec": spec}).driver == driver
 
 
-def test_a_slice_offers_devices_that_anybody_may_have_whole() -> None:
+def test_a_slice_offers_devices_that_any_claim_may_have_whole() -> None:
     odd: list[dict[str, Any]] = [
         {"taints": [{"key": "x"}]},
         {"consumesCounters": [{}]},
@@ -123,7 +123,7 @@ def test_what_a_claim_asks_beyond_that_is_named(devices: dict[str, Any], path: s
     assert claim(**devices).unsupported == (path,)
 
 
-def test_an_allocated_claim_holds_its_devices_and_says_for_whom() -> None:
+def test_an_allocated_claim_holds_its_devices_and_names_its_pods() -> None:
     results = [
         {"request": "gpu", "driver": "gpu.example", "pool": "n1", "device": "gpu-0"},
         {"driver": "gpu.example", "pool": "n1", "device": "gpu-1", "adminAccess": True},

@@ -20,7 +20,7 @@ from shared.dialects.rights import Right, rights
 from shared.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, QUEUES_SIGS, Resource
 from shared.model.objects import KINDS
 
-PODS_OF_NOBODY = Resource("example.com", "v1", "pods", "Pod")
+UNKNOWN_PODS = Resource("example.com", "v1", "pods", "Pod")
 
 
 def test_the_scan_finds_the_dialects_in_order_of_their_names() -> None:
@@ -30,7 +30,7 @@ def test_the_scan_finds_the_dialects_in_order_of_their_names() -> None:
     assert dialect("volcano") is volcano.DIALECT
     assert dialect_of(QUEUES_SIGS) is sigs.DIALECT
     assert dialect_of(NAMESPACES) is native.DIALECT
-    assert dialect_of(PODS_OF_NOBODY) is None
+    assert dialect_of(UNKNOWN_PODS) is None
 
 
 @pytest.mark.parametrize("found", dialects(), ids=lambda found: found.name)

@@ -92,7 +92,7 @@ def test_only_the_controller_counts_as_owner() -> None:
         pytest.param({"labels": {"replica-index": "٣"}}, "", -1, id="digit of another script"),
     ],
 )
-def test_role_and_index_come_from_whoever_made_the_pod(
+def test_role_and_index_come_from_the_pods_controller(
     meta: dict[str, Any], role: str, index: int
 ) -> None:
     read = pod(**meta)

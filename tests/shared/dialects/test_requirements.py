@@ -86,7 +86,7 @@ def test_a_preferred_topology_by_labels_is_soft() -> None:
         ),
     ],
 )
-def test_a_wish_that_cannot_be_granted_is_an_error_of_the_group(
+def test_a_request_that_cannot_be_granted_is_an_error_of_the_group(
     spec: dict[str, Any], notes: dict[str, str], error: str
 ) -> None:
     assert group(volcano, spec, annotations=notes).errors == (error,)

@@ -280,7 +280,7 @@ def test_no_shape_of_object_breaks_the_checks(dialect: Any, kind: str, candidate
 
 
 @pytest.mark.parametrize("odd", [7, "x", [1], True])
-def test_amounts_that_are_no_object_are_told_and_no_crash(odd: Any) -> None:
+def test_amounts_that_are_no_object_are_reported_and_do_not_crash(odd: Any) -> None:
     """Found by fuzzing: a webhook that crashes lets the object pass."""
     good = {"resource": {"cpu": "1"}}
     errors = queue_errors(volcano, {"weight": 1, "deserved": odd, "guarantee": good})

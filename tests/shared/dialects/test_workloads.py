@@ -65,8 +65,8 @@ def test_partitions_of_a_task_are_sub_gangs_and_their_pods_say_which() -> None:
     (one,) = found.group.sub_groups
     assert (one.name, one.size, one.min_sub_groups) == ("stage", 3, 1)
     assert found.group.min_member == 3
-    told = [labels(pod.labels)["volcano.sh/partition-id"] for pod in found.pods]
-    assert told == ["0", "0", "0", "1", "1", "1"]
+    reported = [labels(pod.labels)["volcano.sh/partition-id"] for pod in found.pods]
+    assert reported == ["0", "0", "0", "1", "1", "1"]
 
 
 def test_terms_of_a_template_are_read_in_the_namespace_and_limits_are_requests() -> None:

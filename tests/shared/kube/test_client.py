@@ -111,7 +111,9 @@ async def test_an_answer_of_400_or_more_is_raised_as_what_it_stands_for(
         (b"\xff\xfe", "\ufffd\ufffd"),
     ],
 )
-def test_an_error_that_is_no_status_is_told_in_the_servers_words(body: bytes, message: str) -> None:
+def test_an_error_that_is_no_status_is_reported_in_the_servers_words(
+    body: bytes, message: str
+) -> None:
     error = api_error(502, body)
     assert (error.status, error.reason, error.message) == (502, "", message)
 
@@ -168,7 +170,7 @@ async def test_an_answer_without_sense_is_malformed() -> None:
                 await talk.client.get(PODS, "a", Pod, namespace="shop")
 
 
-async def test_every_request_says_who_we_are() -> None:
+async def test_every_request_carries_our_credentials_and_user_agent() -> None:
     async with talking(OK, token="secret", impersonate=(("Impersonate-User", "jane"),)) as talk:
         await talk.client.request("GET", "/version")
         headers = talk.asked.headers
@@ -307,7 +309,7 @@ async def test_a_binding_that_gets_no_proper_answer_says_so(
         assert talk.calls == [("POST", 0), ("POST", 201)]
 
 
-async def test_a_binding_says_who_we_are_and_renews_it_after_a_401(tmp_path: Path) -> None:
+async def test_a_binding_carries_our_token_and_renews_it_after_a_401(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
     now_s = 100.0

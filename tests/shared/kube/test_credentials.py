@@ -199,7 +199,9 @@ async def test_a_token_file_that_never_was_is_an_error(tmp_path: Path) -> None:
         await Clocks().credentials(token_file=str(tmp_path / "token")).refresh()
 
 
-async def test_whoever_was_refused_late_gets_what_another_has_renewed(tmp_path: Path) -> None:
+async def test_a_client_refused_late_gets_the_token_that_another_has_renewed(
+    tmp_path: Path,
+) -> None:
     clocks, token = Clocks(), tmp_path / "token"
     token.write_text("one")
     credentials = clocks.credentials(token_file=str(token))
@@ -227,7 +229,7 @@ async def test_a_token_of_several_lines_is_refused(tmp_path: Path, token: str) -
         await Clocks().credentials(token_file=str(tmp_path / "token")).refresh()
 
 
-async def test_verification_is_switched_off_only_when_told() -> None:
+async def test_verification_is_switched_off_only_on_request() -> None:
     https = {"server": "https://127.0.0.1:1"}
     lax = (await Clocks().credentials(**https, insecure=True).refresh()).tls
     strict = (await Clocks().credentials(**https).refresh()).tls

@@ -40,7 +40,7 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def test_the_current_context_says_where_and_as_whom(tmp_path: Path) -> None:
+def test_the_current_context_names_the_server_and_the_user(tmp_path: Path) -> None:
     access = read_access([kubeconfig(tmp_path / "config")], must_exist=True)
     assert access.server == "https://one.example:6443"
     assert (access.token, access.namespace) == ("token-one", "default")

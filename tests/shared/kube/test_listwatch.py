@@ -162,13 +162,13 @@ async def test_lines_that_arrive_together_are_one_batch() -> None:
         assert len(batches) < 20
 
 
-async def test_a_watch_tells_new_objects_from_changes_of_known_ones(
+async def test_a_watch_distinguishes_new_objects_from_changes_of_known_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[bool] = []
+    reported: list[bool] = []
 
     async def turn(_: Slices, *, news: bool) -> None:
-        told.append(news)
+        reported.append(news)
 
     monkeypatch.setattr(Slices, "turn", turn)
     lines = [
@@ -194,8 +194,8 @@ async def test_a_watch_tells_new_objects_from_changes_of_known_ones(
         for _ in lines:
             await rig.changes()
             taken.release()
-        await eventually(lambda: len(told) == 6)
-    assert told == [True, True, False, False, True, False]
+        await eventually(lambda: len(reported) == 6)
+    assert reported == [True, True, False, False, True, False]
 
 
 async def test_selectors_narrow_list_and_watch() -> None:
@@ -357,7 +357,7 @@ async def test_whether_etcd_was_restored_is_asked_until_it_is_answered() -> None
         assert rig.asked("list")[1:3] == [{"limit": "1"}, {"limit": "1"}]
 
 
-async def test_a_silent_connection_is_given_up_and_opened_anew() -> None:
+async def test_a_silent_connection_is_given_up_and_opened_again() -> None:
     def script(rig: Rig) -> list[Answer]:
         return [
             listing(10),
@@ -506,7 +506,7 @@ async def test_an_error_of_the_sink_ends_the_run_and_is_not_taken_for_ours() -> 
                 await ListWatch(client, PODS, Pod).run(sink)
 
 
-async def test_liveness_tells_when_the_api_server_was_last_heard() -> None:
+async def test_liveness_reports_when_the_api_server_last_answered() -> None:
     async with running(lambda rig: [listing(1), rig.saying()]) as rig:
         await rig.listed()
         await eventually(lambda: rig.watch.state == "watching")

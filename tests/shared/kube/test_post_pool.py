@@ -207,7 +207,7 @@ async def test_nonsense_is_malformed_and_costs_the_connection() -> None:
         assert server.connections == 2
 
 
-async def test_nobody_listening_is_a_lost_connection() -> None:
+async def test_a_closed_port_is_a_lost_connection() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         pool = PostPool(f"http://127.0.0.1:{closed.getsockname()[1]}", None, 1)

@@ -186,14 +186,14 @@ async def test_a_list_comes_in_pages_and_by_selector(client: KubeClient, namespa
     assert [item.metadata.name for item in even.items] == ["p0", "p2", "p4"]
 
 
-async def test_whoever_may_not_is_told_and_whoever_is_unknown_too(
+async def test_users_without_the_right_and_unknown_users_get_an_explanation(
     control_plane: ControlPlane,
 ) -> None:
-    nobody = control_plane.kubeconfig_for("nobody-in-particular")
-    async with connected(nobody) as client:
+    stranger = control_plane.kubeconfig_for("nobody-in-particular")
+    async with connected(stranger) as client:
         with pytest.raises(Forbidden, match="nobody-in-particular"):
             await client.list(NODES, Node)
-    access = read_access([nobody], must_exist=True)
+    access = read_access([stranger], must_exist=True)
     unknown = Access(origin="test", server=access.server, ca_pem=access.ca_pem, token="of-nobody")
     async with KubeClient(Credentials(unknown)) as client:
         with pytest.raises(Unauthorized):

@@ -142,7 +142,7 @@ async def test_a_flood_is_read_before_the_slice_is_over() -> None:
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-async def test_the_end_of_a_connection_is_told_within_a_slice(reset: bool) -> None:
+async def test_the_end_of_a_connection_is_reported_within_a_slice(reset: bool) -> None:
     async with listening() as ear, a_slice_without_end(Slices(ear.transport)) as lasts:
         if reset:
             ear.speaker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

@@ -8,7 +8,7 @@ import pytest
 from shared.runtime.whole_files import write_whole
 
 
-def test_a_file_is_replaced_whole_and_nobody_else_can_read_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_whole_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_bytes(b"the one before, and longer")
 
@@ -19,7 +19,7 @@ def test_a_file_is_replaced_whole_and_nobody_else_can_read_it(tmp_path: Path) ->
     assert [one.name for one in tmp_path.iterdir()] == ["key"]
 
 
-def test_a_file_that_everybody_may_read_can_be_read(tmp_path: Path) -> None:
+def test_a_world_readable_file_can_be_read(tmp_path: Path) -> None:
     write_whole(tmp_path / "report", b"{}", mode=0o644)
 
     assert (tmp_path / "report").stat().st_mode & 0o777 == 0o644

@@ -74,7 +74,7 @@ def test_one_name_twice_is_an_error() -> None:
         metrics.gauge("depth", "x")
 
 
-def test_who_asks_for_open_metrics_gets_the_traces_of_single_observations() -> None:
+def test_open_metrics_have_the_traces_of_single_observations() -> None:
     metrics = Metrics("binder")
     seconds = metrics.histograms("seconds", "By phase.", (0.1, 1.0), "phase")
     seconds("bound").observe(0.5, {"trace_id": "ab" * 16})

@@ -250,7 +250,7 @@ def test_surviving_means_killed_and_back(
     assert claims.all_survived(killed, ready, NAMES).held is held
 
 
-def test_a_story_that_cannot_go_on_fails() -> None:
+def test_a_scene_whose_planner_never_rests_fails() -> None:
     assert not claims.stuck("all pods run", 30).held
 
 

@@ -68,7 +68,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
         await process.wait()
 
 
-async def told(process: asyncio.subprocess.Process) -> str:
+async def reported(process: asyncio.subprocess.Process) -> str:
     """Everything that it says until it ends."""
     assert process.stdout is not None
     return (await process.stdout.read()).decode()
@@ -100,22 +100,22 @@ def living(members: list[psutil.Process]) -> list[psutil.Process]:
 
 
 async def test_every_claim_holds_and_nothing_is_left(start: Start, tmp_path: Path) -> None:
-    picture = tmp_path / "demo.svg"
-    process = await start(f"--record={picture}")
-    output = await told(process)
+    drawing = tmp_path / "demo.svg"
+    process = await start(f"--record={drawing}")
+    output = await reported(process)
     assert await process.wait() == 0, output
     for claim in CLAIMS:
         assert f"✓ {claim} (" in output
     assert output.count("✓") == len(CLAIMS)
     assert "✗" not in output
     assert "Every claim held." in output
-    assert "<svg" in picture.read_text()
-    assert left_in(tmp_path) == [picture.name]
+    assert "<svg" in drawing.read_text()
+    assert left_in(tmp_path) == [drawing.name]
 
 
 async def test_the_demo_passes_while_every_process_of_tutti_is_killed(start: Start) -> None:
     process = await start("--kill")
-    output = await told(process)
+    output = await reported(process)
     assert await process.wait() == 0, output
     for claim in (*CLAIMS, SURVIVED):
         assert f"✓ {claim} (" in output
@@ -128,7 +128,7 @@ async def test_ctrl_c_ends_everything(start: Start, tmp_path: Path) -> None:
     members = family(process)
     assert len(members) >= 9  # tutti up, its fork server, NATS, six services
     process.send_signal(signal.SIGINT)
-    await told(process)
+    await reported(process)
     assert await process.wait() == 128 + signal.SIGINT
     assert not living(members)
     assert left_in(tmp_path) == []
@@ -151,7 +151,7 @@ async def test_without_tutti_it_fails_at_once_and_leaves_the_logs(
     (up,) = [each for each in family(process) if "--ready-file" in " ".join(each.cmdline())]
     members = family(process)
     up.kill()
-    output = await told(process)
+    output = await reported(process)
     assert await process.wait() == 1
     assert "Every claim held" not in output
     await eventually(lambda: not living(members), because=f"all of {members} end")
@@ -164,5 +164,5 @@ async def test_what_is_kept_goes_on_until_ctrl_c(start: Start) -> None:
     await hears(process, "The cluster and Tutti keep running: kubectl --kubeconfig ")
     assert len([each for each in family(process) if each.is_running()]) >= 9
     process.send_signal(signal.SIGINT)
-    await told(process)
+    await reported(process)
     assert await process.wait() == 0

@@ -211,13 +211,13 @@ async def test_view_shows_the_state_and_the_events_of_the_job_by_uid(
         "status": {"conditions": [waits]},
     }
     await cluster_api.create(GROUPS, group)
-    told = (await typed("job", "view", "train")).output
-    assert "    Waits For:\tfor 2 GPUs" in told
-    assert "Svc:\t[--a=b]" in told
-    assert "Phase:\tFailed\n    Reason:\tPodFailed\n    Message:\tit broke" in told
-    assert "RetryCount:   \t3" in told
-    assert "mine" in told
-    assert "predecessor" not in told
+    reported = (await typed("job", "view", "train")).output
+    assert "    Waits For:\tfor 2 GPUs" in reported
+    assert "Svc:\t[--a=b]" in reported
+    assert "Phase:\tFailed\n    Reason:\tPodFailed\n    Message:\tit broke" in reported
+    assert "RetryCount:   \t3" in reported
+    assert "mine" in reported
+    assert "predecessor" not in reported
     done = await typed("job", "view", "-N", "train", "-o", "yaml")
     whole = yaml.safe_load(done.output)
     assert whole["status"]["state"] == state

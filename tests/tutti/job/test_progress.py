@@ -76,7 +76,7 @@ def test_a_phase_is_the_goal_the_way_or_the_end(phase: str, goal: Goal, expected
 
 
 @pytest.mark.parametrize(
-    ("status", "why", "told"),
+    ("status", "why", "reported"),
     [
         ({}, "no room", "j: not yet seen by a controller, 2 pods, no room"),
         ({"state": {"phase": "Pending"}, "pending": 2}, "", "j: Pending, 2 pods, 2 pending"),
@@ -94,10 +94,10 @@ def test_a_phase_is_the_goal_the_way_or_the_end(phase: str, goal: Goal, expected
     ids=["fresh", "pending", "running", "failed"],
 )
 def test_a_line_says_how_it_stands_and_why_it_waits_while_it_waits(
-    status: Object, why: str, told: str
+    status: Object, why: str, reported: str
 ) -> None:
     spec = {"tasks": [{"replicas": 2}]}
-    assert sentence({"metadata": {"name": "j"}, "spec": spec, "status": status}, why) == told
+    assert sentence({"metadata": {"name": "j"}, "spec": spec, "status": status}, why) == reported
 
 
 def test_on_a_terminal_one_line_is_drawn_over_and_elsewhere_changes_are_lines() -> None:

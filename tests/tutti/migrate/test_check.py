@@ -133,10 +133,10 @@ async def test_another_scheduler_is_reported_with_its_configuration_and_settings
     assert other[0] == "step"
     assert "Lease default/volcano (held by vc-scheduler-0" in other[3]
     where = "ConfigMap default/theirs, volcano-scheduler.conf"
-    told = [one for one in findings if one[2] == where]
-    assert [one[0] for one in told] == ["step", "changes", "changes"]
-    assert any("action shuffle" in one[3] for one in told)
-    assert any("tdm" in one[3] for one in told)
+    reported = [one for one in findings if one[2] == where]
+    assert [one[0] for one in reported] == ["step", "changes", "changes"]
+    assert any("action shuffle" in one[3] for one in reported)
+    assert any("tdm" in one[3] for one in reported)
 
 
 async def test_a_configuration_that_tutti_refuses_blocks(typed: Typed, tmp_path: Any) -> None:

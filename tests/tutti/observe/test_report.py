@@ -77,9 +77,9 @@ def test_a_file_is_shown_as_a_table_and_as_json(tmp_path: Path) -> None:
         *("0/2", "needs", "2", "00:16:40Z", "+0.2", "s", "+10.0", "s", "50.0", "s"),
         *("still", "partial"),
     ]
-    told = json.loads(CliRunner().invoke(observe, ["report", f"-f{path}", "-ojson"]).output)
-    assert told["summary"]["partial_now"] == 1
-    assert len(told["observation"]["gangs"]) == 6
+    reported = json.loads(CliRunner().invoke(observe, ["report", f"-f{path}", "-ojson"]).output)
+    assert reported["summary"]["partial_now"] == 1
+    assert len(reported["observation"]["gangs"]) == 6
 
 
 def test_a_file_that_is_no_report_ends_with_status_1(tmp_path: Path) -> None:
@@ -114,5 +114,5 @@ async def test_an_observer_is_asked_and_one_that_is_away_ends_with_status_1(
     finally:
         await bus.close()
     assert found.exit_code == 0, found.output
-    told = json.loads(found.output)["observation"]
-    assert [each["gang"] for each in told["gangs"]] == [f"team/{name}" for name in names]
+    reported = json.loads(found.output)["observation"]
+    assert [each["gang"] for each in reported["gangs"]] == [f"team/{name}" for name in names]

@@ -47,7 +47,7 @@ def issuer_of_server(stored: Everything) -> x509.Certificate:
     raise AssertionError("nobody who is trusted has signed it")
 
 
-def test_at_first_everybody_gets_a_key_and_the_server_knows_all_of_them() -> None:
+def test_at_first_every_user_gets_a_key_and_the_server_knows_all_of_them() -> None:
     stored = planned()
 
     assert list(stored) == ["ca", "one", "two", "server"]
@@ -143,7 +143,7 @@ def test_a_next_ca_does_not_sign_before_a_day_has_passed() -> None:
         ("ca", "next.crt", "ca, keys next.crt and next.key"),
     ],
 )
-def test_what_others_hold_the_counterpart_of_is_not_made_anew(
+def test_files_that_other_processes_hold_the_counterpart_of_are_not_made_again(
     name: str, key: str, said: str
 ) -> None:
     stored = planned()
@@ -153,7 +153,7 @@ def test_what_others_hold_the_counterpart_of_is_not_made_anew(
         planned(stored)
 
 
-def test_a_server_certificate_that_is_none_is_made_anew() -> None:
+def test_a_server_certificate_that_is_none_is_made_again() -> None:
     stored = planned()
     stored["server"] = stored["server"] | {"tls.crt": b"nonsense"}
     issuer_of_server(planned(stored))

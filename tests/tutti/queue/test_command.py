@@ -69,7 +69,7 @@ async def test_weights_are_changed_and_queues_deleted(typed: Typed, cluster_api:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["operate", "-a", "open"], "queue name is mandatory"),
         (["operate", "-n", "q1"], "--action is missing: must be one of open, close, update"),
@@ -79,8 +79,8 @@ async def test_weights_are_changed_and_queues_deleted(typed: Typed, cluster_api:
     ],
 )
 async def test_what_cannot_be_done_to_a_queue_is_refused_with_the_rule(
-    typed: Typed, words: list[str], told: str
+    typed: Typed, words: list[str], reported: str
 ) -> None:
     done = await typed("queue", *words)
     assert done.exit_code == 1
-    assert told in done.stderr
+    assert reported in done.stderr

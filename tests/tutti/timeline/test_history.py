@@ -14,7 +14,7 @@ from tutti.timeline.history import History, Stay, Wait, build_history, trimmed
 def test_a_gang_waits_until_it_is_decided_and_stays_from_its_last_binding_until_its_pods_end() -> (
     None
 ):
-    told = build_history(
+    history = build_history(
         logs(
             decisions=[decided(7, "train", {"p1": "n1", "p2": "n1", "p3": "n2"}, at_ms=5_000)],
             outcomes=[outcome(7, "train", last_bound_ms=5_100)],
@@ -26,16 +26,16 @@ def test_a_gang_waits_until_it_is_decided_and_stays_from_its_last_binding_until_
         from_ms=0,
         to_ms=10_000,
     )
-    assert told.waits == (Wait(gang="team/train", began_ms=1_000, ended_ms=5_000),)
-    assert told.stays == (
+    assert history.waits == (Wait(gang="team/train", began_ms=1_000, ended_ms=5_000),)
+    assert history.stays == (
         Stay(gang="team/train", node="n1", pods=2, began_ms=5_100, ended_ms=9_000, end="done"),
         Stay(gang="team/train", node="n2", pods=1, began_ms=5_100),
     )
-    assert told.gangs == ["team/train"]
+    assert history.gangs == ["team/train"]
 
 
 def test_what_was_not_bound_has_no_stay_and_what_has_no_outcome_neither() -> None:
-    told = build_history(
+    history = build_history(
         logs(
             decisions=[
                 decided(1, "half", {"p1": "n1", "p2": "n2"}),
@@ -46,11 +46,11 @@ def test_what_was_not_bound_has_no_stay_and_what_has_no_outcome_neither() -> Non
         from_ms=0,
         to_ms=10_000,
     )
-    assert [(one.gang, one.node) for one in told.stays] == [("team/half", "n1")]
+    assert [(one.gang, one.node) for one in history.stays] == [("team/half", "n1")]
 
 
 def test_evicted_pods_end_as_evicted_and_deleted_ones_as_gone() -> None:
-    told = build_history(
+    history = build_history(
         logs(
             decisions=[
                 decided(1, "victim", {"p1": "n1"}),
@@ -64,7 +64,7 @@ def test_evicted_pods_end_as_evicted_and_deleted_ones_as_gone() -> None:
         from_ms=0,
         to_ms=10_000,
     )
-    assert {one.gang: one.end for one in told.stays} == {
+    assert {one.gang: one.end for one in history.stays} == {
         "team/victim": "evicted",
         "team/other": "gone",
         "team/unlucky": "failed",
@@ -72,23 +72,23 @@ def test_evicted_pods_end_as_evicted_and_deleted_ones_as_gone() -> None:
 
 
 def test_an_outcome_of_another_gang_under_the_same_number_means_nothing() -> None:
-    told = build_history(
+    history = build_history(
         logs(decisions=[decided(1, "a", {"p1": "n1"})], outcomes=[outcome(1, "b")]),
         from_ms=0,
         to_ms=10_000,
     )
-    assert told.stays == ()
+    assert history.stays == ()
 
 
 def test_gangs_that_wait_still_say_why() -> None:
-    told = build_history(
+    history = build_history(
         logs(verdicts=[waiting("late", "NotEnoughResources")]), from_ms=0, to_ms=9_000
     )
-    assert told.waits == (Wait(gang="team/late", began_ms=2_000, why="NotEnoughResources"),)
+    assert history.waits == (Wait(gang="team/late", began_ms=2_000, why="NotEnoughResources"),)
 
 
 def test_a_gang_waits_again_since_what_it_had_has_ended_and_not_while_it_is_there() -> None:
-    told = build_history(
+    history = build_history(
         logs(
             decisions=[decided(1, "again", {"p1": "n1"}), decided(2, "grows", {"p2": "n1"})],
             outcomes=[outcome(1, "again"), outcome(2, "grows")],
@@ -98,12 +98,12 @@ def test_a_gang_waits_again_since_what_it_had_has_ended_and_not_while_it_is_ther
         from_ms=0,
         to_ms=9_000,
     )
-    now = [one for one in told.waits if not one.ended_ms]
+    now = [one for one in history.waits if not one.ended_ms]
     assert now == [Wait(gang="team/again", began_ms=6_000, why="NotEnoughPods")]
 
 
 def test_what_ended_before_and_what_is_elsewhere_is_left_out() -> None:
-    told = build_history(
+    history = build_history(
         logs(
             decisions=[decided(1, "old", {"p1": "n1"}), decided(2, "new", {"p2": "n10"})],
             outcomes=[outcome(1, "old"), outcome(2, "new")],
@@ -113,7 +113,7 @@ def test_what_ended_before_and_what_is_elsewhere_is_left_out() -> None:
         from_ms=7_000,
         to_ms=9_000,
     )
-    assert [one.gang for one in told.stays] == ["team/new"]
+    assert [one.gang for one in history.stays] == ["team/new"]
     elsewhere = build_history(
         logs(decisions=[decided(1, "a", {"p1": "n1"})], outcomes=[outcome(1, "a")]),
         from_ms=0,

@@ -9,7 +9,7 @@ from tutti.timeline.history import History, Stay, Wait
 from tutti.timeline.strips import by_gang, by_node, lasted
 
 HOUR_MS = 1_795_305_600_000
-TOLD = History(
+HISTORY = History(
     from_ms=HOUR_MS,
     to_ms=HOUR_MS + 40_000,
     waits=(
@@ -30,14 +30,14 @@ TOLD = History(
 )
 
 
-def printed(picture: RenderableType, width: int = 80) -> list[str]:
+def printed(renderable: RenderableType, width: int = 80) -> list[str]:
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(picture)
+    Console(file=text, width=width, color_system=None).print(renderable)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
 def test_a_gang_is_shaded_while_it_waits_and_full_while_it_is_there() -> None:
-    head, a, b, late = sorted(printed(by_gang(TOLD, 80, 10)), key=lambda line: line[:3] != "GAN")
+    head, a, b, late = sorted(printed(by_gang(HISTORY, 80, 10)), key=lambda line: line[:3] != "GAN")
     assert "00:00:00" in head
     assert "00:00:40" in head
     strip = a.split()[1]
@@ -51,7 +51,7 @@ def test_a_gang_is_shaded_while_it_waits_and_full_while_it_is_there() -> None:
 
 
 def test_a_node_has_a_lane_for_each_that_is_there_at_once() -> None:
-    lines = printed(by_node(TOLD, 80, 10))
+    lines = printed(by_node(HISTORY, 80, 10))
     assert lines[1].startswith("n1 ")
     assert "a" in lines[1]
     assert lines[2].strip().strip("·").strip() == "b"
@@ -59,8 +59,8 @@ def test_a_node_has_a_lane_for_each_that_is_there_at_once() -> None:
 
 
 def test_rows_that_have_no_room_are_counted() -> None:
-    assert printed(by_gang(TOLD, 80, 1))[-1] == "and 2 gangs more"
-    assert "and 1 rows more" in printed(by_node(TOLD, 80, 1))
+    assert printed(by_gang(HISTORY, 80, 1))[-1] == "and 2 gangs more"
+    assert "and 1 rows more" in printed(by_node(HISTORY, 80, 1))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree as ET
 
-from tests.tutti.timeline.test_strips import HOUR_MS, TOLD
+from tests.tutti.timeline.test_strips import HISTORY, HOUR_MS
 from tutti.timeline.history import History, Stay
 from tutti.timeline.svg import LANES_MAX, draw_svg
 
@@ -20,7 +20,7 @@ def titles(svg: str) -> dict[str, dict[str, str]]:
 
 
 def test_boxes_begin_and_end_where_stays_did() -> None:
-    found = titles(draw_svg(TOLD, "Gangs"))
+    found = titles(draw_svg(HISTORY, "Gangs"))
     assert set(found) == {
         "t/a waited 10s",
         "t/late waited 20s NotEnoughPods",
@@ -34,14 +34,14 @@ def test_boxes_begin_and_end_where_stays_did() -> None:
     assert stay["fill"] != found["t/b: 1 pods, 20s, still there"]["fill"]
 
 
-def test_names_cannot_break_out_of_the_picture() -> None:
+def test_names_cannot_break_out_of_the_drawing() -> None:
     stay = Stay(gang='t/<script>"&', node="<n>", pods=1, began_ms=HOUR_MS)
     svg = draw_svg(History(from_ms=HOUR_MS, to_ms=HOUR_MS + 9, stays=(stay,)), 'a "title" <b>')
     assert "<script>" not in svg
     assert 't/<script>"&: 1 pods, 9ms, still there' in titles(svg)
 
 
-def test_more_nodes_than_anybody_could_see_are_left_out_and_that_is_said() -> None:
+def test_nodes_beyond_a_readable_number_are_left_out_and_that_is_said() -> None:
     stays = tuple(
         Stay(gang="t/g", node=f"n{index}", pods=1, began_ms=HOUR_MS)
         for index in range(LANES_MAX + 20)

@@ -56,8 +56,8 @@ def test_a_node_is_used_by_the_pods_on_it_that_have_not_ended() -> None:
             pod("unreadable", "n1", cpu="many"),
         ],
     )
-    told = {one.resource: (one.used, one.allocatable) for one in found.resources}
-    assert told == {"cpu": (3_500, 4_000), "memory": (0, 8 << 30), "pods": (4, 110)}
+    reported = {one.resource: (one.used, one.allocatable) for one in found.resources}
+    assert reported == {"cpu": (3_500, 4_000), "memory": (0, 8 << 30), "pods": (4, 110)}
     assert [one.resource for one in found.resources] == ["cpu", "memory", "pods"]
     assert found.gangs == ("team/large", "team/small")
     assert found.state == "Ready"

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from tutti.trace.jaeger import JaegerError, lines, link
 
-TOLD = {
+TRACES = {
     "data": [
         {
             "traceID": "a",
@@ -38,7 +38,7 @@ async def address() -> AsyncIterator[str]:
     async def answer(request: web.Request) -> web.Response:
         match request.match_info["trace"]:
             case "a":
-                return web.json_response(TOLD)
+                return web.json_response(TRACES)
             case "b":
                 return web.Response(text="<html>")
             case "c":

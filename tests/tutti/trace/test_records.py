@@ -9,7 +9,7 @@ from shared.bus.connection import Bus
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.verdicts import Verdict
-from tests.tutti.trace.test_timeline import STARTED, STORY, VERDICT, WHOLE, decision
+from tests.tutti.trace.test_timeline import RECORDS, STARTED, VERDICT, WHOLE, decision
 from tutti.nats_server import NatsServer
 from tutti.trace.records import UnknownGang, read_gang, read_reference
 
@@ -48,8 +48,8 @@ async def written(nats_server: NatsServer) -> AsyncIterator[Bus]:
     await ensure_streams(bus)
     for one in (verdict(UID, "train"), verdict(OTHER, "other"), verdict("gone", "train")):
         gone = one.gang_id == "gone"
-        told = msgspec.structs.replace(one, phase="Gone", at_ms=99_000) if gone else one
-        await bus.request(subjects.verdict(one.gang_id), codec.encode(told), timeout_s=5.0)
+        last = msgspec.structs.replace(one, phase="Gone", at_ms=99_000) if gone else one
+        await bus.request(subjects.verdict(one.gang_id), codec.encode(last), timeout_s=5.0)
     for gang_id in (OTHER, UID, OTHER):
         own = msgspec.structs.replace(decision(1, 2_000), gang_id=gang_id)
         await bus.request(subjects.act(gang_id), codec.encode(own), timeout_s=5.0)
@@ -67,13 +67,13 @@ async def written(nats_server: NatsServer) -> AsyncIterator[Bus]:
 @pytest.mark.integration
 @pytest.mark.parametrize("typed", ["train", UID])
 async def test_all_records_of_the_gang_are_read_and_no_others(written: Bus, typed: str) -> None:
-    story = await read_gang(written, read_reference(typed, "team"))
-    assert story.verdict.gang_id == UID, "the one that is still there"
-    assert [type(record) for _, record in story.records] == [
-        type(STORY.records[0][1]),
+    found = await read_gang(written, read_reference(typed, "team"))
+    assert found.verdict.gang_id == UID, "the one that is still there"
+    assert [type(record) for _, record in found.records] == [
+        type(RECORDS.records[0][1]),
         type(STARTED),
     ]
-    assert list(story.outcomes) == [3]
+    assert list(found.outcomes) == [3]
 
 
 @pytest.mark.integration

@@ -105,7 +105,7 @@ OPENED = NoteOpened(
 )
 CLOSED = NoteClosed(gang_id="g", epoch=2, kind="backoff", at_ms=2_900, reason="Elapsed")
 STARTED = GangStarted(gang_id="g", epoch=2, at_ms=3_100, attempt=2)
-STORY = GangRecords(
+RECORDS = GangRecords(
     VERDICT,
     [
         (5, decision(1, 2_000)),
@@ -120,7 +120,7 @@ STORY = GangRecords(
 
 
 def test_the_attempts_of_a_gang_are_listed_in_order() -> None:
-    found = timeline(STORY)
+    found = timeline(RECORDS)
     assert [(line.at_ms, line.what, line.failed) for line in found.lines] == [
         (1_000, "queued", False),
         (2_000, "decided", False),
@@ -178,4 +178,4 @@ def test_a_gang_that_waits_says_why_and_is_in_the_trace_of_its_verdict() -> None
 
 def test_exported_lines_are_sorted_in_by_time() -> None:
     admitted = Line(at_ms=900, what="admit", detail="by admission-webhook")
-    assert timeline(STORY, [admitted]).lines[0] == admitted
+    assert timeline(RECORDS, [admitted]).lines[0] == admitted

@@ -50,8 +50,10 @@ async def test_gangs_are_bound_again_once_a_full_disk_has_space(
 
         async def reported() -> bool:
             status, text, _ = await tutti("status", f"--data-dir={data}", "--interval=0.1")
-            told = " ".join(text.split())
-            return status == 1 and "no space left on device" in told and "nats storage" in told
+            sentence = " ".join(text.split())
+            return (
+                status == 1 and "no space left on device" in sentence and "nats storage" in sentence
+            )
 
         await eventually(reported, timeout_s=60)
         assert psutil.pid_exists(ready.nats_pid), "a restart would help nobody yet"

@@ -77,7 +77,7 @@ def test_keys_are_made_once_for_their_owner_only(tmp_path: Path) -> None:
     assert not [path for path in files if path.read_text() in rights]
 
 
-def test_what_is_no_key_is_named_and_not_made_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_no_key_is_named_and_not_made_again(tmp_path: Path) -> None:
     keys, _ = keep(tmp_path, USERS)
     Path(keys.file("binder")).write_text("a secret of something else")
     with pytest.raises(BadKey, match=r"nats-keys/binder\.nk: no nkey seed"):

@@ -66,7 +66,9 @@ def _redirect(kubeconfig: Path, before: str, after: str) -> None:
     kubeconfig.write_text(kubeconfig.read_text().replace(before, after))
 
 
-async def rival_binds(api: RawClient, namespace: str, name: str, node: str = "node-0") -> None:
+async def other_scheduler_binds(
+    api: RawClient, namespace: str, name: str, node: str = "node-0"
+) -> None:
     await bind_pod(api, await api.get(f"/api/v1/namespaces/{namespace}/pods/{name}"), node)
 
 
@@ -113,7 +115,7 @@ async def test_an_observation_reports_both_schedulers_and_writes_nothing(
         for gang in ("whole", "half", "left"):
             await make_gang(api, namespace, gang, members=2, least=2, scheduler_name="volcano")
         versions = await versions_of_groups(api, namespace)
-        await _the_rival_acts(api, namespace, report)
+        await _the_other_scheduler_acts(api, namespace, report)
         await _a_killed_observer_goes_on_from_the_log(running, namespace, report)
         half, left = report.row(f"{namespace}/half"), report.row(f"{namespace}/left")
         assert half.partial_since_ms == half.first_bound_ms > half.decided_ms > 0
@@ -132,7 +134,7 @@ async def test_an_observation_reports_both_schedulers_and_writes_nothing(
     assert await versions_of_groups(api, namespace) == versions
 
 
-async def _the_rival_acts(api: RawClient, namespace: str, report: Report) -> None:
+async def _the_other_scheduler_acts(api: RawClient, namespace: str, report: Report) -> None:
     """It binds one gang whole, pod by pod, half of another, and nothing of the third."""
 
     def all_are_decided_again() -> bool:
@@ -143,14 +145,14 @@ async def _the_rival_acts(api: RawClient, namespace: str, report: Report) -> Non
 
     await eventually(all_are_decided_again, timeout_s=SEEN_S)
     for gang in ("whole", "half"):
-        await rival_binds(api, namespace, f"{gang}-0")
+        await other_scheduler_binds(api, namespace, f"{gang}-0")
 
     def two_are_partial() -> bool:
         rows = [report.row(f"{namespace}/{gang}") for gang in ("whole", "half")]
         return all(row.partial_since_ms and row.bound == 1 for row in rows)
 
     await eventually(two_are_partial, timeout_s=SEEN_S)
-    await rival_binds(api, namespace, "whole-1")
+    await other_scheduler_binds(api, namespace, "whole-1")
 
     def one_is_whole() -> bool:
         row = report.row(f"{namespace}/whole")
@@ -186,10 +188,10 @@ async def _a_killed_observer_goes_on_from_the_log(
 def _nothing_was_written(running: Suite, proxy: CountingProxy) -> None:
     assert len(proxy.asked) > 20, "it was asked through the proxy"
     assert proxy.writes() == []
-    told = running.errors
-    assert "tutti: observer-0 " in told, "it was killed"
-    assert "cannot look" not in told
-    assert "Lease" not in told
+    reported = running.errors
+    assert "tutti: observer-0 " in reported, "it was killed"
+    assert "cannot look" not in reported
+    assert "Lease" not in reported
 
 
 async def versions_of_groups(api: RawClient, namespace: str) -> dict[str, str]:

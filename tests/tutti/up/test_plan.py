@@ -61,7 +61,7 @@ def test_every_service_accepts_the_flags_it_is_started_with(service: str, tmp_pa
 
 
 @pytest.mark.parametrize("service", ["watcher", "admission-webhook"])
-def test_who_judges_pods_knows_our_names(service: str, tmp_path: Path) -> None:
+def test_services_that_judge_pods_know_our_scheduler_names(service: str, tmp_path: Path) -> None:
     for spec in plan(_FULL, nats_url=_URL, data_dir=tmp_path):
         if spec.service == service:
             assert msgspec.to_builtins(settings(spec))["scheduler_name"] == ("one", "two")

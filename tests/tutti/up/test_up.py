@@ -106,7 +106,7 @@ async def test_nats_that_was_killed_is_started_again_where_it_was_and_gangs_are_
         await bound(api, namespace, "train")
 
 
-async def test_a_store_that_nats_lost_is_made_anew_and_what_follows_is_decided(
+async def test_a_store_that_nats_lost_is_made_again_and_later_gangs_are_decided(
     api: RawClient,
     namespace: str,
     nodes: None,
@@ -261,12 +261,12 @@ async def test_a_gang_that_does_not_fit_waits_whole_and_why_says_so_to_its_user(
         await running.wait_ready()
         await make_gang(api, namespace, "big", members=9, least=9)
 
-        async def told() -> str:
+        async def reported() -> str:
             arguments = ("why", "podgroup/big", f"--namespace={namespace}")
             status, text, _ = await tutti(*arguments, f"--kubeconfig={kubeconfig}")
             return text if status == 0 and "NotEnough" in text else ""
 
-        text = await eventually(told, timeout_s=15)
+        text = await eventually(reported, timeout_s=15)
         assert text.startswith("podgroup/big waits: ")
         assert " 9, needs 9: 9 Pending" in text
         assert not await placed(api, namespace, "big")

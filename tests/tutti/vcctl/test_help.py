@@ -34,9 +34,9 @@ def test_help_names_no_default_of_the_kubeconfig_as_volcanos(
 
 
 def test_a_group_lists_its_commands_and_says_how_to_learn_more() -> None:
-    told = helped("job")
-    assert "\nAvailable Commands:\n  delete      delete a job\n" in told
-    assert told.endswith('Use "vcctl job [command] --help" for more information about a command.\n')
+    text = helped("job")
+    assert "\nAvailable Commands:\n  delete      delete a job\n" in text
+    assert text.endswith('Use "vcctl job [command] --help" for more information about a command.\n')
 
 
 def test_the_root_asked_for_nothing_answers_with_its_help() -> None:

@@ -332,14 +332,14 @@ def test_a_pod_without_a_group_is_explained_by_what_was_said_of_it(
     assert found.state == state
 
 
-def test_what_has_neither_pods_nor_a_group_waits_for_whoever_makes_them() -> None:
+def test_a_gang_with_neither_pods_nor_a_group_waits_for_their_controller() -> None:
     assert answer().sentence.startswith("TFJob train has no pods and no PodGroup yet")
 
 
 QUOTA = 'FailedCreate: pods "a" is forbidden: exceeded quota: compute, requested: cpu=9'
 
 
-def test_who_could_not_make_any_pod_is_believed() -> None:
+def test_a_controller_that_could_not_make_any_pod_is_believed() -> None:
     found = answer(troubles=(QUOTA, "an older one"))
     assert found.sentence == f"TFJob train has no pods and no PodGroup: {QUOTA}"
     assert found.state == "stuck"
@@ -433,17 +433,17 @@ def test_reasons_and_placements_are_printed_in_full() -> None:
     group = msgspec.structs.replace(
         group, verdict=msgspec.structs.replace(group.verdict, why=why, min_member=3)
     )
-    told = answer(*PLACED, member("c"), groups=(group,)).gangs[0]
-    assert told.state == "waiting"
-    assert (told.reason, told.since, told.ahead_count) == (
+    explained = answer(*PLACED, member("c"), groups=(group,)).gangs[0]
+    assert explained.state == "waiting"
+    assert (explained.reason, explained.since, explained.ahead_count) == (
         "NotEnoughResources",
         "1970-01-01T00:00:01Z",
         3,
     )
-    assert told.shapes[0].role == "worker"
-    assert told.nodes == {"n1": ["a"], "n2": ["b"]}
-    assert told.phases == {"Pending": 1, "Running": 2}
-    assert told.min_member == 3
+    assert explained.shapes[0].role == "worker"
+    assert explained.nodes == {"n1": ["a"], "n2": ["b"]}
+    assert explained.phases == {"Pending": 1, "Running": 2}
+    assert explained.min_member == 3
 
 
 def owned(group: Group, kind: str, name: str) -> Group:

@@ -45,7 +45,7 @@ def test_defaults_come_before_the_rules() -> None:
     assert "minAvailable" in found.errors[0]
 
 
-def test_every_reason_is_told_with_the_place_of_the_object() -> None:
+def test_every_reason_is_reported_with_the_place_of_the_object() -> None:
     (found,) = judged(job("good"), job("bad", queue="nowhere", minAvailable=3))
     assert found.index == 1
     assert len(found.errors) >= 2

@@ -70,7 +70,7 @@ def test_an_api_server_without_cel_gets_the_same_without_conditions() -> None:
         assert "matchConditions" not in webhook
 
 
-def test_the_api_server_is_told_to_trust_every_replicas_ca() -> None:
+def test_the_registered_bundle_trusts_every_replicas_ca() -> None:
     client = made()["webhooks"][0]["clientConfig"]
     assert base64.b64decode(client["caBundle"]) == b"B\nCA of a\n"
     assert client["url"] == "https://127.0.0.1:9443/validate"
@@ -87,7 +87,7 @@ def test_behind_a_service_the_service_is_named() -> None:
     assert "url" not in client
 
 
-def test_who_belongs_to_it_can_be_read_back() -> None:
+def test_members_of_a_configuration_can_be_read_back() -> None:
     notes = made()["metadata"]["annotations"]
     members = read_members(notes)
     assert {name: member.ca for name, member in members.items()} == {"a": "CA of a\n", "b": "B"}
@@ -95,7 +95,7 @@ def test_who_belongs_to_it_can_be_read_back() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no", "[]", '{"members": 3}', '{"members": {"a": {}}}'])
-def test_a_note_that_makes_no_sense_names_nobody(text: str) -> None:
+def test_a_note_that_makes_no_sense_names_no_members(text: str) -> None:
     assert read_members({MEMBERS: text}) == {}
 
 
@@ -118,7 +118,7 @@ def test_a_probe_looks_at_nothing_but_its_own_object() -> None:
 
 
 @pytest.mark.parametrize("phase", ["mutate", "validate"])
-def test_a_configuration_goes_with_its_owner_and_is_written_anew_for_another(phase: Phase) -> None:
+def test_a_configuration_goes_with_its_owner_and_is_written_again_for_another(phase: Phase) -> None:
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "a"}
     first, again, second = (made(phase, owner={**role, "uid": uid}) for uid in ("1", "1", "2"))
     assert first["metadata"]["ownerReferences"] == [{**role, "uid": "1"}]

@@ -136,7 +136,7 @@ def a_workload(resource: Resource, scheduler: str = "tutti", **spec: Any) -> Obj
     ],
     ids=["Deployment", "StatefulSet", "batch Job", "TFJob"],
 )
-def test_who_tries_a_workload_of_another_controller_is_told_about_all_its_pods(
+def test_a_dry_run_of_another_controllers_workload_counts_all_its_pods(
     resource: Resource, spec: Object, pods: int
 ) -> None:
     if resource is TFJOBS:
@@ -154,7 +154,7 @@ def test_a_workload_of_another_scheduler_is_not_for_us() -> None:
     assert asked(review(workload, resource=DEPLOYMENTS, dryRun=True)) is None
 
 
-def test_who_tries_a_pod_is_told_about_that_pod() -> None:
+def test_a_dry_run_of_a_pod_reports_on_that_pod() -> None:
     pod = a_pod()
     pod["spec"] |= template(2)["spec"]
     found = asks(pod, dryRun=True)
@@ -198,7 +198,7 @@ def test_advice_is_given_where_it_helps(answer: FitAnswer, dry_run: bool, warnin
     assert given == ((warnings,) if warnings else ())
 
 
-def test_who_would_be_evicted_is_named_only_to_their_own_namespace() -> None:
+def test_victims_are_named_only_to_their_own_namespace() -> None:
     answer = msgspec.structs.replace(
         LATER, displaces=(("team/a", 3), ("other/b", 1)), displaces_by="preempt"
     )
@@ -212,7 +212,7 @@ def test_who_would_be_evicted_is_named_only_to_their_own_namespace() -> None:
     assert advice_warnings(answer, namespace="team", dry_run=False) == ()
 
 
-def test_one_pod_of_another_queue_is_told_in_the_singular() -> None:
+def test_one_pod_of_another_queue_is_reported_in_the_singular() -> None:
     answer = msgspec.structs.replace(LATER, displaces=(("x/a", 1),), displaces_by="reclaim")
     first, _ = advice_warnings(answer, namespace="team", dry_run=True)
     assert first == (

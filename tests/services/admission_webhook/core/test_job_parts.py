@@ -45,8 +45,8 @@ from tests.services.admission_webhook.reviews import (
 def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(
     job: Object, suggestion: str
 ) -> None:
-    (told,) = texts(job, reference_objects(volcano_queue("night-shift", state="Open")))
-    assert suggestion in told
+    (text,) = texts(job, reference_objects(volcano_queue("night-shift", state="Open")))
+    assert suggestion in text
 
 
 def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
@@ -54,7 +54,7 @@ def test_nothing_is_suggested_for_what_resembles_nothing() -> None:
     assert did_you_mean("", ["env"]) == ""
 
 
-def test_all_violations_are_told_at_once_with_their_places() -> None:
+def test_all_violations_are_reported_at_once_with_their_places() -> None:
     template = {"spec": {"containers": [{"name": "Main"}], "restartPolicy": "x"}}
     task = a_task("a", policies=[{"action": "RestartJob"}]) | {"template": template}
     job = a_job(task, plugins={"nope": []}, volumes=[{"mountPath": "/d"}])
@@ -189,13 +189,13 @@ def test_a_claim_that_the_controller_wrote_is_no_change() -> None:
     new = a_job(a_task(), volumes=[claim | {"volumeClaimName": "trial-pvc-abc"}])
     assert texts(new, old=old) == []
     moved = a_job(a_task(), volumes=[claim | {"mountPath": "/e"}])
-    assert [told.partition(":")[0] for told in texts(moved, old=old)] == ["spec.volumes"]
+    assert [text.partition(":")[0] for text in texts(moved, old=old)] == ["spec.volumes"]
 
 
 def test_a_job_of_ours_cannot_be_given_to_another_scheduler() -> None:
     old = a_job(a_task(), schedulerName="volcano")
     new = a_job(a_task(), schedulerName="other")
-    assert [told.partition(":")[0] for told in texts(new, old=old)] == ["spec.schedulerName"]
+    assert [text.partition(":")[0] for text in texts(new, old=old)] == ["spec.schedulerName"]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ ALL = [PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO]
 
 
 @pytest.mark.parametrize("resource", ALL, ids=lambda resource: resource.group)
-def test_every_violation_of_a_group_is_told_at_once(resource: Resource) -> None:
+def test_every_violation_of_a_group_is_reported_at_once(resource: Resource) -> None:
     group = a_pod_group(resource, minMember="two", priorityClassName=7, queue="lane")
     assert texts(group, QUEUES) == [
         'spec.minMember: Invalid value: "two": must be an integer',

@@ -57,7 +57,7 @@ def owner(**fields: str) -> dict[str, str]:
     return {"namespace": "team", "name": "data", **fields}
 
 
-def test_a_volume_nobody_has_is_given_to_the_claim_under_its_own_version() -> None:
+def test_a_free_volume_is_given_to_the_claim_under_its_own_version() -> None:
     step = volume_step(claim(), pv(), LOCAL, again=False)
     assert isinstance(step, Write)
     assert step.kind == "volume"
@@ -123,13 +123,13 @@ def test_what_can_never_come_true_on_this_node_fails(
     assert step.state == "failed"
 
 
-def test_a_provisioner_is_told_the_node() -> None:
+def test_a_provisioner_gets_the_node() -> None:
     assert volume_step(claim(), None, MADE, again=False) == Write(
         "claim", {"metadata": {**STAMP, "annotations": {SELECTED_NODE: "n-0"}}}
     )
 
 
-def test_only_what_nobody_completed_is_undone() -> None:
+def test_only_claims_that_no_provisioner_completed_are_undone() -> None:
     undo = volume_undo(claim(), pv(owner(uid="c"), **{BOUND_BY_US: "yes"}), LOCAL)
     assert undo is not None
     assert undo.patch["spec"] == {"claimRef": None}
@@ -139,7 +139,7 @@ def test_only_what_nobody_completed_is_undone() -> None:
     assert volume_undo(claim("pv"), None, LOCAL) is None
 
 
-def test_a_node_that_a_provisioner_was_told_stays_until_the_provisioner_takes_it_off() -> None:
+def test_a_node_that_was_given_to_a_provisioner_stays_until_the_provisioner_removes_it() -> None:
     """It may be making the volume for that node already. Taken off and told another one, the claim
     would get a volume that cannot be reached from there, and nobody could tell for which node it
     was made.
@@ -236,7 +236,7 @@ class TestInTheProtocol:
             ("u-1", "skipped", ""),
         ]
 
-    def test_devices_that_may_still_be_given_out_are_nobody_elses(self) -> None:
+    def test_devices_that_may_still_be_given_out_are_taken(self) -> None:
         """The write of the devices went unanswered and another claim failed. Carried out late, it
         would give devices to this claim that the planner has given to another one by then.
         """
@@ -258,7 +258,7 @@ class TestInTheProtocol:
         machine.prepared(1, DONE, 110)
         assert machine.prepared(0, Progress("failed", "gone"), 120) == (Undo(0), Undo(1))
 
-    def test_an_undo_without_an_answer_is_done_again_before_anything_is_told(self) -> None:
+    def test_an_undo_without_an_answer_is_done_again_before_anything_is_reported(self) -> None:
         """Carried out late, it would take the devices from a pod that is bound beside them."""
         machine = self.machine()
         machine.start(0)
@@ -270,7 +270,7 @@ class TestInTheProtocol:
         (finish,) = machine.undone(1, 220)
         assert isinstance(finish, Finish)
 
-    def test_devices_that_nobody_could_take_back_are_nobody_elses(self) -> None:
+    def test_devices_that_no_binder_could_release_stay_taken(self) -> None:
         """The planner may be told later that they are the claim's than that its pod is refused."""
         machine = self.machine()
         machine.start(0)

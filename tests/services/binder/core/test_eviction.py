@@ -87,7 +87,7 @@ def test_bindings_and_evictions_are_proven_together_and_then_victims_are_marked_
     assert (outcome.reason, outcome.evicted, outcome.bound, outcome.members) == ("", 2, 0, ())
 
 
-def test_nobody_is_evicted_while_a_budget_protects_one_of_the_victims() -> None:
+def test_no_pod_is_evicted_while_a_budget_protects_one_of_the_victims() -> None:
     machine = make_eviction(1, 2)
     machine.start(0)
     machine.answered(0, DONE, 0)
@@ -106,7 +106,7 @@ def test_a_pod_with_several_budgets_is_refused_at_once() -> None:
     assert [one.result for one in outcome.members] == ["refused"]
 
 
-def test_nobody_is_evicted_for_a_gang_that_a_policy_would_refuse() -> None:
+def test_no_pod_is_evicted_for_a_gang_that_a_policy_would_refuse() -> None:
     machine = make_eviction(2, 1)
     machine.start(0)
     machine.answered(1, DONE, 0)
@@ -169,7 +169,7 @@ def test_a_budget_that_fills_up_between_proof_and_eviction_stops_that_victim_onl
     assert [(one.uid, one.result) for one in outcome.members] == [("v-1", "refused")]
 
 
-def test_a_proof_without_an_answer_evicts_nobody() -> None:
+def test_a_proof_without_an_answer_evicts_no_pod() -> None:
     machine = make_eviction(0, 1)
     commands = machine.start(0)
     while not isinstance(commands[0], Finish):
@@ -197,7 +197,7 @@ READS = st.sampled_from([None, SILENT, PodView("v-0"), PodView("u-0", "n-0"), Po
 
 
 @given(st.randoms(use_true_random=False), st.data())
-def test_under_any_answers_in_any_order_nobody_is_evicted_before_all_proofs_passed(
+def test_under_any_answers_in_any_order_no_pod_is_evicted_before_all_proofs_passed(
     chance: Random, data: st.DataObject
 ) -> None:
     machine = make_eviction(1, 2)

@@ -90,7 +90,7 @@ def test_a_conflict_is_read_and_a_pod_on_the_node_decided_is_bound() -> None:
         pytest.param(None, "gone", id="deleted meanwhile"),
     ],
 )
-def test_a_conflict_that_is_not_ours_is_told(view: PodView | None, result: str) -> None:
+def test_a_conflict_that_is_not_ours_is_reported(view: PodView | None, result: str) -> None:
     machine = make_machine(1)
     machine.start(0)
     machine.answered(0, TAKEN, 1)

@@ -117,7 +117,7 @@ def test_a_conflict_with_a_pod_that_is_still_ours_is_tried_again() -> None:
     assert again.delay_ms > 0
 
 
-def test_a_refused_delete_is_told_in_the_servers_words() -> None:
+def test_a_refused_delete_is_reported_in_the_servers_words() -> None:
     machine = marked(2)
     machine.answered(0, FORBIDDEN, 1)
     outcome = outcome_in(machine.answered(1, DONE, 2))
@@ -225,7 +225,7 @@ def test_what_was_delivered_too_often_is_only_read_back() -> None:
     assert [(member.uid, member.result) for member in outcome.members] == [("u-2", "unknown")]
 
 
-def test_a_release_of_nobody_has_an_outcome_all_the_same() -> None:
+def test_a_release_without_victims_has_an_outcome_too() -> None:
     assert outcome_in(make_removal(0).start(5)).evicted == 0
 
 
@@ -337,7 +337,7 @@ def carried_out(world: World, delivered: int, steps: int, *, calm: bool) -> Outc
     seed=st.integers(0, 2**32 - 1),
     crashes=st.lists(st.integers(0, 12), max_size=4),
 )
-def test_crashes_and_redeliveries_anywhere_end_with_every_victim_removed_and_nobody_else(
+def test_crashes_and_redeliveries_anywhere_end_with_exactly_the_victims_removed(
     victims: int, seed: int, crashes: list[int]
 ) -> None:
     world = World(victims, Random(seed))

@@ -152,7 +152,7 @@ def test_a_job_blocks_until_it_has_finished(phase: str, blocks: bool) -> None:
     assert (decided.start is None) == blocks
 
 
-def test_the_end_and_the_loss_of_active_jobs_are_told_and_the_success_is_dated() -> None:
+def test_the_end_and_the_loss_of_active_jobs_are_reported_and_the_success_is_dated() -> None:
     active = [{"name": name, "uid": f"u-{name}"} for name in ("done", "lost", "goes-on")]
     given = cron(suspend=True, status={"active": active})
 

@@ -35,7 +35,7 @@ def test_a_name_and_a_message_fit_what_the_api_server_takes() -> None:
     assert len(event.message) == 1_024
 
 
-def test_a_pod_event_points_to_the_pod_and_is_told_once() -> None:
+def test_a_pod_event_points_to_the_pod_and_is_sent_once() -> None:
     event = pod_event(VERDICT, PodRef(uid="u", name="w-0", node="n-0"), START_MS)
     assert event.body["involvedObject"] == {
         "apiVersion": "v1",
@@ -48,7 +48,7 @@ def test_a_pod_event_points_to_the_pod_and_is_told_once() -> None:
     assert not event.repeats
 
 
-def test_an_evicted_pod_is_told_so_in_volcanos_words_and_for_whom() -> None:
+def test_an_evicted_pods_event_has_volcanos_words_and_names_the_preemptor() -> None:
     said = Condition(
         type="Evicted",
         status="True",

@@ -112,14 +112,14 @@ def test_jobs_that_are_not_retained_go_when_all_are_done_and_the_status_stays() 
     assert plan(done, {}).start == ()
 
 
-def test_a_phase_that_is_entered_again_is_told_twice() -> None:
+def test_a_phase_that_is_entered_again_is_reported_twice() -> None:
     before = after(flow(("one", [])), job("f-one", "Pending", "Running"))
     aborted = after(before, job("f-one", "Pending", "Running", "Aborting", "Aborted"))
     again = job("f-one", "Aborting", "Aborted", "Restarting", "Pending", "Running", since=2)
 
-    (told,) = after(aborted, again).status.job_status_list
+    (status,) = after(aborted, again).status.job_status_list
 
-    assert [one.state for one in told.running_histories] == [
+    assert [one.state for one in status.running_histories] == [
         "Pending",
         "Running",
         "Aborting",
@@ -128,11 +128,11 @@ def test_a_phase_that_is_entered_again_is_told_twice() -> None:
         "Pending",
         "Running",
     ]
-    assert told.running_histories[0].end_timestamp == at(1)
-    assert told.running_histories[-1].end_timestamp is None
+    assert status.running_histories[0].end_timestamp == at(1)
+    assert status.running_histories[-1].end_timestamp is None
 
 
-def test_what_was_told_is_told_again_in_the_same_words() -> None:
+def test_a_reported_transition_is_reported_again_in_the_same_words() -> None:
     once = after(flow(*CHAIN), job("f-one", *DONE), job("f-two", "Pending"))
 
     assert after(once, job("f-one", *DONE), job("f-two", "Pending")) == once

@@ -114,7 +114,7 @@ def test_an_opening_that_was_killed_between_its_two_writes_is_completed() -> Non
 
 
 @pytest.mark.parametrize("parents", [("b", "a"), ("a", "a"), ("gone", "root")])
-def test_queues_whose_parents_lead_nowhere_follow_nobody(parents: tuple[str, str]) -> None:
+def test_queues_whose_parents_lead_nowhere_follow_no_queue(parents: tuple[str, str]) -> None:
     tree = [queue("a", parent=parents[0]), queue("b", parent=parents[1])]
 
     assert settled(tree, order("CloseQueue", "a"))["a"][0] == "Closed"

@@ -93,7 +93,7 @@ async def test_the_pause_that_the_api_server_asks_for_is_kept() -> None:
         assert due_s - loop.time() > 15.0
 
 
-async def test_the_earliest_wish_counts() -> None:
+async def test_the_earliest_requested_time_counts() -> None:
     async def work(_key: str) -> float | None:
         return None
 
@@ -108,7 +108,7 @@ async def test_the_earliest_wish_counts() -> None:
         assert queue.due_s("a") is None
 
 
-async def test_a_bug_that_one_key_meets_is_told_and_holds_up_no_other(
+async def test_a_bug_with_one_key_is_reported_and_delays_no_other_key(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     done = asyncio.Event()
@@ -126,6 +126,6 @@ async def test_a_bug_that_one_key_meets_is_told_and_holds_up_no_other(
             await done.wait()
         due_s = queue.due_s("odd")
     assert due_s is not None
-    (told,) = caplog.records
-    assert told.exc_info is not None
-    assert "odd: unexpected error, a bug" in told.getMessage()
+    (reported,) = caplog.records
+    assert reported.exc_info is not None
+    assert "odd: unexpected error, a bug" in reported.getMessage()

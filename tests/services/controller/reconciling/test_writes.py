@@ -76,7 +76,7 @@ async def test_a_wrong_object_is_an_error(cluster: EmbeddedCluster, client: Kube
         await writes.create(MAPS, {"metadata": {"name": "Not A Name"}}, namespace="default")
 
 
-async def test_the_same_words_are_one_event_whoever_says_them_again(
+async def test_the_same_words_are_one_event_whichever_process_repeats_them(
     cluster: EmbeddedCluster, client: KubeClient
 ) -> None:
     about = About(MAPS, "default", "a", "u-1")

@@ -6,13 +6,13 @@ from typing_extensions import override
 
 from shared.contracts import codec
 from shared.model.objects import Node
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_node
-from tests.services.gang_planner.core.story import Story
 
 NODES = [make_node(f"node-{i}") for i in range(6)]
 
 
-class Recorded(Story):
+class Recorded(LoggedScene):
     """A story that keeps the records of CLUSTER as a standby does."""
 
     def __init__(self, nodes: list[Node], *, conf: str = "") -> None:
@@ -26,15 +26,15 @@ class Recorded(Story):
         self.cluster.append((self.cluster_seq, record))
 
 
-def prove_replay(story: Recorded) -> None:
+def prove_replay(scene: Recorded) -> None:
     """Run only the cycles that wrote something, on a new planner; they write it again, byte for
     byte.
     """
-    nodes, conf = story.started_with
-    planner = Story(nodes, conf=conf).planner
-    cluster, outcomes = list(story.cluster), list(story.outcomes)
+    nodes, conf = scene.started_with
+    planner = LoggedScene(nodes, conf=conf).planner
+    cluster, outcomes = list(scene.cluster), list(scene.outcomes)
     waiting: list[Any] = []
-    for seq, record in story.records:
+    for seq, record in scene.records:
         cycle = record.cycle
         assert cycle is not None
         if not waiting:

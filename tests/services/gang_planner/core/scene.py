@@ -123,7 +123,7 @@ class Scene:
         self.decisions: list[tuple[int, GangDecision]] = []
         self.records: list[tuple[int, Act | Note]] = []
         self.verdicts: dict[str, Verdict] = {}
-        self.told: list[Verdict] = []
+        self.published: list[Verdict] = []
         self.wakeup_ms: int | None = None
         #: What cycles are told of how many pods may be in flight.
         self.in_flight_max = 0
@@ -257,7 +257,7 @@ class Scene:
         ]
         for verdict in step.verdicts:
             self.verdicts[verdict.gang_id] = verdict
-        self.told += step.verdicts
+        self.published += step.verdicts
         self.wakeup_ms = step.next_wakeup_ms
         self.planner.validate()
         return step
@@ -323,7 +323,7 @@ class Scene:
 
     def verdict(self, name: str) -> Verdict:
         """The last word on the gang with this name."""
-        return next(one for one in reversed(self.told) if one.name == name)
+        return next(one for one in reversed(self.published) if one.name == name)
 
     def where(self, decision: GangDecision) -> dict[str, str]:
         """Member name -> node name."""

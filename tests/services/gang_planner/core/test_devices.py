@@ -42,7 +42,7 @@ def members(gang: str, claims: Iterable[tuple[str, ...]], **requests: int) -> li
     return pods
 
 
-def told(scene: Scene, gang: str) -> tuple[str, str]:
+def condition(scene: Scene, gang: str) -> tuple[str, str]:
     scene.step(after_ms=3000)
     why = scene.verdicts[f"group-{gang}"].why
     assert why is not None
@@ -55,7 +55,7 @@ def test_every_member_gets_devices_of_its_own_or_none_does() -> None:
     scene.put(*(make_device_claim(f"c{index}", 2) for index in range(3)))
     scene.put(*members("g", [("c0",), ("c1",), ("c2",)]))
     assert not scene.settle()
-    reason, sentence = told(scene, "g")
+    reason, sentence = condition(scene, "g")
     assert reason == "NotEnoughResources"
     assert f"2 {dynamic_resources.TOO_FEW}" in sentence
     scene.put(make_slice("n1", 4))
@@ -71,7 +71,7 @@ def test_every_member_gets_devices_of_its_own_or_none_does() -> None:
         }
 
 
-def test_devices_that_claims_have_in_the_cluster_are_nobody_elses() -> None:
+def test_devices_that_claims_have_in_the_cluster_are_taken() -> None:
     scene = Scene(hosts(1))
     theirs = ((DRIVER, "n0", "gpu-0"),)
     scene.put(make_device_class(), make_slice("n0", 2))
@@ -195,7 +195,7 @@ def test_a_claim_that_cannot_be_served_is_waited_for(
         scene.put(claim)
     scene.put(*members("g", [(name,)]))
     assert not scene.settle()
-    found, sentence = told(scene, "g")
+    found, sentence = condition(scene, "g")
     assert found == reason
     assert text in sentence
 
@@ -205,7 +205,7 @@ def test_a_class_that_selects_by_attributes_is_not_served_by_count() -> None:
     scene.put(make_device_class(driver=""), make_slice("n0", 1), make_group("g", 1))
     scene.put(make_device_claim("c"), *members("g", [("c",)]))
     assert not scene.settle()
-    assert told(scene, "g")[0] == "UnsupportedDevice"
+    assert condition(scene, "g")[0] == "UnsupportedDevice"
 
 
 def test_what_a_logged_decision_chose_is_chosen_again_by_the_next_planner() -> None:

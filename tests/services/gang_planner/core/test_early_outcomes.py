@@ -74,7 +74,7 @@ def _restarted(order: tuple[str, ...]) -> Planner:
     planner = Planner(parse_configuration(""))
     for what in order:
         match what:
-            case "picture":
+            case "snapshot":
                 planner.load_snapshot([_snapshot()])
             case "decision":
                 epoch = EpochOpened(epoch=2, planner="old", at_ms=1, cluster_epoch=2)
@@ -88,7 +88,7 @@ def _restarted(order: tuple[str, ...]) -> Planner:
 
 
 @pytest.mark.parametrize(
-    "order", list(itertools.permutations(("picture", "decision", "outcome"))), ids="-".join
+    "order", list(itertools.permutations(("snapshot", "decision", "outcome"))), ids="-".join
 )
 def test_a_refused_gang_is_decided_again_after_a_restart_in_whatever_order_the_logs_are_read(
     order: tuple[str, ...],

@@ -107,7 +107,7 @@ def test_a_group_stored_as_inqueue_stays_admitted_and_keeps_its_promise_after_a_
     assert phases(scene, "a", "b") == ["Inqueue", "Pending"]
 
 
-def test_a_closed_queue_admits_nobody() -> None:
+def test_a_closed_queue_admits_no_gang() -> None:
     scene = Scene([make_node("n0")])
     scene.put(limited(9000, state="Closed"), volcano_group("a", queue="q"))
     scene.settle()

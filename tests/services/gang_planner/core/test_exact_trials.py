@@ -69,7 +69,7 @@ def test_a_trial_that_leaves_anything_is_found() -> None:
         state.queues.entries["default"].charge(state.members["job-worker-0"].shape, 1)
 
 
-def test_a_loan_that_is_taken_back_in_part_is_found() -> None:
+def test_a_temporary_release_that_is_reversed_in_part_is_found() -> None:
     scene = running()
     scene.remove(make_pods("job", 2, b"")[1])
     scene.settle()

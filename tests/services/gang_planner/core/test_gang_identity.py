@@ -41,7 +41,7 @@ def budget(size: int) -> PodGroup:
     ],
 )
 @pytest.mark.parametrize("reverse", [False, True], ids=["preferred first", "preferred last"])
-def test_of_two_objects_of_one_name_the_preferred_counts_and_the_other_is_told(
+def test_of_two_objects_of_one_name_the_preferred_counts_and_the_other_is_reported(
     scheduler: str, preferred: str, other: str, reverse: bool
 ) -> None:
     scene = a_scene()
@@ -53,9 +53,12 @@ def test_of_two_objects_of_one_name_the_preferred_counts_and_the_other_is_told(
     scene.put(*make_pods("a", 1, CPU, scheduler_name=scheduler))
     (decision,) = scene.settle()
     assert decision.gang_id == "right"
-    told = scene.verdicts["wrong"]
-    assert told.why is not None
-    assert (told.why.reason, told.conditions[0].reason) == ("DuplicateGroup", "DuplicateGroup")
+    published = scene.verdicts["wrong"]
+    assert published.why is not None
+    assert (published.why.reason, published.conditions[0].reason) == (
+        "DuplicateGroup",
+        "DuplicateGroup",
+    )
     scene.remove(objects[0])
     scene.step()
     assert scene.verdicts["right"].phase == "Gone"
@@ -94,7 +97,7 @@ def test_a_budget_without_pods_of_ours_is_nobodys_business() -> None:
     scene = a_scene()
     scene.put(budget(2))
     scene.settle()
-    assert scene.told == []
+    assert scene.published == []
     assert dict(scene.planner.gangs_by_phase()) == {}
 
 
@@ -146,7 +149,7 @@ def test_groups_of_another_scheduler_are_left_alone() -> None:
         *make_pods("theirs", 1, CPU, ours=False, scheduler_name="other", node="n0", phase="Running")
     )
     scene.settle()
-    assert scene.told == []
+    assert scene.published == []
 
 
 def test_a_group_whose_queue_changes_takes_its_charge_along() -> None:
@@ -174,7 +177,7 @@ def test_a_gang_that_is_gone_between_two_cycles_waits_for_nothing_any_more() -> 
     assert scene.planner._state.backlog.waiting() == 0
 
 
-def test_a_gang_found_with_a_member_that_has_succeeded_was_started_by_somebody() -> None:
+def test_a_gang_found_with_a_succeeded_member_counts_as_started() -> None:
     """Whoever remembers nothing must not wait for those that are finished and gone."""
     scene = a_scene()
     finished, again = make_pods("a", 2, CPU)

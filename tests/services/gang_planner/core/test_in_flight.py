@@ -9,6 +9,7 @@ from services.gang_planner.core.state.in_flight import UNANSWERED_MS
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import PriorityClass
 from tests.services.gang_planner.core.claims import hosts, make_claim, make_class, members
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     GPU,
     Scene,
@@ -17,7 +18,6 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 SMALL = make_shape({"cpu": 100})
 WHOLE_NODE = make_shape({GPU: 1})
@@ -81,7 +81,7 @@ def test_a_gang_larger_than_the_bound_goes_alone() -> None:
     assert names(scene.settle()) == ["last"]
 
 
-def test_nobody_who_is_smaller_passes_a_gang_that_waits_for_binders() -> None:
+def test_no_smaller_gang_passes_a_gang_that_waits_for_binders() -> None:
     scene = a_scene(8)
     submit(scene, "first", 6)
     submit(scene, "next", 4)
@@ -113,7 +113,7 @@ def test_a_gang_that_would_not_fit_anyway_is_in_nobodys_way() -> None:
     assert why.reason == "NotEnoughResources"
 
 
-def test_whoever_waits_for_binders_is_told_so_when_it_lasts() -> None:
+def test_a_gang_that_waits_long_for_binders_gets_a_verdict_that_says_so() -> None:
     scene = a_scene(4)
     submit(scene, "a", 4)
     submit(scene, "b", 4)
@@ -121,7 +121,7 @@ def test_whoever_waits_for_binders_is_told_so_when_it_lasts() -> None:
     decided_ms = scene.now_ms
     assert scene.wakeup_ms == decided_ms + SPAN_MS
     scene.step(after_ms=SPAN_MS - 1)
-    assert scene.told == []
+    assert scene.published == []
     scene.step(after_ms=1)
     why = scene.verdict("b").why
     assert why is not None
@@ -130,12 +130,12 @@ def test_whoever_waits_for_binders_is_told_so_when_it_lasts() -> None:
         "4 pods are being bound, as many as the API server takes for now; it has its turn when "
         "some of them are"
     )
-    told = len(scene.told)
+    published = len(scene.published)
     scene.step(after_ms=SPAN_MS)
-    assert len(scene.told) == told
+    assert len(scene.published) == published
 
 
-def test_what_was_told_to_wait_is_corrected_when_it_is_decided() -> None:
+def test_a_verdict_that_a_gang_waits_is_corrected_when_the_gang_is_decided() -> None:
     scene = a_scene(4)
     submit(scene, "a", 4)
     submit(scene, "b", 4)
@@ -158,7 +158,7 @@ def test_a_planner_whose_gangs_wait_for_binders_sleeps() -> None:
     assert scene.wakeup_ms >= scene.now_ms + UNANSWERED_MS - SPAN_MS
 
 
-def test_what_nobody_answers_for_long_keeps_nobody_waiting() -> None:
+def test_a_decision_without_an_answer_for_long_keeps_no_gang_waiting() -> None:
     scene = a_scene(4)
     submit(scene, "a", 4)
     submit(scene, "b", 4)
@@ -174,7 +174,7 @@ def test_what_nobody_answers_for_long_keeps_nobody_waiting() -> None:
     assert scene.planner.pods_in_flight == 4
 
 
-def test_what_a_gang_bound_in_part_misses_waits_for_nobody() -> None:
+def test_missing_members_of_a_partly_bound_gang_wait_for_no_other_gang() -> None:
     scene = a_scene(8)
     for name in "abc":
         submit(scene, name, 4)
@@ -205,7 +205,7 @@ def test_pods_of_no_gang_are_decided_as_far_as_the_bound_goes() -> None:
     assert max(sizes) <= 5
 
 
-def test_gangs_that_wait_for_volumes_to_be_made_keep_nobody_else_waiting() -> None:
+def test_gangs_that_wait_for_volumes_to_be_made_keep_no_other_gang_waiting() -> None:
     scene = Scene(hosts(2))
     scene.in_flight_max = 1
     scene.put(make_class("csi", provisioner="csi.example.com"))
@@ -222,20 +222,20 @@ def test_gangs_that_wait_for_volumes_to_be_made_keep_nobody_else_waiting() -> No
 
 @pytest.mark.parametrize("checkpoint", [False, True], ids=["from the log", "from a checkpoint"])
 def test_a_planner_that_takes_over_counts_the_same_pods_under_way(checkpoint: bool) -> None:
-    story = Story([make_node(f"n{one}") for one in range(4)])
-    story.in_flight_max = 8
+    scene = LoggedScene([make_node(f"n{one}") for one in range(4)])
+    scene.in_flight_max = 8
     for name in "abc":
-        submit(story, name, 4)
-    first, second = story.settle()
-    story.bind(first, only=2)
-    seq = next(seq for seq, one in story.decisions if one is second)
-    story.answer(seq, second)
-    before = story.planner.pods_in_flight
-    story.pages = story.planner.checkpoint(story.outcome_seq)
-    story.restart(checkpoint=checkpoint)
-    assert story.planner.pods_in_flight == before == 2
-    assert checkpoint or story.planner.in_flight_max == 8
-    assert names(story.settle()) == ["c"]
+        submit(scene, name, 4)
+    first, second = scene.settle()
+    scene.bind(first, only=2)
+    seq = next(seq for seq, one in scene.decisions if one is second)
+    scene.answer(seq, second)
+    before = scene.planner.pods_in_flight
+    scene.pages = scene.planner.checkpoint(scene.outcome_seq)
+    scene.restart(checkpoint=checkpoint)
+    assert scene.planner.pods_in_flight == before == 2
+    assert checkpoint or scene.planner.in_flight_max == 8
+    assert names(scene.settle()) == ["c"]
 
 
 def test_each_record_says_what_its_cycle_was_allowed() -> None:

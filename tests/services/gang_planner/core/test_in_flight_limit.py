@@ -39,7 +39,7 @@ def test_answers_are_kept_in_few_steps_however_many_come() -> None:
     assert 1_980 <= limit.in_flight_max(9_999, 9_999) <= 2_000
 
 
-def test_a_clock_that_is_set_back_begins_anew() -> None:
+def test_a_clock_that_is_set_back_begins_again() -> None:
     limit = InFlightLimit(2_000, 10)
     assert limit.in_flight_max(50_000, 400) == 400
     assert limit.in_flight_max(10_000, 420) == 20

@@ -74,7 +74,7 @@ def no_charge(state: State) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "story"),
+    ("spoil", "sentence"),
     [
         (no_hold, "is kept and not owed"),
         (no_row, "has a reservation that the table does not hold"),
@@ -86,11 +86,11 @@ def no_charge(state: State) -> None:
         (no_charge, "members say"),
     ],
 )
-def test_a_spoilt_hold_is_found(spoil: Callable[[State], None], story: str) -> None:
+def test_a_spoilt_hold_is_found(spoil: Callable[[State], None], sentence: str) -> None:
     scene = holding()
     scene.planner.validate()
     spoil(scene.planner._state)
-    with pytest.raises(InvariantViolation, match=story):
+    with pytest.raises(InvariantViolation, match=sentence):
         scene.planner.validate()
 
 

@@ -14,13 +14,13 @@ from typing_extensions import override
 from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Owner, Pod
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     make_group,
     make_node,
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 GANGS = tuple(f"g{i}" for i in range(4))
 NODES = tuple(f"n{i}" for i in range(5))
@@ -39,8 +39,8 @@ class Trouble(RuleBasedStateMachine):
         self.serial = 1
         self.made: dict[str, list[Pod]] = {}
         self.poisoned: set[str] = set()
-        self.story = Story([make_node(name) for name in NODES])
-        self.story.refuses = self.refuses
+        self.scene = LoggedScene([make_node(name) for name in NODES])
+        self.scene.refuses = self.refuses
 
     def refuses(self, binding: Binding) -> bool:
         return binding.name in self.poisoned
@@ -65,16 +65,16 @@ class Trouble(RuleBasedStateMachine):
         self.made[gang] = make_pods(gang, size, shape, owner=owner)
         if poisoned:
             self.poisoned.add(f"{gang}-worker-0")
-        self.story.put(
+        self.scene.put(
             make_group(gang, max(size + more, 1), created_ms=self.serial), *self.made[gang]
         )
 
     @rule(gang=st.sampled_from(GANGS), size=st.integers(1, 4))
     def resize(self, gang: str, size: int) -> None:
         self.serial += 1
-        group = self.story.objects.get(f"group-{gang}")
+        group = self.scene.objects.get(f"group-{gang}")
         if group is not None:
-            self.story.put(make_group(gang, size, resource_version=self.serial))
+            self.scene.put(make_group(gang, size, resource_version=self.serial))
 
     @rule(gang=st.sampled_from(GANGS))
     def forgive(self, gang: str) -> None:
@@ -82,12 +82,12 @@ class Trouble(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def pod_goes(self, data: st.DataObject) -> None:
-        if self.story.pods:
-            uid = data.draw(st.sampled_from(sorted(self.story.pods)))
+        if self.scene.pods:
+            uid = data.draw(st.sampled_from(sorted(self.scene.pods)))
             if data.draw(st.booleans()):
-                self.story.remove(self.story.pods[uid])
-            elif self.story.pods[uid].node:
-                self.story.change(uid, phase="Failed", reason="OutOfcpu")
+                self.scene.remove(self.scene.pods[uid])
+            elif self.scene.pods[uid].node:
+                self.scene.change(uid, phase="Failed", reason="OutOfcpu")
 
     @rule(gang=st.sampled_from(GANGS))
     def controller_catches_up(self, gang: str) -> None:
@@ -96,33 +96,33 @@ class Trouble(RuleBasedStateMachine):
     def remake(self, gang: str) -> None:
         pods = self.made.get(gang, [])
         if pods and pods[0].owner is not None:
-            for pod in list(self.story.pods.values()):
+            for pod in list(self.scene.pods.values()):
                 if pod.group_name == gang and pod.phase == "Failed":
-                    self.story.remove(pod)
-            self.story.make_again(pods)
+                    self.scene.remove(pod)
+            self.scene.make_again(pods)
 
     # ------------------------------------------------------------------- nodes
 
     @rule(name=st.sampled_from(NODES), how=st.sampled_from(["gone", "cordoned", "well"]))
     def node_changes(self, name: str, how: str) -> None:
         self.serial += 1
-        known = self.story.objects.get(f"uid-{name}")
+        known = self.scene.objects.get(f"uid-{name}")
         if how == "gone" and known is not None:
-            self.story.remove(known)
+            self.scene.remove(known)
         elif how != "gone":
             node = make_node(name, resource_version=self.serial, unschedulable=how == "cordoned")
-            self.story.put(node)
+            self.scene.put(node)
 
     # ------------------------------------------------------- binders, planners
 
     @rule(data=st.data())
     def binder_answers(self, data: st.DataObject) -> None:
         """One decision is carried out, well or badly; the outcome comes at once, later or twice."""
-        waiting = [(seq, act) for seq, act in self.story.acts if seq not in self.story.done]
+        waiting = [(seq, act) for seq, act in self.scene.acts if seq not in self.scene.done]
         if not waiting:
             return
         seq, act = data.draw(st.sampled_from(waiting))
-        self.story.done.add(seq)
+        self.scene.done.add(seq)
         if isinstance(act, EvictionDecision):
             self.release(seq, act, data)
         else:
@@ -130,59 +130,59 @@ class Trouble(RuleBasedStateMachine):
 
     def bind(self, seq: int, act: GangDecision, data: st.DataObject) -> None:
         refused = [one for one in act.bindings if self.refuses(one)]
-        members: list[Member] = [self.story.refusal(one) for one in refused]
+        members: list[Member] = [self.scene.refusal(one) for one in refused]
         others = [one for one in act.bindings if one not in refused]
         if act.preflight and refused:
             members += [Member(uid=one.uid, node=one.node, result="skipped") for one in others]
-            self.story.answer(seq, act, members, "PreflightFailed")
+            self.scene.answer(seq, act, members, "PreflightFailed")
             return
         for one in others:
             result = data.draw(st.sampled_from(RESULTS))
-            if one.uid not in self.story.pods or self.story.pods[one.uid].node:
+            if one.uid not in self.scene.pods or self.scene.pods[one.uid].node:
                 members.append(Member(uid=one.uid, node=one.node, result="gone"))
                 continue
             if result == "bound":
-                self.story.change(one.uid, node=one.node)
+                self.scene.change(one.uid, node=one.node)
             else:
                 members.append(Member(uid=one.uid, node=one.node, result=result))
-        self.story.answer(seq, act, members, delivered=data.draw(st.integers(1, 2)))
+        self.scene.answer(seq, act, members, delivered=data.draw(st.integers(1, 2)))
 
     def release(self, seq: int, act: EvictionDecision, data: st.DataObject) -> None:
         gone = [one for one in act.victims if data.draw(st.booleans())]
         for one in gone:
-            if one.uid in self.story.pods:
-                self.story.remove(self.story.pods[one.uid])
-        self.story.answer(seq, act, evicted=len(gone))
+            if one.uid in self.scene.pods:
+                self.scene.remove(self.scene.pods[one.uid])
+        self.scene.answer(seq, act, evicted=len(gone))
 
     @rule(after_ms=st.sampled_from([0, 100, 1_000, 5_000, 31_000, 121_000]))
     def cycle(self, after_ms: int) -> None:
-        self.story.step(after_ms=after_ms)
+        self.scene.step(after_ms=after_ms)
 
     @rule(checkpoint=st.booleans())
     def planner_dies(self, checkpoint: bool) -> None:
-        self.story.step()
-        self.story.restart(checkpoint=checkpoint)
-        self.story.step()
+        self.scene.step()
+        self.scene.restart(checkpoint=checkpoint)
+        self.scene.step()
 
     @override
     def teardown(self) -> None:
         """The faults stop: everything is carried out as decided, controllers keep up."""
-        if not hasattr(self, "story"):
+        if not hasattr(self, "scene"):
             return
         for name in NODES:
             self.node_changes(name, "well")
-        story = self.story
-        end_ms = story.now_ms + QUIET_MS
-        while story.now_ms < end_ms:
-            story.until_quiet(within_ms=10_000)
-            story.carry_out(phase="Running")
+        scene = self.scene
+        end_ms = scene.now_ms + QUIET_MS
+        while scene.now_ms < end_ms:
+            scene.until_quiet(within_ms=10_000)
+            scene.carry_out(phase="Running")
             for gang in self.made:
                 self.remake(gang)
         for gang in GANGS:
             self.check(gang)
 
     def check(self, name: str) -> None:
-        gang: Any = self.story.planner._state.gangs.by_id.get(f"group-{name}")
+        gang: Any = self.scene.planner._state.gangs.by_id.get(f"group-{name}")
         if gang is None or gang.history.started:
             return
         owned = self.made[name][0].owner is not None

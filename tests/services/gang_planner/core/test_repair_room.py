@@ -63,7 +63,7 @@ def test_the_room_goes_when_the_repair_is_over() -> None:
     assert {one.kind for one in ended} == {"repair", "hold"}
 
 
-def test_nothing_is_kept_for_a_pod_that_nobody_makes_again() -> None:
+def test_nothing_is_kept_for_a_pod_that_no_controller_makes_again() -> None:
     scene = Scene(make_node(f"node-{i}") for i in range(3))
     scene.put(make_group("job", 3), *make_pods("job", 3, WORKER, owner=None))
     (decision,) = scene.settle()

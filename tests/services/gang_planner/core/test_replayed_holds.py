@@ -17,50 +17,50 @@ STEPS = 120
 def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     """Gangs come and lose members and get them back."""
     chance = random.Random(seed)
-    story = Recorded(NODES)
+    scene = Recorded(NODES)
     bound = random.Random(seed)
-    story.put(PriorityClass(uid="pc", name="high", resource_version=1, value=9))
+    scene.put(PriorityClass(uid="pc", name="high", resource_version=1, value=9))
     for serial in range(STEPS):
-        story.in_flight_max = bound.choice(bounds)
-        story.now_ms += chance.choice([1, 200, 2_000, 20_000])
-        _something_happens(story, chance, serial)
+        scene.in_flight_max = bound.choice(bounds)
+        scene.now_ms += chance.choice([1, 200, 2_000, 20_000])
+        _something_happens(scene, chance, serial)
         if chance.random() < 0.7:
-            story.until_quiet()
-            story.carry_out(phase="Running")
-    story.until_quiet(within_ms=70_000)
-    return story
+            scene.until_quiet()
+            scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=70_000)
+    return scene
 
 
-def _something_happens(story: Recorded, chance: random.Random, serial: int) -> None:
-    pods = sorted(story.pods.values(), key=lambda pod: pod.uid)
+def _something_happens(scene: Recorded, chance: random.Random, serial: int) -> None:
+    pods = sorted(scene.pods.values(), key=lambda pod: pod.uid)
     match chance.randrange(7):
         case 0 | 1 if len(pods) < 12:
             size = chance.randint(1, 4)
             important = "high" if chance.random() < 0.3 else ""
-            story.put(make_group(f"g{serial}", size, priority_class=important))
-            story.put(*make_pods(f"g{serial}", size, chance.choice(SHAPES)))
+            scene.put(make_group(f"g{serial}", size, priority_class=important))
+            scene.put(*make_pods(f"g{serial}", size, chance.choice(SHAPES)))
         case 2 | 3 if pods:
             pod = chance.choice(pods)
-            story.change(pod.uid, phase=chance.choice(["Failed", "Failed", "Succeeded"]))
+            scene.change(pod.uid, phase=chance.choice(["Failed", "Failed", "Succeeded"]))
         case 4 if pods:
             pod = chance.choice(pods)
             if chance.random() < 0.5:
-                story.change(pod.uid, deleting=True, disrupted=chance.random() < 0.5)
+                scene.change(pod.uid, deleting=True, disrupted=chance.random() < 0.5)
             else:
-                story.remove(pod)
+                scene.remove(pod)
         case 5 if pods:
             pod = chance.choice(pods)
             again = msgspec.structs.replace(
                 pod, uid=f"{pod.uid}-{serial}", node="", phase="Pending", deleting=False
             )
-            story.put(msgspec.structs.replace(again, shape=chance.choice(SHAPES)))
+            scene.put(msgspec.structs.replace(again, shape=chance.choice(SHAPES)))
         case _:
             node = chance.choice(NODES)
-            known = node.uid in story.objects
+            known = node.uid in scene.objects
             if known:
-                story.remove(node)
+                scene.remove(node)
             else:
-                story.put(node)
+                scene.put(node)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -10,9 +10,9 @@ import pytest
 from shared.contracts import annotations
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.replayed import NODES, Recorded, prove_replay
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
-from tests.services.gang_planner.core.story import Story
 
 SHAPE = make_shape({"cpu": 2000})
 RESULTS: tuple[MemberResult, ...] = ("bound",) * 6 + ("refused", "conflict", "unknown", "skipped")
@@ -27,55 +27,55 @@ STEPS = 150
 def live(seed: int, bounds: tuple[int, ...] = (0,)) -> Recorded:
     """Gangs come, are bound in part, repaired, released and made again."""
     chance = random.Random(seed)
-    story = Recorded(NODES)
+    scene = Recorded(NODES)
     bound = random.Random(seed)
     made: list[Any] = []
     for serial in range(STEPS):
-        story.in_flight_max = bound.choice(bounds)
-        story.now_ms += chance.choice([1, 200, 1_500, 12_000])
+        scene.in_flight_max = bound.choice(bounds)
+        scene.now_ms += chance.choice([1, 200, 1_500, 12_000])
         match chance.randrange(6):
-            case 0 if len(story.pods) < 20:
+            case 0 if len(scene.pods) < 20:
                 size = chance.randint(2, 5)
                 pods = make_pods(f"g{serial}", size, SHAPE)
-                story.put(make_group(f"g{serial}", size, settings=chance.choice(SETTINGS)), *pods)
+                scene.put(make_group(f"g{serial}", size, settings=chance.choice(SETTINGS)), *pods)
                 made += pods
             case 1:
-                story.make_again(made)
+                scene.make_again(made)
             case 2:
                 name = f"node-{chance.randrange(6)}"
                 cordoned = chance.random() < 0.5
-                story.put(make_node(name, unschedulable=cordoned, resource_version=serial + 2))
-            case 3 if story.pods:
-                uid = chance.choice(sorted(story.pods))
-                if story.pods[uid].node:
-                    story.change(uid, phase="Running")
+                scene.put(make_node(name, unschedulable=cordoned, resource_version=serial + 2))
+            case 3 if scene.pods:
+                uid = chance.choice(sorted(scene.pods))
+                if scene.pods[uid].node:
+                    scene.change(uid, phase="Running")
             case _:
                 pass
-        for seq, act in story.acts:
-            if seq not in story.done and chance.random() < 0.7:
-                story.done.add(seq)
-                _answer(story, seq, act, chance)
-        story.until_quiet()
-    return story
+        for seq, act in scene.acts:
+            if seq not in scene.done and chance.random() < 0.7:
+                scene.done.add(seq)
+                _answer(scene, seq, act, chance)
+        scene.until_quiet()
+    return scene
 
 
 def _answer(
-    story: Story, seq: int, act: GangDecision | EvictionDecision, chance: random.Random
+    scene: LoggedScene, seq: int, act: GangDecision | EvictionDecision, chance: random.Random
 ) -> None:
     if isinstance(act, EvictionDecision):
         for victim in act.victims:
-            if victim.uid in story.pods and chance.random() < 0.8:
-                story.remove(story.pods[victim.uid])
-        story.answer(seq, act, evicted=len(act.victims))
+            if victim.uid in scene.pods and chance.random() < 0.8:
+                scene.remove(scene.pods[victim.uid])
+        scene.answer(seq, act, evicted=len(act.victims))
         return
     members: list[Member] = []
     for one in act.bindings:
         result = chance.choice(RESULTS)
-        if result == "bound" and one.uid in story.pods and not story.pods[one.uid].node:
-            story.change(one.uid, node=one.node)
+        if result == "bound" and one.uid in scene.pods and not scene.pods[one.uid].node:
+            scene.change(one.uid, node=one.node)
         elif result != "bound":
             members.append(Member(uid=one.uid, node=one.node, result=result))
-    story.answer(seq, act, members, delivered=chance.randint(1, 2))
+    scene.answer(seq, act, members, delivered=chance.randint(1, 2))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -85,7 +85,7 @@ def test_cycles_that_wait_for_binders_are_left_out_as_well(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
-    story = live(seed)
-    kinds = {getattr(one, "kind", type(one).__name__) for _, one in story.records}
+    scene = live(seed)
+    kinds = {getattr(one, "kind", type(one).__name__) for _, one in scene.records}
     assert kinds >= {"repair", "release", "backoff", "EvictionDecision"}
-    prove_replay(story)
+    prove_replay(scene)

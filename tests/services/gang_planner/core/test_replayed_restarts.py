@@ -23,7 +23,7 @@ class Operators:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.story = Recorded(NODES)
+        self.scene = Recorded(NODES)
         self.gangs: dict[str, str] = {}
         self.serial = 0
 
@@ -49,77 +49,77 @@ class Operators:
         if self.chance.random() < 0.3:
             self.chance.shuffle(parts)
         for one in parts:
-            self.story.put(one)
+            self.scene.put(one)
             if self.chance.random() < 0.2:
-                self.story.step()
+                self.scene.step()
 
     def delete(self, owner: str) -> None:
         gone = [
             one
-            for one in self.story.objects.values()
+            for one in self.scene.objects.values()
             if isinstance(one, PodGroup) and one.name == self.gangs[owner]
         ]
-        everything = [*gone, *self.story.pods_of(self.gangs[owner])]
+        everything = [*gone, *self.scene.pods_of(self.gangs[owner])]
         self.chance.shuffle(everything)
         for one in everything:
-            self.story.remove(one)
+            self.scene.remove(one)
             if self.chance.random() < 0.3:
-                self.story.step(after_ms=self.chance.choice([0, 50]))
+                self.scene.step(after_ms=self.chance.choice([0, 50]))
 
     def something(self) -> None:
         owner = self.chance.choice(sorted(self.gangs) or [""])
         match self.chance.randrange(6):
             case 0 if len(self.gangs) < 4:
                 owner = f"w{self.serial}"
-                self.story.put(self.workload(owner))
+                self.scene.put(self.workload(owner))
                 self.make(owner, self.chance.randint(1, 4))
             case 1 | 2 if owner:
-                size = max(len(self.story.pods_of(self.gangs[owner])), 1)
+                size = max(len(self.scene.pods_of(self.gangs[owner])), 1)
                 self.delete(owner)
-                self.story.now_ms += self.chance.choice([0, 200, 70_000])
+                self.scene.now_ms += self.chance.choice([0, 200, 70_000])
                 if self.chance.random() < 0.5:
-                    self.story.until_quiet()
+                    self.scene.until_quiet()
                 self.make(owner, max(size + self.chance.choice([-1, 0, 0, 0, 1]), 1))
             case 3 if owner:
                 workload = self.workload(owner)
                 ends_first = self.chance.random() < 0.5
                 if ends_first:
-                    self.story.remove(workload)
+                    self.scene.remove(workload)
                 self.delete(owner)
                 if not ends_first:
-                    self.story.remove(workload)
+                    self.scene.remove(workload)
                 del self.gangs[owner]
-            case 4 if self.story.pods:
-                uid = self.chance.choice(sorted(self.story.pods))
-                self.story.change(uid, phase="Failed")
+            case 4 if self.scene.pods:
+                uid = self.chance.choice(sorted(self.scene.pods))
+                self.scene.change(uid, phase="Failed")
             case _:
                 node = self.chance.choice(NODES)
-                if node.uid not in self.story.objects:
-                    self.story.put(node)
+                if node.uid not in self.scene.objects:
+                    self.scene.put(node)
                 elif self.chance.random() < 0.3:
-                    self.story.remove(node)
+                    self.scene.remove(node)
 
 
 def live(seed: int) -> Recorded:
     """Operators make gangs and make them again, until nothing more happens."""
     operators = Operators(seed)
-    story = operators.story
+    scene = operators.scene
     for _ in range(STEPS):
-        story.now_ms += operators.chance.choice([1, 200, 2_000])
+        scene.now_ms += operators.chance.choice([1, 200, 2_000])
         operators.something()
         if operators.chance.random() < 0.7:
-            story.until_quiet()
-            story.carry_out(phase="Running")
-    story.until_quiet(within_ms=70_000)
-    return story
+            scene.until_quiet()
+            scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=70_000)
+    return scene
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_cycles_that_wrote_something_pass_on_the_same(seed: int) -> None:
-    story = live(seed)
-    prove_replay(story)
-    held = story.planner._state.holds.by_uid.values()
-    assert not [hold for hold in held if hold.until_ms <= story.now_ms]
+    scene = live(seed)
+    prove_replay(scene)
+    held = scene.planner._state.holds.by_uid.values()
+    assert not [hold for hold in held if hold.until_ms <= scene.now_ms]
 
 
 def test_the_stories_are_about_gangs_that_are_made_again() -> None:

@@ -44,9 +44,9 @@ def test_a_gang_gets_one_local_volume_per_member_or_nothing() -> None:
     scene.put(*members("g", [(f"data-{index}",) for index in range(3)]))
     assert not scene.settle()
     scene.step(after_ms=3000)
-    told = sentence(scene, "g")
-    assert f"3 {volume_binding.NONE_FOUND}" in told
-    assert "2 of 3 pods fit" in told
+    published = sentence(scene, "g")
+    assert f"3 {volume_binding.NONE_FOUND}" in published
+    assert "2 of 3 pods fit" in published
     scene.put(make_volume("c", "n2"))
     (decision,) = scene.settle()
     nodes = {one.uid: one.node for one in decision.bindings}
@@ -329,7 +329,7 @@ def with_disks(gang: str, count: int, *disks: Disk) -> list[Pod]:
 @pytest.mark.parametrize(
     ("read_only", "nodes"), [(False, {"n0", "n1"}), (True, {"n0"})], ids=["written", "only read"]
 )
-def test_a_disk_that_somebody_writes_is_mounted_once_on_a_node(
+def test_a_disk_that_a_pod_writes_is_mounted_once_on_a_node(
     read_only: bool, nodes: set[str]
 ) -> None:
     scene = Scene(hosts(2, packed="yes"), conf=PACKED)
@@ -339,7 +339,7 @@ def test_a_disk_that_somebody_writes_is_mounted_once_on_a_node(
     assert set(scene.where(decision).values()) == nodes
 
 
-def test_who_reads_waits_for_who_writes() -> None:
+def test_a_reader_waits_for_the_writer() -> None:
     scene = Scene(hosts(1))
     scene.put(make_group("g", 1), *with_disks("g", 1, Disk(name="iscsi t")))
     (decision,) = scene.settle()
@@ -399,7 +399,7 @@ def test_what_a_logged_decision_chose_is_chosen_again_by_the_next_planner() -> N
     assert [(one.claim, one.volume) for one in second.volumes] == [("h", "a")]
 
 
-def test_a_choice_that_no_pod_takes_up_any_more_blocks_nobody() -> None:
+def test_a_choice_that_no_pod_takes_up_any_more_blocks_no_claim() -> None:
     scene = Scene(hosts(1))
     scene.put(make_class(), make_volume("a", "n0"), make_group("g", 1), make_claim("g"))
     scene.put(*members("g", [("g",)]))
@@ -424,9 +424,9 @@ def test_a_member_whose_claim_could_not_be_prepared_is_tried_on_another_node() -
     failed = next(one for one in first.bindings if one.uid == "g-0")
     scene.outcome(first, {"g-0": "unprepared", "g-1": "skipped"}, reason="PreparationFailed")
     again = scene.settle()
-    told = scene.verdicts["group-g"].why
-    assert told is not None
-    assert "could not be carried out: g-0: denied by policy" in told.sentence
+    published = scene.verdicts["group-g"].why
+    assert published is not None
+    assert "could not be carried out: g-0: denied by policy" in published.sentence
     for _ in range(20):
         if again:
             break
@@ -437,7 +437,7 @@ def test_a_member_whose_claim_could_not_be_prepared_is_tried_on_another_node() -
     assert {one.claim: one.node for one in second.volumes}["d0"] == nodes["g-0"]
 
 
-def test_a_volume_that_only_its_claim_shows_bound_is_chosen_for_nobody_else() -> None:
+def test_a_volume_that_only_its_claim_shows_bound_is_chosen_for_no_other_claim() -> None:
     scene = Scene(hosts(1))
     scene.put(make_class(), make_volume("a", "n0"), make_volume("b", "n0"))
     scene.put(make_group("g", 1), make_claim("g"), *members("g", [("g",)]))

@@ -14,15 +14,15 @@ from shared.contracts import codec
 from shared.contracts.cluster import NodeChanges, SnapshotPage, Synced
 from shared.contracts.decisions import EpochOpened
 from shared.model.objects import PriorityClass
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
-from tests.services.gang_planner.core.story import Story
 
 SPREAD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: priority}, {name: nodeorder}]}]"
 PACKED = "actions: enqueue, allocate\ntiers: [{plugins: [{name: binpack}]}]"
 NODES = [make_node(f"node-{index}") for index in range(3)]
 
 
-class _Taped(Story):
+class _Taped(LoggedScene):
     """A story whose records are kept as frames."""
 
     def __init__(self) -> None:
@@ -38,15 +38,15 @@ class _Taped(Story):
 
 def recorded() -> list[Frame]:
     """Two gangs that fill the cluster but for two CPUs, then two that want those."""
-    story = _Taped()
-    story.put(PriorityClass(uid="pc", name="urgent", resource_version=1, value=9))
-    story.put(make_group("first", 5), *make_pods("first", 5, make_shape({"cpu": 2000})))
-    story.settle()
-    story.carry_out(phase="Running")
+    scene = _Taped()
+    scene.put(PriorityClass(uid="pc", name="urgent", resource_version=1, value=9))
+    scene.put(make_group("first", 5), *make_pods("first", 5, make_shape({"cpu": 2000})))
+    scene.settle()
+    scene.carry_out(phase="Running")
     for name, fields in (("old", {"created_ms": 1}), ("urgent", {"priority_class": "urgent"})):
-        story.put(make_group(name, 2, **{"created_ms": 2, **fields}))
-        story.put(*make_pods(name, 2, make_shape({"cpu": 1000})))
-    story.settle()
+        scene.put(make_group(name, 2, **{"created_ms": 2, **fields}))
+        scene.put(*make_pods(name, 2, make_shape({"cpu": 1000})))
+    scene.settle()
     page = SnapshotPage(
         snapshot="s",
         page=0,
@@ -61,14 +61,14 @@ def recorded() -> list[Frame]:
         Frame(kind="configuration", payload=SPREAD.encode()),
         Frame(kind="snapshot", payload=codec.encode(page)),
         Frame(kind="decision", seq=1, payload=codec.encode(epoch)),
-        *story.frames,
+        *scene.frames,
         *(
             Frame(kind="outcome", seq=seq, payload=codec.encode(outcome))
-            for seq, outcome in story.outcomes
+            for seq, outcome in scene.outcomes
         ),
         *(
             Frame(kind="decision", seq=seq, payload=codec.encode(record))
-            for seq, record in story.records
+            for seq, record in scene.records
         ),
     ]
 

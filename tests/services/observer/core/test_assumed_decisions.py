@@ -36,7 +36,7 @@ def test_a_decision_stands_for_its_time_and_no_longer() -> None:
     assert over(scene, 10_000) == [7]
 
 
-def test_it_is_over_at_once_when_the_rival_has_bound_or_somebody_deleted_all_of_it() -> None:
+def test_a_decision_ends_at_once_when_all_its_pods_are_bound_elsewhere_or_deleted() -> None:
     scene = assumed()
     take(scene, scene.binds("a", "b"))
     scene.pods(pod("a", on="n0"))
@@ -45,7 +45,7 @@ def test_it_is_over_at_once_when_the_rival_has_bound_or_somebody_deleted_all_of_
     assert over(scene) == [7]
 
 
-def test_what_the_rival_bound_is_bound_and_the_rest_conflicts_so_that_it_is_planned_again() -> None:
+def test_pods_bound_by_the_other_scheduler_count_and_the_rest_is_planned_again() -> None:
     scene = assumed()
     take(scene, scene.binds("a", "b", "c"))
     scene.pods(pod("a", on="n0"))

@@ -83,7 +83,7 @@ def test_gangs_that_have_gone_leave_the_report_oldest_first_and_are_counted() ->
     assert found.left_out == 1
 
 
-def test_a_later_life_goes_on_with_the_instants_of_the_one_before_and_counts_anew() -> None:
+def test_a_later_lifetime_continues_the_instants_of_the_one_before_and_counts_again() -> None:
     first = Scene()
     first.begins(node("n0"), groups=[group(least=2), group("over", 1)])
     first.pods(pod("a"), pod("b"), pod("x", "over"))
@@ -103,7 +103,7 @@ def test_a_later_life_goes_on_with_the_instants_of_the_one_before_and_counts_ane
     assert later.row().whole_ms == whole
 
 
-def test_what_was_bound_while_nobody_looked_was_bound_by_the_next_look() -> None:
+def test_members_bound_between_two_looks_count_as_bound_at_the_second() -> None:
     first = Scene()
     first.begins(node("n0"), groups=[group(least=1)])
     first.pods(pod("a"))
@@ -143,7 +143,7 @@ def test_the_first_decision_says_when_a_gang_would_have_been_bound() -> None:
     assert (row.proved, row.overtaken, row.failed) == (1, 1, 0)
 
 
-def test_what_is_decided_of_a_gang_that_the_rival_has_bound_is_no_race_won() -> None:
+def test_a_decision_for_a_gang_that_the_other_scheduler_has_bound_is_no_race_won() -> None:
     scene = Scene()
     scene.begins(node("n0"), groups=[group(least=1)])
     scene.pods(pod("a", on="n0"), pod("extra"))
@@ -151,7 +151,7 @@ def test_what_is_decided_of_a_gang_that_the_rival_has_bound_is_no_race_won() -> 
     assert scene.row().decided_ms == 0
 
 
-def test_evictions_and_releases_are_told_of_the_gang_that_they_are_for() -> None:
+def test_evictions_and_releases_are_reported_for_the_gang_that_they_serve() -> None:
     scene = Scene()
     scene.begins(node("n0"), groups=[group(least=2), group("other", 1)])
     scene.pods(pod("a", on="n0"), pod("b"), pod("victim", "other", on="n0"))

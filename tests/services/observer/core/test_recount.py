@@ -49,7 +49,7 @@ def test_room_that_a_pod_had_when_the_decision_was_made_fails() -> None:
     assert judged(scene, "a", "b") == ("failed", "node n0 lacks 500 cpu")
 
 
-def test_room_that_the_rival_took_since_is_overtaken() -> None:
+def test_room_that_the_other_scheduler_took_since_is_overtaken() -> None:
     scene = cluster(2500)
     decision = scene.binds("a", "b")
     scene.pods(pod("x", "", on="n0", ours=False))
@@ -67,7 +67,7 @@ def test_a_pod_whose_status_changed_since_was_there_before() -> None:
     assert found.proof == "failed"
 
 
-def test_a_member_that_the_rival_bound_since_is_overtaken_and_counted_once() -> None:
+def test_a_member_that_the_other_scheduler_bound_since_is_overtaken_and_counted_once() -> None:
     scene = cluster(2000)
     decision = scene.binds("a", "b")
     scene.pods(pod("a", on="n0"))

@@ -171,14 +171,14 @@ def test_the_versions_reached_never_go_back() -> None:
     assert cluster_state.resource_versions() == (("nodes", 3), ("pods", 15))
 
 
-def test_a_picture_with_changes_pending_cannot_be_frozen() -> None:
+def test_a_cluster_state_with_changes_pending_cannot_be_frozen() -> None:
     cluster_state = ClusterState()
     cluster_state.observe("pods", pod("a"))
     with pytest.raises(InvariantViolation):
         cluster_state.freeze()
 
 
-def test_a_frozen_picture_does_not_follow_the_living_one() -> None:
+def test_a_snapshot_does_not_follow_the_living_cluster_state() -> None:
     cluster_state = ClusterState()
     cluster_state.observe("nodes", node("n"))
     assert taken(cluster_state) == [NodeChanges(epoch=5, at_ms=99, changed=(node("n"),))]
@@ -214,7 +214,7 @@ STEPS: dict[str, dict[str, Any]] = {
         max_size=40,
     )
 )
-def test_a_reader_of_the_flushes_always_has_the_picture(steps: list[tuple[str, str]]) -> None:
+def test_a_reader_of_the_flushes_always_has_the_cluster_state(steps: list[tuple[str, str]]) -> None:
     """Whatever happens between flushes, applying the records gives what the picture holds."""
     cluster_state = ClusterState()
     reader: dict[str, ClusterObject] = {}

@@ -16,7 +16,7 @@ from tests.services.watcher.core.objects import group, node, pod
 SYNCED = Synced(epoch=7, at_ms=1, watcher="w")
 
 
-def picture_of(pods: int) -> ClusterState:
+def state_of(pods: int) -> ClusterState:
     cluster_state = ClusterState()
     for number in range(pods):
         cluster_state.observe("pods", pod(f"p{number}", shape=b"x" * 300))
@@ -26,18 +26,18 @@ def picture_of(pods: int) -> ClusterState:
     return cluster_state
 
 
-def shelved(shelf: SnapshotCache, frozen: Frozen, *, now_ms: int = 0, seq: int = 42) -> Snapshot:
-    return shelf.put(frozen, kinds=(), synced=SYNCED, cluster_seq=seq, now_ms=now_ms)
+def cached(cache: SnapshotCache, frozen: Frozen, *, now_ms: int = 0, seq: int = 42) -> Snapshot:
+    return cache.put(frozen, kinds=(), synced=SYNCED, cluster_seq=seq, now_ms=now_ms)
 
 
-def test_the_pages_hold_the_whole_picture_and_none_is_too_large() -> None:
-    frozen = picture_of(4000).freeze()
-    shelf = SnapshotCache()
-    snapshot = shelved(shelf, frozen)
+def test_the_pages_hold_the_whole_snapshot_and_none_is_too_large() -> None:
+    frozen = state_of(4000).freeze()
+    cache = SnapshotCache()
+    snapshot = cached(cache, frozen)
     assert len(snapshot.pages) > 2
     seen: dict[str, int] = {}
     for number in range(len(snapshot.pages)):
-        page = shelf.page(snapshot.name, number, 0)
+        page = cache.page(snapshot.name, number, 0)
         assert isinstance(page, SnapshotPage)
         assert (page.page, page.pages, page.epoch, page.cluster_seq) == (
             number,
@@ -60,7 +60,7 @@ def test_an_empty_cluster_has_one_empty_page() -> None:
 
 
 def test_small_kinds_share_a_page() -> None:
-    pages = paginate(picture_of(3).freeze(), kinds=(), epoch=1, at_ms=1, bytes_max=10_000)
+    pages = paginate(state_of(3).freeze(), kinds=(), epoch=1, at_ms=1, bytes_max=10_000)
     assert [[type(record).__name__ for record in page] for page in pages] == [
         ["NodeChanges", "PodGroupChanges", "PodChanges"]
     ]
@@ -68,42 +68,42 @@ def test_small_kinds_share_a_page() -> None:
 
 def test_only_the_kinds_asked_for_are_sent() -> None:
     pages = paginate(
-        picture_of(3).freeze(), kinds=("node", "no-such"), epoch=1, at_ms=1, bytes_max=10_000
+        state_of(3).freeze(), kinds=("node", "no-such"), epoch=1, at_ms=1, bytes_max=10_000
     )
     assert [[type(record).__name__ for record in page] for page in pages] == [["NodeChanges"]]
 
 
 def test_readers_that_start_together_share_a_snapshot() -> None:
-    frozen = picture_of(1).freeze()
-    shelf = SnapshotCache()
-    snapshot = shelved(shelf, frozen)
-    assert shelf.current(frozen.version, (), LIFETIME_MS // 3) is snapshot
-    assert shelf.current(frozen.version, ("queue",), 0) is None
-    assert shelf.current(frozen.version + 1, (), 0) is None
+    frozen = state_of(1).freeze()
+    cache = SnapshotCache()
+    snapshot = cached(cache, frozen)
+    assert cache.current(frozen.version, (), LIFETIME_MS // 3) is snapshot
+    assert cache.current(frozen.version, ("queue",), 0) is None
+    assert cache.current(frozen.version + 1, (), 0) is None
     # With little life left a reader might not get to its last page.
-    assert shelf.current(frozen.version, (), LIFETIME_MS // 2) is None
+    assert cache.current(frozen.version, (), LIFETIME_MS // 2) is None
 
 
 def test_a_snapshot_is_dropped_after_its_time() -> None:
-    shelf = SnapshotCache()
-    snapshot = shelved(shelf, picture_of(1).freeze(), now_ms=1000)
-    assert isinstance(shelf.page(snapshot.name, 0, 1000 + LIFETIME_MS), SnapshotPage)
-    assert isinstance(shelf.page(snapshot.name, 0, 1001 + LIFETIME_MS), SnapshotUnavailable)
+    cache = SnapshotCache()
+    snapshot = cached(cache, state_of(1).freeze(), now_ms=1000)
+    assert isinstance(cache.page(snapshot.name, 0, 1000 + LIFETIME_MS), SnapshotPage)
+    assert isinstance(cache.page(snapshot.name, 0, 1001 + LIFETIME_MS), SnapshotUnavailable)
 
 
 def test_the_oldest_snapshot_gives_way_to_a_new_one() -> None:
-    shelf = SnapshotCache()
-    frozen = picture_of(1).freeze()
-    names = [shelved(shelf, frozen, seq=seq).name for seq in range(SNAPSHOTS_MAX + 1)]
+    cache = SnapshotCache()
+    frozen = state_of(1).freeze()
+    names = [cached(cache, frozen, seq=seq).name for seq in range(SNAPSHOTS_MAX + 1)]
     assert len(set(names)) == SNAPSHOTS_MAX + 1
-    assert isinstance(shelf.page(names[0], 0, 0), SnapshotUnavailable)
-    assert isinstance(shelf.page(names[1], 0, 0), SnapshotPage)
+    assert isinstance(cache.page(names[0], 0, 0), SnapshotUnavailable)
+    assert isinstance(cache.page(names[1], 0, 0), SnapshotPage)
 
 
 def test_a_page_that_does_not_exist_is_refused_with_the_pages_there_are() -> None:
-    shelf = SnapshotCache()
-    snapshot = shelved(shelf, picture_of(1).freeze())
+    cache = SnapshotCache()
+    snapshot = cached(cache, state_of(1).freeze())
     for number in (-1, 1):
-        answer = shelf.page(snapshot.name, number, 0)
+        answer = cache.page(snapshot.name, number, 0)
         assert isinstance(answer, SnapshotUnavailable)
         assert "has pages 0 to 0" in answer.reason

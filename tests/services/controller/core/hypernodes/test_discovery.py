@@ -121,7 +121,7 @@ def test_a_node_of_two_topologies_leaves_both_unpublished() -> None:
     assert found.hypernodes == {}
 
 
-def test_names_are_the_same_whoever_comes_first_and_apart_for_like_values() -> None:
+def test_names_are_the_same_in_any_order_and_apart_for_like_values() -> None:
     nodes = {
         "a": {"cluster": "C 1", "tor": "T.1"},
         "b": {"cluster": "C 1", "tor": "t-1"},

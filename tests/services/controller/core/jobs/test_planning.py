@@ -127,9 +127,9 @@ def test_a_restart_in_a_queue_that_is_not_open_waits_for_it_and_says_so_once() -
     closing = step(job, grouped=False, queue_state="Closing")
     assert phase_of(closing) != "Pending"
     assert closing.make_group is None
-    (told,) = closing.events
-    assert (told.type, told.reason) == ("Warning", "PodGroupError")
-    assert told.message.endswith("queue `default` status is `Closing`.")
+    (event,) = closing.events
+    assert (event.type, event.reason) == ("Warning", "PodGroupError")
+    assert event.message.endswith("queue `default` status is `Closing`.")
     again = step(job, grouped=False, queue_state="Closing", memory=closing.memory)
     assert again.events == ()
     assert phase_of(step(job, grouped=False, memory=again.memory)) == "Pending"
@@ -140,7 +140,7 @@ def test_a_restart_of_a_part_needs_no_open_queue_for_the_group_is_in_it() -> Non
     assert phase_of(step(job, a_pod("a-x-0"), queue_state="Closed")) == "Pending"
 
 
-def test_a_group_that_waits_is_told_of_when_that_has_lasted() -> None:
+def test_a_group_that_has_waited_for_long_is_reported() -> None:
     job = a_job(phase="Pending")
 
     def waits(*, memory: JobMemory, after_ms: int, said: str, status: str = "True") -> Step:
@@ -153,7 +153,9 @@ def test_a_group_that_waits_is_told_of_when_that_has_lasted() -> None:
     other = waits(memory=first.memory, after_ms=1_500, said="3/3")
     assert (other.events, other.again_ms) == ((), 500)
     lasting = waits(memory=other.memory, after_ms=2_000, said="3/3")
-    assert [told.message for told in lasting.events] == ["PodGroup ns:a unschedulable, reason: 3/3"]
+    assert [event.message for event in lasting.events] == [
+        "PodGroup ns:a unschedulable, reason: 3/3"
+    ]
     assert waits(memory=lasting.memory, after_ms=3_000, said="3/3").events == ()
     over = waits(memory=lasting.memory, after_ms=4_000, said="", status="False")
     assert waits(memory=over.memory, after_ms=9_000, said="3/3").events == ()
@@ -280,7 +282,7 @@ def test_two_pods_lost_at_once_are_both_answered() -> None:
     assert [pod.metadata.name for pod in second.mark] == ["a-y-1"]
 
 
-def test_what_went_while_nobody_looked_is_told_from_the_counts() -> None:
+def test_pods_deleted_between_two_looks_are_detected_from_the_counts() -> None:
     job = a_job(
         policies=[{"event": "PodEvicted", "action": "RestartJob"}],
         status={"taskStatusCount": {"x": {"phase": {"Running": 2}}}},

@@ -40,7 +40,7 @@ def releasing(status: str = "True", since_ms: int = START_MS) -> Verdict:
     return make_verdict(phase="Starting", conditions=(one,), attempt=1)
 
 
-def told(verdict: Verdict, reason: str) -> Announcement:
+def reported(verdict: Verdict, reason: str) -> Announcement:
     return next(one for one in announcements(verdict) if one.reason == reason)
 
 
@@ -93,7 +93,7 @@ class Controller:
         raise AssertionError("a plan that never empties")
 
 
-def test_a_release_is_written_and_told_at_once_though_the_gang_is_only_starting() -> None:
+def test_a_release_is_written_and_reported_at_once_though_the_gang_is_only_starting() -> None:
     desk = Controller()
     desk.hear(releasing())
     assert desk.patches == 1
@@ -102,7 +102,7 @@ def test_a_release_is_written_and_told_at_once_though_the_gang_is_only_starting(
     assert message.startswith(f"BindingRefused: {REFUSED}; its bound pods are deleted")
 
 
-def test_a_release_that_was_over_before_it_was_read_is_told_all_the_same_and_once() -> None:
+def test_a_release_that_ended_before_it_was_read_is_still_reported_and_once() -> None:
     desk = Controller()
     desk.hear(releasing("False"))
     assert [reason for reason, _ in desk.events] == ["GangReleased"]
@@ -112,7 +112,7 @@ def test_a_release_that_was_over_before_it_was_read_is_told_all_the_same_and_onc
     assert [reason for reason, _ in desk.events] == ["GangReleased"]
 
 
-def test_a_second_release_for_the_same_cause_is_told_again() -> None:
+def test_a_second_release_for_the_same_cause_is_reported_again() -> None:
     desk = Controller()
     desk.hear(releasing())
     desk.hear(releasing("False", START_MS + 400), 400)
@@ -120,7 +120,7 @@ def test_a_second_release_for_the_same_cause_is_told_again() -> None:
     assert [reason for reason, _ in desk.events] == ["GangReleased"] * 2
 
 
-def test_a_refused_binding_is_told_once_in_the_api_servers_words_however_often() -> None:
+def test_a_refused_binding_is_reported_once_in_the_api_servers_words_however_often() -> None:
     sentence = f"the API server refused to bind {REFUSED}; it is tried again later"
     why = Why(reason="BindingRefused", sentence=sentence, since_ms=START_MS)
     desk = Controller()
@@ -130,7 +130,7 @@ def test_a_refused_binding_is_told_once_in_the_api_servers_words_however_often()
     assert desk.events == [("BindingRefused", sentence)]
 
 
-def test_room_that_is_held_is_told_with_its_words_and_an_end_in_vain_as_well() -> None:
+def test_holds_are_reported_in_their_words_also_when_they_end_unfilled() -> None:
     words = "w-2 failed on n-2: capacity for its successor is reserved on n-2 until 14:02:10 UTC"
     desk = Controller()
     desk.hear(make_running(conditions=(holding("RoomHeld", words),)))
@@ -141,12 +141,12 @@ def test_room_that_is_held_is_told_with_its_words_and_an_end_in_vain_as_well() -
     for after_ms in (60_000, 61_000):
         desk.hear(make_running(conditions=(expired,)), after_ms)
     assert [reason for reason, _ in desk.events].count("HoldExpired") == 1
-    assert told(make_running(conditions=(expired,)), "HoldExpired").type == "Warning"
+    assert reported(make_running(conditions=(expired,)), "HoldExpired").type == "Warning"
 
 
 def test_what_is_bound_in_part_or_degraded_is_a_warning_while_it_lasts() -> None:
     for type_ in ("PartlyBound", "Degraded"):
-        assert told(make_verdict(conditions=(holding(type_, "so"),)), type_).type == "Warning"
+        assert reported(make_verdict(conditions=(holding(type_, "so"),)), type_).type == "Warning"
         over = make_verdict(conditions=(holding(type_, status="False"),))
         assert reasons(over) == []
 
@@ -160,13 +160,13 @@ def test_a_gang_that_is_degraded_for_a_moment_only_is_no_news() -> None:
     assert plan(what, memory, START_MS, KNOBS).next_ms == START_MS + KNOBS.waiting_ms
 
 
-def test_while_it_is_released_only_the_release_is_told() -> None:
+def test_while_a_gang_is_released_only_the_release_is_reported() -> None:
     why = Why(reason="BindingRefused", sentence="is being released", since_ms=START_MS)
     verdict = msgspec.structs.replace(releasing(), why=why)
     assert reasons(verdict) == ["GangReleased"]
 
 
-def test_a_placed_gang_that_does_not_start_is_told_when_that_lasts_and_no_pod_is_marked() -> None:
+def test_a_placed_gang_that_does_not_start_for_long_is_reported_and_no_pod_is_marked() -> None:
     why = Why(reason="NotStarting", sentence="w-1: ErrImagePull", since_ms=START_MS)
     extra = (PodRef(uid="u-9", name="w-9"),)
     verdict = make_running(why=why, waiting=extra)
@@ -188,7 +188,7 @@ def test_a_gang_that_hangs_while_it_starts_is_shown_as_waiting() -> None:
     assert plan(what, desk.memory, START_MS, KNOBS).next_ms == START_MS + KNOBS.settle_ms
 
 
-def test_what_an_earlier_process_told_is_not_told_again() -> None:
+def test_events_of_an_earlier_process_are_not_sent_again() -> None:
     held = holding("RoomHeld", "room is held")
     verdict = make_running(conditions=(held,), placed=())
     desk = Controller()

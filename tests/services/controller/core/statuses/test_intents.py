@@ -133,7 +133,7 @@ def test_where_status_is_a_subresource_the_annotation_follows_the_status() -> No
     assert "status" not in intent.patches[1].body
 
 
-def test_a_gang_that_waits_is_told_after_two_seconds_on_group_and_pods() -> None:
+def test_a_waiting_gang_is_reported_on_group_and_pods_after_two_seconds() -> None:
     memory, what = WrittenGang(), situation(make_waiting())
     assert kinds(plan(what, memory, at(1_000), KNOBS)) == ["PatchGroup"]
     carry_out(what, memory, at(1_000))
@@ -170,7 +170,7 @@ def test_other_numbers_wait_for_the_refresh_another_reason_does_not() -> None:
     assert kinds(planned) == ["PatchGroup", "EventIntent"] + ["MarkWaiting"] * 3
 
 
-def test_other_words_for_the_same_reason_are_told_again_after_a_minute() -> None:
+def test_other_words_for_the_same_reason_are_reported_again_after_a_minute() -> None:
     memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(2_000))
     other = Why(reason="NotEnoughResources", sentence="5 nodes short", since_ms=START_MS)
@@ -233,7 +233,7 @@ def test_a_pod_that_waits_for_victims_is_never_nominated_for_their_node() -> Non
     assert {key for one in marks for key in one.body["status"]} == {"conditions"}
 
 
-def test_each_pod_that_was_evicted_is_told_of_once() -> None:
+def test_each_evicted_pod_is_reported_once() -> None:
     memory = WrittenGang()
     first, second = (PodRef(uid=f"u-{i}", name=f"w-{i}", node="n-0") for i in range(2))
     carry_out(situation(make_verdict()), memory, at(0))
@@ -253,14 +253,14 @@ def test_nothing_is_written_on_a_group_that_is_gone() -> None:
     assert plan(situation(make_running(placed=())), memory, at(0), KNOBS) == Plan((), None, SETTLE)
 
 
-def test_a_gang_that_ran_waits_and_runs_again_is_told_again() -> None:
+def test_a_gang_that_ran_waits_and_runs_again_is_reported_again() -> None:
     memory = WrittenGang()
-    told: list[str] = []
+    reported: list[str] = []
     for verdict in (make_running(placed=()), make_waiting(), make_running(placed=())):
         forget_outdated(memory, verdict)
         written = carry_out(situation(verdict), memory, at(10_000))
-        told += [one.body["reason"] for one in written if isinstance(one, EventIntent)]
-    assert told == ["Scheduled", "Unschedulable", "Scheduled"]
+        reported += [one.body["reason"] for one in written if isinstance(one, EventIntent)]
+    assert reported == ["Scheduled", "Unschedulable", "Scheduled"]
 
 
 def test_marks_of_pods_that_wait_no_more_are_forgotten() -> None:

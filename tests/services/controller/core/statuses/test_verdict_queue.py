@@ -22,7 +22,7 @@ def test_a_newer_entry_takes_the_place_of_the_older_one() -> None:
     assert len(queue) == 1
 
 
-def test_a_gang_that_is_out_is_nobody_elses_until_it_is_put_back() -> None:
+def test_a_gang_that_was_taken_out_is_given_to_no_other_worker_until_it_is_put_back() -> None:
     queue: VerdictQueue[str] = VerdictQueue()
     queue.offer("gang", "old", due_ms=0, urgency=1)
     assert queue.pop(0) == "gang"

@@ -19,7 +19,7 @@ def waiting(gang: str, count: int, *, reason: str = "NotEnoughResources") -> Ver
     )
 
 
-def told(pods: WaitingPods, count: int, now_ms: int = DUE_MS) -> list[str]:
+def reported(pods: WaitingPods, count: int, now_ms: int = DUE_MS) -> list[str]:
     """Tell that many at most."""
     found: list[str] = []
     while len(found) < count and (one := pods.next(now_ms)) is not None:
@@ -28,37 +28,37 @@ def told(pods: WaitingPods, count: int, now_ms: int = DUE_MS) -> list[str]:
     return found
 
 
-def test_a_gang_that_is_placed_soon_is_told_nothing() -> None:
+def test_a_gang_that_is_placed_soon_gets_no_condition() -> None:
     pods = WaitingPods()
     pods.note(waiting("a", 2), START_MS)
     assert pods.next(DUE_MS - 1) is None
     assert pods.wait_ms(DUE_MS - 500) == 500
     pods.note(make_running(gang_id="a"), START_MS + 500)
     assert pods.wait_ms(DUE_MS) is None
-    assert told(pods, 9) == []
+    assert reported(pods, 9) == []
 
 
 def test_the_first_pods_of_every_gang_go_before_the_rest_of_a_large_one() -> None:
     pods = WaitingPods()
     pods.note(waiting("large", 1_000), START_MS)
-    assert told(pods, 10) == [f"large-{index}" for index in range(10)]
+    assert reported(pods, 10) == [f"large-{index}" for index in range(10)]
     pods.note(waiting("small", 5), START_MS)
-    assert told(pods, FIRST_PODS) == ["small-0", "small-1", "small-2"]
-    assert told(pods, 4) == ["large-10", "small-3", "large-11", "small-4"], "then by turns"
-    assert len(told(pods, 2_000)) == 988
+    assert reported(pods, FIRST_PODS) == ["small-0", "small-1", "small-2"]
+    assert reported(pods, 4) == ["large-10", "small-3", "large-11", "small-4"], "then by turns"
+    assert len(reported(pods, 2_000)) == 988
     assert pods.wait_ms(DUE_MS) is None
 
 
-def test_it_is_told_again_for_another_reason_and_not_for_other_words() -> None:
+def test_a_pod_is_reported_again_for_another_reason_and_not_for_other_words() -> None:
     pods = WaitingPods()
     pods.note(waiting("a", 2), START_MS)
-    assert told(pods, 9) == ["a-0", "a-1"]
+    assert reported(pods, 9) == ["a-0", "a-1"]
     other = waiting("a", 3)
     assert other.why is not None
     words = msgspec.structs.replace(other.why, sentence="1 of 3 pods fit")
     pods.note(msgspec.structs.replace(other, why=words), DUE_MS)
-    assert told(pods, 9) == ["a-2"], "a pod that came later"
+    assert reported(pods, 9) == ["a-2"], "a pod that came later"
     pods.note(waiting("a", 3, reason="QueueNotOpen"), DUE_MS)
-    assert told(pods, 9) == ["a-0", "a-1", "a-2"]
+    assert reported(pods, 9) == ["a-0", "a-1", "a-2"]
     pods.note(waiting("a", 3, reason="NotStarting"), DUE_MS)
-    assert told(pods, 9) == [], "of what has a node the kubelet speaks"
+    assert reported(pods, 9) == [], "of what has a node the kubelet speaks"

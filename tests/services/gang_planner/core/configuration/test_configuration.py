@@ -87,7 +87,7 @@ def test_what_asks_for_room_before_allocate_asks_once_more_after_it() -> None:
     assert plain.in_turn == plain.actions
 
 
-def test_what_older_and_newer_releases_of_volcano_have_is_accepted_and_told() -> None:
+def test_settings_of_older_and_newer_releases_of_volcano_are_accepted_and_reported() -> None:
     text = """
 actions: enqueue, elect, reserve, allocate
 tiers:
@@ -98,7 +98,7 @@ tiers:
     assert len(found.warnings) == 5
 
 
-def test_what_has_no_effect_is_told_with_its_reason() -> None:
+def test_settings_without_effect_are_reported_with_their_reasons() -> None:
     text = """
 actions: allocate, shuffle
 tiers:
@@ -140,7 +140,7 @@ tiers:
         parse_configuration(text)
 
 
-def test_the_digest_tells_configurations_apart() -> None:
+def test_the_digest_distinguishes_configurations() -> None:
     assert parse_configuration(CHART).digest != parse_configuration(KUBE_BATCH).digest
 
 

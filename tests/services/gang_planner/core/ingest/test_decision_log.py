@@ -11,13 +11,13 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts import annotations
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import Member
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     make_group,
     make_node,
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 FULL = make_shape({"cpu": 4000})
 
@@ -51,50 +51,50 @@ def what_is_known(planner: Planner, *, bad: bool) -> dict[str, Any]:
     }
 
 
-def twin(story: Story, pages: list[Checkpoint]) -> Planner:
+def twin(scene: LoggedScene, pages: list[Checkpoint]) -> Planner:
     """Another planner that has read the same."""
-    planner = Planner(story.conf)
+    planner = Planner(scene.conf)
     planner.restore(pages)
     behind = pages[0].up_to if pages else 0
     read = pages[0].outcomes_seq if pages else 0
-    for seq, record in story.records:
+    for seq, record in scene.records:
         if seq > behind:
             planner.apply_decision(seq, record)
-    mine, story.planner = story.planner, planner
-    story.picture()
-    story.planner = mine
-    for seq, outcome in story.outcomes:
+    mine, scene.planner = scene.planner, planner
+    scene.load_present_snapshot()
+    scene.planner = mine
+    for seq, outcome in scene.outcomes:
         if seq > read:
             planner.apply_outcome(seq, outcome)
     return planner
 
 
-def compare(story: Story, pages: list[Checkpoint]) -> None:
+def compare(scene: LoggedScene, pages: list[Checkpoint]) -> None:
     """The log alone, an old checkpoint and the newest one all tell the same."""
-    known = what_is_known(story.planner, bad=False)
-    assert what_is_known(twin(story, []), bad=False) == known
-    assert what_is_known(twin(story, pages), bad=False) == known
-    newest = twin(story, story.pages)
-    assert what_is_known(newest, bad=True) == what_is_known(story.planner, bad=True)
+    known = what_is_known(scene.planner, bad=False)
+    assert what_is_known(twin(scene, []), bad=False) == known
+    assert what_is_known(twin(scene, pages), bad=False) == known
+    newest = twin(scene, scene.pages)
+    assert what_is_known(newest, bad=True) == what_is_known(scene.planner, bad=True)
 
 
-def submit(story: Story, name: str, size: int, **group: Any) -> None:
-    story.put(make_group(name, size, **group), *make_pods(name, size, FULL))
+def submit(scene: LoggedScene, name: str, size: int, **group: Any) -> None:
+    scene.put(make_group(name, size, **group), *make_pods(name, size, FULL))
 
 
-def poisoned(story: Story) -> None:
-    story.refuses = lambda binding: binding.name == "a-worker-1"
-    submit(story, "a", 3)
+def poisoned(scene: LoggedScene) -> None:
+    scene.refuses = lambda binding: binding.name == "a-worker-1"
+    submit(scene, "a", 3)
 
 
-def doubtful(story: Story) -> None:
-    submit(story, "a", 3)
-    story.step()
-    seq, decision = story.decisions[-1]
-    story.done.add(seq)
+def doubtful(scene: LoggedScene) -> None:
+    submit(scene, "a", 3)
+    scene.step()
+    seq, decision = scene.decisions[-1]
+    scene.done.add(seq)
     first, second, third = decision.bindings
-    story.change(first.uid, node=first.node)
-    story.answer(
+    scene.change(first.uid, node=first.node)
+    scene.answer(
         seq,
         decision,
         [
@@ -104,29 +104,29 @@ def doubtful(story: Story) -> None:
     )
 
 
-def never_whole(story: Story) -> None:
-    submit(story, "a", 3)
-    story.step()
-    seq, decision = story.decisions[-1]
-    story.done.add(seq)
+def never_whole(scene: LoggedScene) -> None:
+    submit(scene, "a", 3)
+    scene.step()
+    seq, decision = scene.decisions[-1]
+    scene.done.add(seq)
     for one in decision.bindings[:2]:
-        story.change(one.uid, node=one.node)
-    story.remove(story.pods[decision.bindings[2].uid])
-    story.answer(seq, decision)
+        scene.change(one.uid, node=one.node)
+    scene.remove(scene.pods[decision.bindings[2].uid])
+    scene.answer(seq, decision)
 
 
-def never_runs(story: Story) -> None:
-    submit(story, "a", 2, settings=((annotations.START_DEADLINE_SECONDS, "20"),))
+def never_runs(scene: LoggedScene) -> None:
+    submit(scene, "a", 2, settings=((annotations.START_DEADLINE_SECONDS, "20"),))
 
 
-def runs(story: Story) -> None:
-    submit(story, "a", 2)
-    submit(story, "b", 3)
+def runs(scene: LoggedScene) -> None:
+    submit(scene, "a", 2)
+    submit(scene, "b", 3)
 
 
 _NOTED = {"GangDecision", "NoteOpened", "NoteClosed"}
 #: What each story writes into the log, or it is not the story that it is meant to be.
-_TOLD: dict[Callable[[Story], None], set[str]] = {
+_WRITTEN: dict[Callable[[LoggedScene], None], set[str]] = {
     poisoned: _NOTED | {"EvictionDecision"},
     doubtful: _NOTED | {"GangStarted"},
     never_whole: _NOTED | {"EvictionDecision"},
@@ -135,24 +135,24 @@ _TOLD: dict[Callable[[Story], None], set[str]] = {
 }
 
 
-@pytest.mark.parametrize("begin", list(_TOLD))
+@pytest.mark.parametrize("begin", list(_WRITTEN))
 def test_a_planner_that_starts_anywhere_in_the_log_knows_what_its_writer_knew(
-    begin: Callable[[Story], None],
+    begin: Callable[[LoggedScene], None],
 ) -> None:
-    story = Story([make_node(f"n{i}") for i in range(5)])
-    begin(story)
-    pods = list(story.pods.values())
+    scene = LoggedScene([make_node(f"n{i}") for i in range(5)])
+    begin(scene)
+    pods = list(scene.pods.values())
     old: list[Checkpoint] = []
     kinds: set[str] = set()
     for turn in range(24):
-        story.step(after_ms=(0, 0, 500, 1_000, 7_000)[turn % 5])
-        compare(story, old)
-        kinds.update(type(one).__name__ for _, one in story.records)
+        scene.step(after_ms=(0, 0, 500, 1_000, 7_000)[turn % 5])
+        compare(scene, old)
+        kinds.update(type(one).__name__ for _, one in scene.records)
         if turn % 3 == 1:
-            story.carry_out()
-            compare(story, old)
+            scene.carry_out()
+            compare(scene, old)
         if turn % 3 == 2:
-            story.make_again(pods)
+            scene.make_again(pods)
         if turn % 7 == 0:
-            old = story.pages
-    assert kinds >= _TOLD[begin]
+            old = scene.pages
+    assert kinds >= _WRITTEN[begin]

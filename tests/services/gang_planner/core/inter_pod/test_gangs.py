@@ -272,7 +272,7 @@ def test_a_question_about_terms_is_answered_by_what_runs_and_leaves_no_trace(kno
     scene.planner.validate()
 
 
-def test_a_lost_member_that_keeps_apart_is_not_put_beside_who_came_meanwhile() -> None:
+def test_a_lost_member_that_keeps_apart_is_not_put_beside_a_later_pod() -> None:
     apart = make_shape({"cpu": 100}, pod_affinity=PodAffinity(anti_affinity=(term("a", HOST),)))
     scene = Scene(nodes(3, 1))
     scene.put(*gang("a", 2, apart))

@@ -84,7 +84,7 @@ def test_points_are_kube_schedulers_with_the_points_of_pods_that_run(
     view = rules.view(entry)
     names = sorted(world.naive.nodes)
     slots = np.array([world.state.nodes.slot(name) for name in names])
-    everybody = np.ones(len(names), dtype=np.bool_)
+    all_nodes = np.ones(len(names), dtype=np.bool_)
     for switches, expected in (
         (Switches(affinity_weight=1), attraction(world.naive, pod)),
         (Switches(spread_weight=1), evenness(world.naive, pod)),
@@ -93,7 +93,7 @@ def test_points_are_kube_schedulers_with_the_points_of_pods_that_run(
             continue
         preferences = Preferences(rules, view, slots)
         preferences._switches = switches
-        found = dict(zip(names, (preferences.points(everybody) // 1000).tolist(), strict=True))
+        found = dict(zip(names, (preferences.points(all_nodes) // 1000).tolist(), strict=True))
         assert all(abs(found[name] - expected[name]) <= 1 for name in names), (found, expected)
 
 
@@ -107,11 +107,11 @@ def test_points_after_a_step_are_those_of_a_fresh_look(world: World, data: st.Da
         return
     names = sorted(world.naive.nodes)
     slots = np.array([world.state.nodes.slot(name) for name in names])
-    everybody = np.ones(len(names), dtype=np.bool_)
+    all_nodes = np.ones(len(names), dtype=np.bool_)
     stepped = Preferences(world.session.pairs, view, slots)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(names) - 1))
         stepped.place(at)
         world.state.node_capacity.take(int(slots[at]), entry)
         fresh = Preferences(world.session.pairs, view, slots)
-        assert stepped.points(everybody).tolist() == fresh.points(everybody).tolist()
+        assert stepped.points(all_nodes).tolist() == fresh.points(all_nodes).tolist()

@@ -11,8 +11,8 @@ from services.gang_planner.core.placement.session import BINDINGS_MAX
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.verdicts.book import Book
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
-from tests.services.gang_planner.core.story import Story
 
 SMALL, LARGE = make_shape({"cpu": 500}), make_shape({"cpu": 1500})
 
@@ -21,24 +21,24 @@ def live(plan: list[tuple[int, int, bool]]) -> Iterator[tuple[Any, ...]]:
     """Gangs of (members, members that exist, large) come one after the other and are bound; what
     every cycle decided, noted and told.
     """
-    story = Story(make_node(f"n{at}", {"cpu": 4000, "pods": 8}) for at in range(3))
-    story.refuses = lambda binding: binding.name == "g1-worker-0"
+    scene = LoggedScene(make_node(f"n{at}", {"cpu": 4000, "pods": 8}) for at in range(3))
+    scene.refuses = lambda binding: binding.name == "g1-worker-0"
     for index, (minimum, members, large) in enumerate(plan):
         shape = LARGE if large else SMALL
-        story.put(make_group(f"g{index}", minimum), *make_pods(f"g{index}", members, shape))
+        scene.put(make_group(f"g{index}", minimum), *make_pods(f"g{index}", members, shape))
         for after_ms in (0, 500):
-            step = story.step(after_ms=after_ms)
+            step = scene.step(after_ms=after_ms)
             phases = {
-                name: count for name, count in story.planner.gangs_by_phase().items() if count
+                name: count for name, count in scene.planner.gangs_by_phase().items() if count
             }
             yield step.decisions, step.notes, step.verdicts, step.next_wakeup_ms, phases
         if index % 2:
-            story.carry_out(phase="Running")
+            scene.carry_out(phase="Running")
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4), st.booleans()), max_size=8))
 @settings(deadline=None, max_examples=40)
-def test_a_gang_decided_whole_is_told_of_as_if_it_were_assessed_anew(
+def test_a_gang_decided_whole_is_reported_as_if_it_were_assessed_again(
     plan: list[tuple[int, int, bool]],
 ) -> None:
     found = list(live(plan))
@@ -48,25 +48,25 @@ def test_a_gang_decided_whole_is_told_of_as_if_it_were_assessed_anew(
 
 
 def test_equal_gangs_share_what_they_need() -> None:
-    story = Story([make_node("n0", {"cpu": 100, "pods": 8})])
+    scene = LoggedScene([make_node("n0", {"cpu": 100, "pods": 8})])
     for name in ("a", "b"):
-        story.put(make_group(name, 2), *make_pods(name, 2, SMALL))
-    story.step()
-    state = story.planner._state
+        scene.put(make_group(name, 2), *make_pods(name, 2, SMALL))
+    scene.step()
+    state = scene.planner._state
     first, second = state.gangs.gangs.values()
     assert first.bucket is not None
     assert first.bucket is second.bucket
     assert need_of(state, second) is first.bucket.need
 
 
-def test_gangs_that_nothing_could_be_said_of_are_told_when_it_can() -> None:
+def test_gangs_without_a_verdict_get_one_as_soon_as_possible() -> None:
     """Two cycles place what one may, the third finds the nodes full."""
     size, reservation = BINDINGS_MAX // 2, 3
     node = make_node("n0", {"cpu": size * reservation * 500, "pods": size * reservation})
-    story = Story([node])
+    scene = LoggedScene([node])
     for index in range(reservation + 2):
         name = f"g{index}"
-        story.put(make_group(name, size, created_ms=index), *make_pods(name, size, SMALL))
+        scene.put(make_group(name, size, created_ms=index), *make_pods(name, size, SMALL))
     looks: list[int] = []
     to_tell = Book._to_tell
 
@@ -77,24 +77,24 @@ def test_gangs_that_nothing_could_be_said_of_are_told_when_it_can() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Book, "_to_tell", counted)
-        assert len(story.step().decisions) == 2
-        assert not story.told
-        assert len(story.step().decisions) == 1
-        assert {one.name for one in story.told if one.why is not None} == {"g3", "g4"}
-        told = len(story.told)
-        story.step()
-        assert len(story.told) == told
+        assert len(scene.step().decisions) == 2
+        assert not scene.published
+        assert len(scene.step().decisions) == 1
+        assert {one.name for one in scene.published if one.why is not None} == {"g3", "g4"}
+        published = len(scene.published)
+        scene.step()
+        assert len(scene.published) == published
     assert looks == [5, 3, 0]
 
 
-def test_gangs_that_nothing_could_be_said_of_are_told_that_the_picture_is_old() -> None:
-    story = Story([make_node("n0", {"cpu": 10_000_000, "pods": 9_000})])
+def test_gangs_without_a_verdict_get_one_that_names_the_stale_cluster_state() -> None:
+    scene = LoggedScene([make_node("n0", {"cpu": 10_000_000, "pods": 9_000})])
     for index in range(3):
         name = f"g{index}"
         pods = make_pods(name, BINDINGS_MAX, SMALL)
-        story.put(make_group(name, BINDINGS_MAX, created_ms=index), *pods)
-    assert len(story.step().decisions) == 1
-    assert not story.told
-    story.step(after_ms=60_000, fresh=False)
-    reasons = {one.name: one.why.reason for one in story.told if one.why is not None}
+        scene.put(make_group(name, BINDINGS_MAX, created_ms=index), *pods)
+    assert len(scene.step().decisions) == 1
+    assert not scene.published
+    scene.step(after_ms=60_000, fresh=False)
+    reasons = {one.name: one.why.reason for one in scene.published if one.why is not None}
     assert reasons == {"g1": "ClusterViewStale", "g2": "ClusterViewStale"}

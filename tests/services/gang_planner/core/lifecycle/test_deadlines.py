@@ -9,27 +9,27 @@ import pytest
 from shared.contracts import annotations
 from shared.contracts.decisions import GangDecision, NoteOpened
 from shared.model.objects import Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     make_group,
     make_node,
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 FULL = make_shape({"cpu": 4000})
 PULL = 'ImagePullBackOff: Back-off pulling image "nowhere/none"'
 
 
-def placed(size: int = 3, *, nodes: int = 4, **group: Any) -> tuple[Story, GangDecision]:
+def placed(size: int = 3, *, nodes: int = 4, **group: Any) -> tuple[LoggedScene, GangDecision]:
     """A gang whose members are all placed and do not run yet."""
-    story = Story([make_node(f"n{i}") for i in range(nodes)])
-    story.put(make_group("a", size, **group), *make_pods("a", size, FULL))
-    story.step()
-    story.carry_out()
-    story.until_quiet()
-    assert story.verdict("a").phase == "Running"
-    return story, story.decisions[0][1]
+    scene = LoggedScene([make_node(f"n{i}") for i in range(nodes)])
+    scene.put(make_group("a", size, **group), *make_pods("a", size, FULL))
+    scene.step()
+    scene.carry_out()
+    scene.until_quiet()
+    assert scene.verdict("a").phase == "Running"
+    return scene, scene.decisions[0][1]
 
 
 def set_to(key: str, seconds: int) -> tuple[tuple[str, str], ...]:
@@ -47,219 +47,219 @@ def grace(seconds: int) -> tuple[tuple[str, str], ...]:
     )
 
 
-def run(story: Story, *names: str) -> None:
+def run(scene: LoggedScene, *names: str) -> None:
     for name in names:
-        story.change(name, phase="Running", waiting="")
+        scene.change(name, phase="Running", waiting="")
 
 
 def test_without_a_deadline_a_gang_that_never_runs_is_only_named_from_the_first_second() -> None:
-    story, _ = placed()
-    run(story, "a-worker-0", "a-worker-2")
-    story.change("a-worker-1", waiting=PULL)
-    story.until_quiet(within_ms=1_000)
-    why = story.verdict("a").why
+    scene, _ = placed()
+    run(scene, "a-worker-0", "a-worker-2")
+    scene.change("a-worker-1", waiting=PULL)
+    scene.until_quiet(within_ms=1_000)
+    why = scene.verdict("a").why
     assert why is not None
     assert (why.reason, why.sentence) == ("NotStarting", f"a-worker-1 does not run: {PULL}")
-    story.until_quiet(within_ms=3_600_000)
-    assert story.releases == []
-    run(story, "a-worker-1")
-    story.until_quiet()
-    assert story.verdict("a").why is None
+    scene.until_quiet(within_ms=3_600_000)
+    assert scene.releases == []
+    run(scene, "a-worker-1")
+    scene.until_quiet()
+    assert scene.verdict("a").why is None
 
 
 def test_a_gang_that_does_not_run_by_its_deadline_is_released_whole_and_queued_again() -> None:
-    story, _ = placed(settings=start_by(20))
-    pods = list(story.pods.values())
-    run(story, "a-worker-0", "a-worker-2")
-    story.change("a-worker-1", waiting=PULL)
-    story.until_quiet(within_ms=19_999)
-    assert story.releases == []
-    story.until_quiet(within_ms=1)
-    (release,) = story.releases
+    scene, _ = placed(settings=start_by(20))
+    pods = list(scene.pods.values())
+    run(scene, "a-worker-0", "a-worker-2")
+    scene.change("a-worker-1", waiting=PULL)
+    scene.until_quiet(within_ms=19_999)
+    assert scene.releases == []
+    scene.until_quiet(within_ms=1)
+    (release,) = scene.releases
     assert (release.reason, len(release.victims)) == ("StartDeadline", 3)
     assert release.why == f"placed for 20 s, and a-worker-1 does not run: {PULL}"
-    story.carry_out()
-    story.until_quiet()
-    story.make_again(pods)
-    story.until_quiet(within_ms=500)
-    assert len(story.decisions) == 1, "it pauses"
-    found = story.verdict("a").why
+    scene.carry_out()
+    scene.until_quiet()
+    scene.make_again(pods)
+    scene.until_quiet(within_ms=500)
+    assert len(scene.decisions) == 1, "it pauses"
+    found = scene.verdict("a").why
     assert found is not None
     assert (found.reason, PULL in found.sentence) == ("StartDeadline", True)
-    story.until_quiet(within_ms=5_000)
-    again = story.decisions[-1][1]
+    scene.until_quiet(within_ms=5_000)
+    again = scene.decisions[-1][1]
     assert (again.quorum, again.preflight) == (3, True)
 
 
 def test_a_gang_that_runs_in_time_is_left_alone_and_later_trouble_is_no_late_start() -> None:
-    story, _ = placed(settings=start_by(20))
-    run(story, "a-worker-0", "a-worker-1", "a-worker-2")
-    story.until_quiet(within_ms=5_000)
-    assert story.notes("start") == [("opened", "QuorumPlaced"), ("closed", "Running")]
-    story.remove(story.pods["a-worker-1"])
-    story.put(*make_pods("a", 4, FULL)[3:])
-    story.until_quiet()
-    story.carry_out()
-    story.change("a-worker-3", waiting=PULL)
-    story.until_quiet(within_ms=120_000)
-    assert story.releases == []
+    scene, _ = placed(settings=start_by(20))
+    run(scene, "a-worker-0", "a-worker-1", "a-worker-2")
+    scene.until_quiet(within_ms=5_000)
+    assert scene.notes("start") == [("opened", "QuorumPlaced"), ("closed", "Running")]
+    scene.remove(scene.pods["a-worker-1"])
+    scene.put(*make_pods("a", 4, FULL)[3:])
+    scene.until_quiet()
+    scene.carry_out()
+    scene.change("a-worker-3", waiting=PULL)
+    scene.until_quiet(within_ms=120_000)
+    assert scene.releases == []
 
 
 def test_a_gang_that_runs_at_once_costs_no_note() -> None:
-    story = Story([make_node(f"n{i}") for i in range(4)])
-    story.put(make_group("a", 2, settings=start_by(20)), *make_pods("a", 2, FULL))
-    story.step()
-    story.carry_out(phase="Running")
-    story.until_quiet(within_ms=60_000)
-    assert not [one for _, one in story.records if isinstance(one, NoteOpened)]
+    scene = LoggedScene([make_node(f"n{i}") for i in range(4)])
+    scene.put(make_group("a", 2, settings=start_by(20)), *make_pods("a", 2, FULL))
+    scene.step()
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=60_000)
+    assert not [one for _, one in scene.records if isinstance(one, NoteOpened)]
 
 
 def test_extras_that_never_run_release_nothing() -> None:
-    story = Story([make_node(f"n{i}") for i in range(4)])
-    story.put(make_group("a", 2, settings=start_by(20)), *make_pods("a", 3, FULL))
-    story.step()
-    story.carry_out()
-    story.until_quiet()
-    run(story, "a-worker-0", "a-worker-2")
-    story.until_quiet(within_ms=60_000)
-    assert story.releases == []
+    scene = LoggedScene([make_node(f"n{i}") for i in range(4)])
+    scene.put(make_group("a", 2, settings=start_by(20)), *make_pods("a", 3, FULL))
+    scene.step()
+    scene.carry_out()
+    scene.until_quiet()
+    run(scene, "a-worker-0", "a-worker-2")
+    scene.until_quiet(within_ms=60_000)
+    assert scene.releases == []
 
 
 def test_the_queue_gives_its_groups_a_deadline_and_a_group_may_switch_it_off() -> None:
     queue = Queue(uid="q", dialect="volcano", name="q", resource_version=1, settings=start_by(20))
     for own, released in (((), 1), (start_by(0), 0)):
-        story = Story([make_node(f"n{i}") for i in range(4)])
-        story.put(queue)
-        story.put(make_group("a", 2, queue="q", settings=own), *make_pods("a", 2, FULL))
-        story.step()
-        story.carry_out()
-        story.until_quiet(within_ms=21_000)
-        assert len(story.releases) == released
+        scene = LoggedScene([make_node(f"n{i}") for i in range(4)])
+        scene.put(queue)
+        scene.put(make_group("a", 2, queue="q", settings=own), *make_pods("a", 2, FULL))
+        scene.step()
+        scene.carry_out()
+        scene.until_quiet(within_ms=21_000)
+        assert len(scene.releases) == released
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_a_start_deadline_goes_on_through_restarts(checkpoint: bool) -> None:
-    story, _ = placed(settings=start_by(20))
+    scene, _ = placed(settings=start_by(20))
     for _ in range(3):
-        story.until_quiet(within_ms=6_000)
-        story.restart(checkpoint=checkpoint)
-    story.until_quiet(within_ms=1_900)
-    assert story.releases == []
-    story.until_quiet(within_ms=200)
-    assert len(story.releases) == 1
+        scene.until_quiet(within_ms=6_000)
+        scene.restart(checkpoint=checkpoint)
+    scene.until_quiet(within_ms=1_900)
+    assert scene.releases == []
+    scene.until_quiet(within_ms=200)
+    assert len(scene.releases) == 1
 
 
 def test_a_clock_set_back_does_not_put_a_start_deadline_off() -> None:
-    story, _ = placed(settings=start_by(20))
-    story.now_ms -= 3_600_000
-    story.until_quiet(within_ms=20_500)
-    assert len(story.releases) == 1
+    scene, _ = placed(settings=start_by(20))
+    scene.now_ms -= 3_600_000
+    scene.until_quiet(within_ms=20_500)
+    assert len(scene.releases) == 1
 
 
-def degraded(**group: Any) -> Story:
+def degraded(**group: Any) -> LoggedScene:
     """A gang of 3 that lost a member which nobody makes again."""
-    story, _ = placed(**group)
-    run(story, "a-worker-0", "a-worker-1", "a-worker-2")
-    story.until_quiet()
-    story.remove(story.pods["a-worker-1"])
-    return story
+    scene, _ = placed(**group)
+    run(scene, "a-worker-0", "a-worker-1", "a-worker-2")
+    scene.until_quiet()
+    scene.remove(scene.pods["a-worker-1"])
+    return scene
 
 
 def test_without_a_grace_a_degraded_gang_stays() -> None:
-    story = degraded(settings=((annotations.HOLD_SECONDS, "0"),))
-    story.until_quiet(within_ms=3_600_000)
-    assert story.releases == []
-    assert story.verdict("a").phase == "Unknown"
+    scene = degraded(settings=((annotations.HOLD_SECONDS, "0"),))
+    scene.until_quiet(within_ms=3_600_000)
+    assert scene.releases == []
+    assert scene.verdict("a").phase == "Unknown"
 
 
 def test_a_degraded_gang_is_released_after_its_grace() -> None:
-    story = degraded(settings=grace(30))
-    story.until_quiet(within_ms=29_999)
-    assert story.releases == []
-    story.until_quiet(within_ms=1)
-    (release,) = story.releases
+    scene = degraded(settings=grace(30))
+    scene.until_quiet(within_ms=29_999)
+    assert scene.releases == []
+    scene.until_quiet(within_ms=1)
+    (release,) = scene.releases
     assert (release.reason, len(release.victims)) == ("DegradedGrace", 2)
     assert release.why == "2 of 3 members are left since 30 s, and no replacement is expected"
 
 
 def test_a_degraded_gang_that_is_restored_in_time_stays() -> None:
-    story = degraded(settings=grace(30))
-    story.until_quiet(within_ms=20_000)
-    story.put(*make_pods("a", 4, FULL)[3:])
-    story.until_quiet()
-    story.carry_out(phase="Running")
-    story.until_quiet(within_ms=60_000)
-    assert story.releases == []
-    assert story.notes("degraded") == [("opened", "BelowQuorum"), ("closed", "Restored")]
+    scene = degraded(settings=grace(30))
+    scene.until_quiet(within_ms=20_000)
+    scene.put(*make_pods("a", 4, FULL)[3:])
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=60_000)
+    assert scene.releases == []
+    assert scene.notes("degraded") == [("opened", "BelowQuorum"), ("closed", "Restored")]
 
 
 def test_while_room_is_held_for_the_lost_member_the_grace_does_not_run() -> None:
-    story = degraded(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 30))
-    story.until_quiet(within_ms=59_000)
-    assert story.notes("degraded") == []
-    story.until_quiet(within_ms=32_000)
-    assert len(story.releases) == 1
+    scene = degraded(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 30))
+    scene.until_quiet(within_ms=59_000)
+    assert scene.notes("degraded") == []
+    scene.until_quiet(within_ms=32_000)
+    assert len(scene.releases) == 1
 
 
 def test_while_a_lost_member_is_still_terminating_the_grace_does_not_run() -> None:
-    story, _ = placed(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 10))
-    run(story, "a-worker-0", "a-worker-1", "a-worker-2")
-    story.until_quiet()
-    story.change("a-worker-1", deleting=True)
-    story.until_quiet(within_ms=300_000)
-    assert story.notes("degraded") == []
-    story.remove(story.pods["a-worker-1"])
-    story.until_quiet(within_ms=60_000)
-    assert story.notes("hold") == [("opened", "PodDeleted"), ("closed", "Expired")]
-    story.until_quiet(within_ms=10_000)
-    (release,) = story.releases
+    scene, _ = placed(settings=set_to(annotations.DEGRADED_GRACE_SECONDS, 10))
+    run(scene, "a-worker-0", "a-worker-1", "a-worker-2")
+    scene.until_quiet()
+    scene.change("a-worker-1", deleting=True)
+    scene.until_quiet(within_ms=300_000)
+    assert scene.notes("degraded") == []
+    scene.remove(scene.pods["a-worker-1"])
+    scene.until_quiet(within_ms=60_000)
+    assert scene.notes("hold") == [("opened", "PodDeleted"), ("closed", "Expired")]
+    scene.until_quiet(within_ms=10_000)
+    (release,) = scene.releases
     assert release.reason == "DegradedGrace"
 
 
 def test_a_member_that_terminates_on_a_dead_node_stops_no_grace() -> None:
-    story, decision = placed(settings=grace(10))
-    run(story, "a-worker-0", "a-worker-1", "a-worker-2")
-    story.change("a-worker-1", deleting=True)
-    story.until_quiet()
-    story.put(make_node(story.where(decision)["a-worker-1"], ready=False, resource_version=2))
-    story.until_quiet(within_ms=19_999)
-    assert story.releases == []
-    story.until_quiet(within_ms=1)
-    (release,) = story.releases
+    scene, decision = placed(settings=grace(10))
+    run(scene, "a-worker-0", "a-worker-1", "a-worker-2")
+    scene.change("a-worker-1", deleting=True)
+    scene.until_quiet()
+    scene.put(make_node(scene.where(decision)["a-worker-1"], ready=False, resource_version=2))
+    scene.until_quiet(within_ms=19_999)
+    assert scene.releases == []
+    scene.until_quiet(within_ms=1)
+    (release,) = scene.releases
     assert release.reason == "DegradedGrace"
 
 
-def test_a_gang_released_from_running_opens_no_holds_and_starts_anew_as_a_whole() -> None:
-    story = degraded(settings=grace(1))
-    pods = list(story.pods.values())
-    story.until_quiet(within_ms=1_000)
-    story.carry_out()
-    story.until_quiet()
-    assert story.holds() == []
-    story.make_again(pods)
-    story.until_quiet(within_ms=30_000)
-    assert len(story.decisions) == 1, "two of three are no quorum"
-    story.put(*make_pods("a", 5, FULL)[4:])
-    story.until_quiet(within_ms=30_000)
-    assert story.decisions[-1][1].quorum == 3
+def test_a_gang_released_from_running_opens_no_holds_and_starts_again_as_a_whole() -> None:
+    scene = degraded(settings=grace(1))
+    pods = list(scene.pods.values())
+    scene.until_quiet(within_ms=1_000)
+    scene.carry_out()
+    scene.until_quiet()
+    assert scene.holds() == []
+    scene.make_again(pods)
+    scene.until_quiet(within_ms=30_000)
+    assert len(scene.decisions) == 1, "two of three are no quorum"
+    scene.put(*make_pods("a", 5, FULL)[4:])
+    scene.until_quiet(within_ms=30_000)
+    assert scene.decisions[-1][1].quorum == 3
 
 
 def test_a_gang_that_was_scaled_up_is_growing_and_neither_degraded_nor_released() -> None:
-    story, _ = placed(2, nodes=2, settings=grace(5))
-    run(story, "a-worker-0", "a-worker-1")
-    story.until_quiet()
+    scene, _ = placed(2, nodes=2, settings=grace(5))
+    run(scene, "a-worker-0", "a-worker-1")
+    scene.until_quiet()
     pods = make_pods("a", 4, FULL)
-    story.put(make_group("a", 4, resource_version=2, settings=grace(5)), *pods[2:])
-    story.until_quiet(within_ms=20_000)
-    verdict = story.verdict("a")
+    scene.put(make_group("a", 4, resource_version=2, settings=grace(5)), *pods[2:])
+    scene.until_quiet(within_ms=20_000)
+    verdict = scene.verdict("a")
     assert verdict.phase == "Unknown"
-    assert story.condition("a", "Degraded") is None
-    assert story.releases == [], "it has lost nothing"
+    assert scene.condition("a", "Degraded") is None
+    assert scene.releases == [], "it has lost nothing"
     assert verdict.why is not None
     assert verdict.why.reason == "NotEnoughResources"
     # A member lost while it grows is a member lost.
-    story.remove(*pods[1:])
-    story.until_quiet(within_ms=2_000)
-    degraded = story.condition("a", "Degraded")
+    scene.remove(*pods[1:])
+    scene.until_quiet(within_ms=2_000)
+    degraded = scene.condition("a", "Degraded")
     assert degraded is not None
     assert degraded.status == "True"

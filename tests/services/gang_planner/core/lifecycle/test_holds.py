@@ -233,7 +233,7 @@ def test_nothing_is_held_for_bare_pods() -> None:
     assert opened(scene) == []
 
 
-def test_a_member_that_died_while_nobody_watched_is_owed_its_place() -> None:
+def test_a_member_that_died_while_no_planner_ran_gets_a_hold() -> None:
     scene = running()
     queue_up(scene)
     place = place_of(scene, "job-worker-1")

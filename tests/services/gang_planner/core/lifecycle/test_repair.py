@@ -9,37 +9,39 @@ from shared.contracts import annotations
 from shared.contracts.decisions import Binding, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Pod, PodGroup
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     make_group,
     make_node,
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 FULL = make_shape({"cpu": 4000})
 
 
-def cluster(nodes: int) -> Story:
-    return Story([make_node(f"n{i:02d}") for i in range(nodes)])
+def cluster(nodes: int) -> LoggedScene:
+    return LoggedScene([make_node(f"n{i:02d}") for i in range(nodes)])
 
 
 def submit(
-    story: Story, name: str, size: int, *, minimum: int | None = None, **group: Any
+    scene: LoggedScene, name: str, size: int, *, minimum: int | None = None, **group: Any
 ) -> list[Pod]:
     made = make_pods(name, size, FULL)
-    story.put(make_group(name, size if minimum is None else minimum, **group), *made)
+    scene.put(make_group(name, size if minimum is None else minimum, **group), *made)
     return made
 
 
-def half(story: Story, name: str = "a", size: int = 2, **group: Any) -> tuple[int, GangDecision]:
+def half(
+    scene: LoggedScene, name: str = "a", size: int = 2, **group: Any
+) -> tuple[int, GangDecision]:
     """A gang decided, of which CLUSTER shows all but the last bound, and no outcome yet."""
-    submit(story, name, size, **group)
-    story.step()
-    seq, decision = story.decisions[-1]
-    story.done.add(seq)
+    submit(scene, name, size, **group)
+    scene.step()
+    seq, decision = scene.decisions[-1]
+    scene.done.add(seq)
     for one in decision.bindings[:-1]:
-        story.change(one.uid, node=one.node)
+        scene.change(one.uid, node=one.node)
     return seq, decision
 
 
@@ -49,152 +51,150 @@ def failed(decision: GangDecision, result: MemberResult = "conflict") -> list[Me
 
 
 def test_a_gang_that_is_whole_within_a_second_costs_no_note() -> None:
-    story = cluster(2)
-    _, decision = half(story)
-    story.until_quiet(within_ms=999)
-    story.change(decision.bindings[-1].uid, node=decision.bindings[-1].node)
-    story.until_quiet(within_ms=60_000)
-    assert not [one for _, one in story.records if isinstance(one, NoteOpened)]
+    scene = cluster(2)
+    _, decision = half(scene)
+    scene.until_quiet(within_ms=999)
+    scene.change(decision.bindings[-1].uid, node=decision.bindings[-1].node)
+    scene.until_quiet(within_ms=60_000)
+    assert not [one for _, one in scene.records if isinstance(one, NoteOpened)]
 
 
 def test_a_gang_that_stays_in_part_for_a_second_is_noted_and_its_deadline_counts_from_then() -> (
     None
 ):
-    story = cluster(2)
-    half(story)
-    story.until_quiet(within_ms=1_000)
-    (note,) = [one for _, one in story.records if isinstance(one, NoteOpened)]
+    scene = cluster(2)
+    half(scene)
+    scene.until_quiet(within_ms=1_000)
+    (note,) = [one for _, one in scene.records if isinstance(one, NoteOpened)]
     assert (note.kind, note.reason) == ("repair", "QuorumNotPlaced")
     assert (note.at_ms, note.until_ms) == (11_000, 40_000)
 
 
 def test_what_could_not_be_bound_is_planned_before_gangs_that_stood_ahead() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
+    scene = cluster(2)
+    seq, decision = half(scene)
     for name in ("rival-0", "rival-1"):
-        submit(story, name, 1, created_ms=1, priority_class="")
-    story.answer(seq, decision, failed(decision))
-    story.until_quiet(within_ms=2_000)
-    again = story.decisions[1][1]
+        submit(scene, name, 1, created_ms=1, priority_class="")
+    scene.answer(seq, decision, failed(decision))
+    scene.until_quiet(within_ms=2_000)
+    again = scene.decisions[1][1]
     assert (again.gang, again.attempt, len(again.bindings)) == ("team/a", 2, 1)
 
 
-def test_the_room_of_a_member_that_was_not_bound_is_nobody_elses_before_it_is_planned_again() -> (
-    None
-):
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    submit(story, "rival", 1)
-    story.until_quiet()
-    assert [one.gang for _, one in story.decisions] == ["team/a", "team/a"]
-    story.carry_out()
-    story.until_quiet()
-    assert story.verdict("a").phase == "Running"
-    assert story.verdict("rival").phase == "Inqueue"
+def test_an_unbound_members_room_stays_its_own_until_it_is_planned_again() -> None:
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    submit(scene, "rival", 1)
+    scene.until_quiet()
+    assert [one.gang for _, one in scene.decisions] == ["team/a", "team/a"]
+    scene.carry_out()
+    scene.until_quiet()
+    assert scene.verdict("a").phase == "Running"
+    assert scene.verdict("rival").phase == "Inqueue"
 
 
 def test_a_repair_that_goes_on_failing_pauses_longer_and_longer_but_never_long() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
+    scene = cluster(2)
+    seq, decision = half(scene)
     for _ in range(8):
-        story.answer(seq, decision, failed(decision))
-        story.until_quiet(within_ms=5_000)
-        seq, decision = story.decisions[-1]
+        scene.answer(seq, decision, failed(decision))
+        scene.until_quiet(within_ms=5_000)
+        seq, decision = scene.decisions[-1]
     notes = [
-        one for _, one in story.records if isinstance(one, NoteOpened) and one.kind == "backoff"
+        one for _, one in scene.records if isinstance(one, NoteOpened) and one.kind == "backoff"
     ]
     lasted = [one.until_ms - one.at_ms for one in notes]
     assert lasted[:5] == [500, 1_000, 2_000, 4_000, 5_000]
 
 
 def test_past_its_deadline_what_is_bound_is_released_with_words_that_say_why() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.put(make_node("n01", unschedulable=True, resource_version=2))
-    story.put(make_node("n00", unschedulable=True, resource_version=2))
-    story.until_quiet(within_ms=29_000)
-    assert story.releases == []
-    story.until_quiet(within_ms=1_000)
-    (release,) = story.releases
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.put(make_node("n01", unschedulable=True, resource_version=2))
+    scene.put(make_node("n00", unschedulable=True, resource_version=2))
+    scene.until_quiet(within_ms=29_000)
+    assert scene.releases == []
+    scene.until_quiet(within_ms=1_000)
+    (release,) = scene.releases
     assert release.reason == "RepairDeadline"
     assert "1 of 2 members were placed within 30 s" in release.why
 
 
 @pytest.mark.parametrize("seconds", [0, 5])
 def test_a_group_may_set_its_own_deadline(seconds: int) -> None:
-    story = cluster(2)
+    scene = cluster(2)
     settings = ((annotations.REPAIR_DEADLINE_SECONDS, str(seconds)),)
-    seq, decision = half(story, settings=settings)
-    story.put(make_node("n01", unschedulable=True, resource_version=2))
-    story.answer(seq, decision, failed(decision))
-    story.until_quiet(within_ms=max(seconds * 1000 - 1, 0))
-    assert len(story.releases) == (not seconds)
-    story.until_quiet(within_ms=1)
-    assert len(story.releases) == 1
+    seq, decision = half(scene, settings=settings)
+    scene.put(make_node("n01", unschedulable=True, resource_version=2))
+    scene.answer(seq, decision, failed(decision))
+    scene.until_quiet(within_ms=max(seconds * 1000 - 1, 0))
+    assert len(scene.releases) == (not seconds)
+    scene.until_quiet(within_ms=1)
+    assert len(scene.releases) == 1
 
 
 def test_a_restart_neither_forgets_nor_restarts_the_deadline() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.put(make_node("n01", unschedulable=True, resource_version=2))
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.put(make_node("n01", unschedulable=True, resource_version=2))
     for _ in range(6):
-        story.until_quiet(within_ms=4_900)
-        story.restart()
-    assert story.releases == []
-    assert len(story.notes("repair")) == 1
-    story.until_quiet(within_ms=600)
-    assert len(story.releases) == 1
+        scene.until_quiet(within_ms=4_900)
+        scene.restart()
+    assert scene.releases == []
+    assert len(scene.notes("repair")) == 1
+    scene.until_quiet(within_ms=600)
+    assert len(scene.releases) == 1
 
 
 def test_a_clock_set_back_does_not_put_the_deadline_off() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.put(make_node("n01", unschedulable=True, resource_version=2))
-    story.until_quiet(within_ms=10_000)
-    story.now_ms -= 3_600_000
-    story.until_quiet(within_ms=30_000)
-    assert len(story.releases) == 1
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.put(make_node("n01", unschedulable=True, resource_version=2))
+    scene.until_quiet(within_ms=10_000)
+    scene.now_ms -= 3_600_000
+    scene.until_quiet(within_ms=30_000)
+    assert len(scene.releases) == 1
 
 
 def test_a_repair_ends_when_the_gang_has_started() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.until_quiet(within_ms=1_000)
-    story.carry_out()
-    story.until_quiet(within_ms=60_000)
-    assert [how for how, _ in story.notes("repair")] == ["opened", "closed"]
-    assert story.notes("repair")[-1] == ("closed", "Started")
-    assert story.releases == []
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.until_quiet(within_ms=1_000)
+    scene.carry_out()
+    scene.until_quiet(within_ms=60_000)
+    assert [how for how, _ in scene.notes("repair")] == ["opened", "closed"]
+    assert scene.notes("repair")[-1] == ("closed", "Started")
+    assert scene.releases == []
 
 
 def test_a_repair_ends_when_nothing_is_bound_any_more() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.step()
-    story.remove(story.pods[decision.bindings[0].uid])
-    story.until_quiet()
-    assert story.notes("repair")[-1] == ("closed", "NothingBound")
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.step()
+    scene.remove(scene.pods[decision.bindings[0].uid])
+    scene.until_quiet()
+    assert scene.notes("repair")[-1] == ("closed", "NothingBound")
 
 
 def test_volcano_6010_a_quorum_that_grew_while_it_was_bound_is_completed_or_released() -> None:
-    story = cluster(6)
-    pods = submit(story, "a", 3)
-    story.step()
-    story.put(make_group("a", 6, resource_version=2))
-    story.carry_out()
-    story.until_quiet(within_ms=2_000)
-    assert story.verdict("a").phase == "Starting"
-    story.put(*make_pods("a", 6, FULL)[3:])
-    story.until_quiet()
-    story.carry_out()
-    story.until_quiet()
-    assert (story.verdict("a").phase, story.releases) == ("Running", [])
+    scene = cluster(6)
+    pods = submit(scene, "a", 3)
+    scene.step()
+    scene.put(make_group("a", 6, resource_version=2))
+    scene.carry_out()
+    scene.until_quiet(within_ms=2_000)
+    assert scene.verdict("a").phase == "Starting"
+    scene.put(*make_pods("a", 6, FULL)[3:])
+    scene.until_quiet()
+    scene.carry_out()
+    scene.until_quiet()
+    assert (scene.verdict("a").phase, scene.releases) == ("Running", [])
     assert len(pods) == 3
 
     alone = cluster(6)
@@ -208,86 +208,86 @@ def test_volcano_6010_a_quorum_that_grew_while_it_was_bound_is_completed_or_rele
 
 
 def test_a_quorum_that_shrank_while_it_was_bound_starts_with_what_there_is() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.put(make_group("a", 1, resource_version=2))
-    story.answer(seq, decision, failed(decision))
-    story.until_quiet()
-    assert story.verdict("a").phase == "Running"
-    assert story.notes("repair") == []
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.put(make_group("a", 1, resource_version=2))
+    scene.answer(seq, decision, failed(decision))
+    scene.until_quiet()
+    assert scene.verdict("a").phase == "Running"
+    assert scene.notes("repair") == []
 
 
 def test_a_group_deleted_while_it_is_bound_ends_released_when_the_rest_never_comes() -> None:
-    story = cluster(3)
-    seq, decision = half(story, size=3)
-    story.remove(make_group("a", 3))
-    story.answer(seq, decision, failed(decision))
-    story.until_quiet(within_ms=31_000)
-    (release,) = story.releases
+    scene = cluster(3)
+    seq, decision = half(scene, size=3)
+    scene.remove(make_group("a", 3))
+    scene.answer(seq, decision, failed(decision))
+    scene.until_quiet(within_ms=31_000)
+    (release,) = scene.releases
     assert len(release.victims) == 2
 
 
 def test_a_group_made_again_under_its_name_goes_on_with_the_repair() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.put(make_node("n01", unschedulable=True, resource_version=2))
-    story.until_quiet(within_ms=10_000)
-    story.remove(make_group("a", 2))
-    story.put(make_group("a", 2, uid="group-a-again", resource_version=9))
-    story.until_quiet(within_ms=5_000)
-    story.restart()
-    story.until_quiet(within_ms=14_000)
-    assert story.releases == []
-    story.until_quiet(within_ms=1_000)
-    (release,) = story.releases
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.put(make_node("n01", unschedulable=True, resource_version=2))
+    scene.until_quiet(within_ms=10_000)
+    scene.remove(make_group("a", 2))
+    scene.put(make_group("a", 2, uid="group-a-again", resource_version=9))
+    scene.until_quiet(within_ms=5_000)
+    scene.restart()
+    scene.until_quiet(within_ms=14_000)
+    assert scene.releases == []
+    scene.until_quiet(within_ms=1_000)
+    (release,) = scene.releases
     assert release.gang_id == "group-a-again"
 
 
 @pytest.mark.parametrize("how", ["deleted", "cordoned"])
 def test_a_node_that_goes_while_a_gang_is_bound_is_replaced(how: str) -> None:
-    story = cluster(3)
-    pods = submit(story, "a", 2)
-    story.step()
-    ((_, decision),) = story.decisions
+    scene = cluster(3)
+    pods = submit(scene, "a", 2)
+    scene.step()
+    ((_, decision),) = scene.decisions
     last = decision.bindings[-1]
     if how == "deleted":
-        story.remove(make_node(last.node))
+        scene.remove(make_node(last.node))
     else:
-        story.put(make_node(last.node, unschedulable=True, resource_version=2))
-    story.carry_out()
-    story.until_quiet()
+        scene.put(make_node(last.node, unschedulable=True, resource_version=2))
+    scene.carry_out()
+    scene.until_quiet()
     if how == "deleted":
-        assert story.verdict("a").phase == "Starting"
+        assert scene.verdict("a").phase == "Starting"
         # The node's garbage collector removes the pod, its controller makes it again.
-        story.remove(story.pods[last.uid])
-        story.make_again(pods)
-        story.until_quiet()
-        story.carry_out()
-        story.until_quiet()
-    assert story.verdict("a").phase == "Running"
-    assert story.releases == []
+        scene.remove(scene.pods[last.uid])
+        scene.make_again(pods)
+        scene.until_quiet()
+        scene.carry_out()
+        scene.until_quiet()
+    assert scene.verdict("a").phase == "Running"
+    assert scene.releases == []
 
 
 def test_a_member_refused_by_its_kubelet_is_placed_elsewhere_when_it_is_made_again() -> None:
-    story = cluster(3)
-    seq, decision = half(story)
+    scene = cluster(3)
+    seq, decision = half(scene)
     last = decision.bindings[-1]
-    story.change(last.uid, node=last.node, phase="Failed", reason="OutOfcpu")
-    story.answer(seq, decision)
-    story.until_quiet()
-    story.make_again([])
+    scene.change(last.uid, node=last.node, phase="Failed", reason="OutOfcpu")
+    scene.answer(seq, decision)
+    scene.until_quiet()
+    scene.make_again([])
     again = msgspec.structs.replace(
-        story.pods[last.uid], uid="again", name="a-worker-9", node="", phase="Pending", reason=""
+        scene.pods[last.uid], uid="again", name="a-worker-9", node="", phase="Pending", reason=""
     )
-    story.put(again)
-    story.until_quiet()
-    (binding,) = story.decisions[-1][1].bindings
+    scene.put(again)
+    scene.until_quiet()
+    (binding,) = scene.decisions[-1][1].bindings
     assert binding.uid == "again"
     assert binding.node != last.node
-    story.carry_out()
-    story.until_quiet()
-    assert story.verdict("a").phase == "Running"
+    scene.carry_out()
+    scene.until_quiet()
+    assert scene.verdict("a").phase == "Running"
 
 
 @pytest.mark.parametrize("started", [True, False])
@@ -295,84 +295,84 @@ def test_a_node_whose_kubelet_refused_a_member_is_tried_again_though_the_failed_
     *, started: bool
 ) -> None:
     # The successor may have no other node: its volume is there.
-    story = cluster(1)
-    (pod,) = submit(story, "a", 1)
-    story.step()
-    seq, decision = story.decisions[-1]
-    story.done.add(seq)
+    scene = cluster(1)
+    (pod,) = submit(scene, "a", 1)
+    scene.step()
+    seq, decision = scene.decisions[-1]
+    scene.done.add(seq)
     if started:
-        story.change(pod.uid, node="n00", phase="Running")
-        story.answer(seq, decision)
-        story.until_quiet()
-    story.change(pod.uid, node="n00", phase="Failed", reason="OutOfcpu")
+        scene.change(pod.uid, node="n00", phase="Running")
+        scene.answer(seq, decision)
+        scene.until_quiet()
+    scene.change(pod.uid, node="n00", phase="Failed", reason="OutOfcpu")
     if not started:
-        story.answer(seq, decision)
-    story.until_quiet()
+        scene.answer(seq, decision)
+    scene.until_quiet()
     again = msgspec.structs.replace(
-        story.pods[pod.uid], uid="again", name="a-worker-9", node="", phase="Pending", reason=""
+        scene.pods[pod.uid], uid="again", name="a-worker-9", node="", phase="Pending", reason=""
     )
-    story.put(again)
-    story.until_quiet(within_ms=59_000)
-    assert story.decisions[1:] == []
-    refused = story.condition("a", "Unschedulable")
+    scene.put(again)
+    scene.until_quiet(within_ms=59_000)
+    assert scene.decisions[1:] == []
+    refused = scene.condition("a", "Unschedulable")
     assert refused is not None
     assert "refused one of its members lately" in refused.message
-    story.until_quiet(within_ms=2_000)
-    (tried_again,) = story.decisions[1:]
+    scene.until_quiet(within_ms=2_000)
+    (tried_again,) = scene.decisions[1:]
     assert [(one.uid, one.node) for one in tried_again[1].bindings] == [("again", "n00")]
 
 
 def test_a_member_made_again_under_its_name_takes_the_room_of_the_one_that_went() -> None:
-    story = cluster(2)
-    pods = submit(story, "a", 2)
-    story.step()
-    ((seq, decision),) = story.decisions
-    story.done.add(seq)
+    scene = cluster(2)
+    pods = submit(scene, "a", 2)
+    scene.step()
+    ((seq, decision),) = scene.decisions
+    scene.done.add(seq)
     first, second = decision.bindings
-    story.change(first.uid, node=first.node)
-    story.change(second.uid, node=second.node, phase="Failed", reason="Evicted")
-    story.answer(seq, decision)
-    submit(story, "rival", 1)
-    story.until_quiet()
-    story.remove(story.pods[second.uid])
-    story.until_quiet(within_ms=5_000)
-    assert [one.gang for _, one in story.decisions] == ["team/a"], "its room is kept"
-    story.make_again(pods)
-    story.until_quiet()
-    again = story.decisions[-1][1]
+    scene.change(first.uid, node=first.node)
+    scene.change(second.uid, node=second.node, phase="Failed", reason="Evicted")
+    scene.answer(seq, decision)
+    submit(scene, "rival", 1)
+    scene.until_quiet()
+    scene.remove(scene.pods[second.uid])
+    scene.until_quiet(within_ms=5_000)
+    assert [one.gang for _, one in scene.decisions] == ["team/a"], "its room is kept"
+    scene.make_again(pods)
+    scene.until_quiet()
+    again = scene.decisions[-1][1]
     assert (again.gang, again.bindings[0].node) == ("team/a", second.node)
 
 
 def test_a_lost_outcome_is_no_reason_to_do_anything_but_wait_for_the_deadline() -> None:
-    story = cluster(3)
-    half(story)
-    story.until_quiet(within_ms=29_000)
-    assert len(story.decisions) == 1
+    scene = cluster(3)
+    half(scene)
+    scene.until_quiet(within_ms=29_000)
+    assert len(scene.decisions) == 1
 
 
 def test_an_outcome_that_is_read_twice_counts_once() -> None:
-    story = cluster(4)
-    seq, decision = half(story)
+    scene = cluster(4)
+    seq, decision = half(scene)
     members = failed(decision)
-    story.answer(seq, decision, members)
-    story.answer(seq, decision, members)
-    story.until_quiet(within_ms=20_000)
-    assert len(story.decisions) == 2
-    assert story.notes("backoff") == []
+    scene.answer(seq, decision, members)
+    scene.answer(seq, decision, members)
+    scene.until_quiet(within_ms=20_000)
+    assert len(scene.decisions) == 2
+    assert scene.notes("backoff") == []
 
 
 def test_of_two_repairs_that_block_each_other_the_later_gives_its_room_up() -> None:
-    story = cluster(4)
-    submit(story, "first", 2, created_ms=1)
-    submit(story, "second", 2, created_ms=2)
-    story.step()
-    assert len(story.decisions) == 2
+    scene = cluster(4)
+    submit(scene, "first", 2, created_ms=1)
+    submit(scene, "second", 2, created_ms=2)
+    scene.step()
+    assert len(scene.decisions) == 2
     # Another scheduler takes the place of one member of each.
-    for number, (seq, decision) in enumerate(list(story.decisions)):
-        story.done.add(seq)
+    for number, (seq, decision) in enumerate(list(scene.decisions)):
+        scene.done.add(seq)
         first, last = decision.bindings
-        story.change(first.uid, node=first.node)
-        story.put(
+        scene.change(first.uid, node=first.node)
+        scene.put(
             Pod(
                 uid=f"foreign-{number}",
                 namespace="other",
@@ -383,16 +383,16 @@ def test_of_two_repairs_that_block_each_other_the_later_gives_its_room_up() -> N
                 phase="Running",
             )
         )
-        story.answer(seq, decision, failed(decision))
-    story.until_quiet(within_ms=2_000)
-    (release,) = story.releases
+        scene.answer(seq, decision, failed(decision))
+    scene.until_quiet(within_ms=2_000)
+    (release,) = scene.releases
     assert (release.gang, release.reason) == ("team/second", "RepairsBlocked")
-    story.carry_out()
-    story.until_quiet(within_ms=10_000)
-    story.carry_out()
-    story.until_quiet()
-    assert story.verdict("first").phase == "Running"
-    assert len(story.releases) == 1
+    scene.carry_out()
+    scene.until_quiet(within_ms=10_000)
+    scene.carry_out()
+    scene.until_quiet()
+    assert scene.verdict("first").phase == "Running"
+    assert len(scene.releases) == 1
 
 
 def foreign(node: str) -> Pod:
@@ -419,76 +419,76 @@ def in_pools(name: str, pools: str, created_ms: int) -> tuple[PodGroup, *tuple[P
     return make_group(name, len(pods), created_ms=created_ms), *pods
 
 
-def lose_last(story: Story, seq: int, decision: GangDecision, *shown: Binding) -> None:
+def lose_last(scene: LoggedScene, seq: int, decision: GangDecision, *shown: Binding) -> None:
     """CLUSTER shows these members bound; the last one's node is filled by another scheduler."""
-    story.done.add(seq)
+    scene.done.add(seq)
     for one in shown:
-        story.change(one.uid, node=one.node)
-    story.put(foreign(decision.bindings[-1].node))
-    story.answer(seq, decision, failed(decision))
+        scene.change(one.uid, node=one.node)
+    scene.put(foreign(decision.bindings[-1].node))
+    scene.answer(seq, decision, failed(decision))
 
 
-def pooled(*names: str) -> Story:
-    return Story([make_node(name, labels=(("pool", name[0]),)) for name in names])
+def pooled(*names: str) -> LoggedScene:
+    return LoggedScene([make_node(name, labels=(("pool", name[0]),)) for name in names])
 
 
 def test_a_repair_with_members_under_way_gives_nothing_to_the_proof_for_another() -> None:
-    story = pooled("a0", "a1", "a2", "b0", "b1", "c0", "d0")
-    story.put(*in_pools("first", "aa", 1))
-    story.put(*in_pools("second", "bb", 2))
-    story.put(*in_pools("third", "acd", 3))
-    story.step()
-    for seq, decision in list(story.decisions):
-        lose_last(story, seq, decision, decision.bindings[0])
+    scene = pooled("a0", "a1", "a2", "b0", "b1", "c0", "d0")
+    scene.put(*in_pools("first", "aa", 1))
+    scene.put(*in_pools("second", "bb", 2))
+    scene.put(*in_pools("third", "acd", 3))
+    scene.step()
+    for seq, decision in list(scene.decisions):
+        lose_last(scene, seq, decision, decision.bindings[0])
     # The one of pool c is still in flight, so the third cannot give back what it has in pool a.
-    third = story.decisions[-1][1]
-    story.until_quiet(within_ms=2_000)
-    assert story.releases == []
-    story.change(third.bindings[1].uid, node=third.bindings[1].node)
-    story.until_quiet(within_ms=2_000)
-    (release,) = story.releases
+    third = scene.decisions[-1][1]
+    scene.until_quiet(within_ms=2_000)
+    assert scene.releases == []
+    scene.change(third.bindings[1].uid, node=third.bindings[1].node)
+    scene.until_quiet(within_ms=2_000)
+    (release,) = scene.releases
     assert (release.gang, release.reason) == ("team/third", "RepairsBlocked")
 
 
 def test_a_repair_whose_release_is_not_needed_for_the_first_one_keeps_what_it_has() -> None:
-    story = pooled("a0", "a1", "a2", "a3", "b0", "b1")
-    story.put(*in_pools("first", "aa", 1))
-    story.put(*in_pools("second", "aa", 2))
-    story.put(*in_pools("third", "bb", 3))
-    story.step()
-    for seq, decision in list(story.decisions):
-        lose_last(story, seq, decision, decision.bindings[0])
-    story.until_quiet(within_ms=2_000)
-    (release,) = story.releases
+    scene = pooled("a0", "a1", "a2", "a3", "b0", "b1")
+    scene.put(*in_pools("first", "aa", 1))
+    scene.put(*in_pools("second", "aa", 2))
+    scene.put(*in_pools("third", "bb", 3))
+    scene.step()
+    for seq, decision in list(scene.decisions):
+        lose_last(scene, seq, decision, decision.bindings[0])
+    scene.until_quiet(within_ms=2_000)
+    (release,) = scene.releases
     assert (release.gang, release.reason) == ("team/second", "RepairsBlocked")
 
 
-def test_a_repair_that_no_release_would_help_makes_nobody_give_anything_up() -> None:
-    story = Story(
+def test_a_repair_that_no_release_would_help_releases_no_gang() -> None:
+    scene = LoggedScene(
         [make_node(f"{pool}{i}", labels=(("pool", pool),)) for pool in "ab" for i in range(2)]
     )
     for name, pool in (("first", "a"), ("second", "b")):
         shape = make_shape({"cpu": 4000}, node_selector=(("pool", pool),))
-        story.put(make_group(name, 2), *make_pods(name, 2, shape))
-    story.step()
-    for seq, decision in list(story.decisions):
-        story.done.add(seq)
+        scene.put(make_group(name, 2), *make_pods(name, 2, shape))
+    scene.step()
+    for seq, decision in list(scene.decisions):
+        scene.done.add(seq)
         first, last = decision.bindings
-        story.change(first.uid, node=first.node)
-        story.put(make_node(last.node, unschedulable=True, resource_version=2))
-        story.answer(seq, decision, failed(decision))
-    story.until_quiet(within_ms=20_000)
-    assert len(story.notes("repair")) == 2
-    assert story.releases == []
+        scene.change(first.uid, node=first.node)
+        scene.put(make_node(last.node, unschedulable=True, resource_version=2))
+        scene.answer(seq, decision, failed(decision))
+    scene.until_quiet(within_ms=20_000)
+    assert len(scene.notes("repair")) == 2
+    assert scene.releases == []
 
 
 def test_while_it_finds_no_room_the_verdict_says_how_many_are_placed() -> None:
-    story = cluster(2)
-    seq, decision = half(story)
-    story.answer(seq, decision, failed(decision))
-    story.put(make_node("n01", unschedulable=True, resource_version=2))
-    story.until_quiet(within_ms=3_000)
-    why = story.verdict("a").why
+    scene = cluster(2)
+    seq, decision = half(scene)
+    scene.answer(seq, decision, failed(decision))
+    scene.put(make_node("n01", unschedulable=True, resource_version=2))
+    scene.until_quiet(within_ms=3_000)
+    why = scene.verdict("a").why
     assert why is not None
     assert why.reason == "RepairRoom"
     assert why.sentence.startswith("1 of 2 members are placed; of the other members: ")

@@ -205,7 +205,7 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
     ): gang_lives.a_gang_loses_all_members_while_it_backs_off,
 }
 #: Pairs without a story, and why a planner may meet them.
-WITHOUT_STORY: Final[dict[Pair, str]] = {
+NOT_ARRANGED: Final[dict[Pair, str]] = {
     (GangState.BACKING_OFF, GangEvent.NOTHING_HELD): (
         "its backoff has ended in the log alone: an assessment may find each of the three"
     ),
@@ -244,8 +244,8 @@ def test_a_planner_makes_the_transition(pair: Pair, applied: set[Pair]) -> None:
 
 
 def test_every_pair_of_the_table_has_a_scenario_or_a_reason() -> None:
-    assert not SCENARIOS.keys() & WITHOUT_STORY.keys()
-    assert SCENARIOS.keys() | WITHOUT_STORY.keys() == set(PAIRS)
+    assert not SCENARIOS.keys() & NOT_ARRANGED.keys()
+    assert SCENARIOS.keys() | NOT_ARRANGED.keys() == set(PAIRS)
 
 
 @pytest.mark.parametrize("event", GangEvent)

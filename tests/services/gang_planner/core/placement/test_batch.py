@@ -14,6 +14,7 @@ from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.state.needs import Structure
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import HostPort, NetworkTopology, Node, Pod, PodGroup, Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
     amounts,
@@ -22,7 +23,6 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 _RACK = "rack"
 _IN_ONE_RACK = NetworkTopology(mode="hard", label_key=_RACK, highest_tier=1)
@@ -176,17 +176,17 @@ def test_on_equal_nodes_gangs_get_the_places_that_they_would_have_got_one_by_one
 
 def test_a_gang_of_which_a_refused_member_is_left_out_is_placed_beside_its_equals() -> None:
     """Seed 405 of the simulation: more of it waits than its need tells, and the planner crashed."""
-    story = Story([make_node("n0")])
-    story.refuses = lambda binding: binding.name == "bare-worker-0"
+    scene = LoggedScene([make_node("n0")])
+    scene.refuses = lambda binding: binding.name == "bare-worker-0"
     shape = make_shape({"cpu": 100})
-    story.put(make_group("bare", 2), *make_pods("bare", 3, shape, owner=None))
-    story.step()
-    story.carry_out()
-    story.step()
-    assert story.wakeup_ms is not None
+    scene.put(make_group("bare", 2), *make_pods("bare", 3, shape, owner=None))
+    scene.step()
+    scene.carry_out()
+    scene.step()
+    assert scene.wakeup_ms is not None
     for name in ("b", "c"):
-        story.put(make_group(name, 2), *make_pods(name, 2, shape))
-    step = story.step(after_ms=story.wakeup_ms - story.now_ms)
+        scene.put(make_group(name, 2), *make_pods(name, 2, shape))
+    step = scene.step(after_ms=scene.wakeup_ms - scene.now_ms)
     found = [one for one in step.decisions if isinstance(one, GangDecision)]
     whole = {one.gang for one in found if len(one.bindings) == 2}
     assert whole == {"team/bare", "team/b", "team/c"}

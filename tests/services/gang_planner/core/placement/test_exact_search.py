@@ -155,7 +155,7 @@ def test_a_search_leaves_the_ground_as_it_was() -> None:
     assert bool(np.array_equal(before, node_capacity.free.cells))
 
 
-def test_a_gang_is_told_that_its_search_was_ended_by_the_budget(
+def test_a_gangs_verdict_says_that_its_search_was_ended_by_the_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(exact_search, "WORK_MAX", 1)
@@ -202,7 +202,7 @@ def test_a_rack_in_which_the_budget_ends_the_search_does_not_end_it_for_the_othe
     assert decision.domain == "rack=b"
 
 
-def test_equals_of_a_gang_whose_search_the_budget_ended_are_told_so_too(
+def test_identical_gangs_of_a_gang_whose_search_the_budget_ended_get_the_same_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(exact_search, "WORK_MAX", 1)

@@ -129,7 +129,7 @@ def test_minresources_beyond_the_cluster_or_the_queue_reserve_nothing_and_the_ve
     assert len(start(scene, "one")) == 1
 
 
-def test_an_impossible_gang_keeps_nobody_out_of_a_strict_queue() -> None:
+def test_an_impossible_gang_keeps_no_gang_out_of_a_strict_queue() -> None:
     scene = two_nodes()
     scene.put(
         Queue(

@@ -46,7 +46,7 @@ class StatementMachine(RuleBasedStateMachine):
         self.marks: list[tuple[int, Any]] = []
         self.committed: list[Allocation] = []
 
-    def picture(self) -> Any:
+    def charges(self) -> Any:
         free = self.node_capacity.free.cells.tolist()
         used = {row: amount for row, amount in self.queue.used.items() if amount}
         return free, self.node_capacity.ports.content(), used
@@ -55,7 +55,7 @@ class StatementMachine(RuleBasedStateMachine):
     @rule()
     def open(self) -> None:
         self.statement = Statement(self.node_capacity, self.queue)
-        self.marks = [(0, self.picture())]
+        self.marks = [(0, self.charges())]
 
     @precondition(lambda self: self.statement is not None)
     @rule(
@@ -88,7 +88,7 @@ class StatementMachine(RuleBasedStateMachine):
     @rule()
     def mark(self) -> None:
         assert self.statement is not None
-        self.marks.append((self.statement.checkpoint(), self.picture()))
+        self.marks.append((self.statement.checkpoint(), self.charges()))
 
     @precondition(lambda self: self.statement is not None)
     @rule(data=st.data())
@@ -97,7 +97,7 @@ class StatementMachine(RuleBasedStateMachine):
         at = data.draw(st.integers(0, len(self.marks) - 1))
         mark, before = self.marks[at]
         self.statement.rollback(mark)
-        assert self.picture() == before
+        assert self.charges() == before
         del self.marks[at + 1 :]
 
     @precondition(lambda self: self.statement is not None)
@@ -105,7 +105,7 @@ class StatementMachine(RuleBasedStateMachine):
     def discard(self) -> None:
         assert self.statement is not None
         self.statement.discard()
-        assert self.picture() == self.marks[0][1]
+        assert self.charges() == self.marks[0][1]
         self.statement = None
 
     @precondition(lambda self: self.statement is not None)

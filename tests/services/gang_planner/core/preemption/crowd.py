@@ -5,8 +5,8 @@ from typing import Any
 from shared.contracts.decisions import EvictionDecision, GangDecision, NoteClosed, Victim
 from shared.contracts.outcomes import Member
 from shared.model.objects import Pod
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
-from tests.services.gang_planner.core.story import Story
 
 WHOLE_NODE = make_shape({"cpu": 4000})
 QUARTER = make_shape({"cpu": 1000})
@@ -32,13 +32,13 @@ tiers:
 WHOLE_GANGS = configured(gang="name: gang, enablePreemptable: false, enableReclaimable: false")
 
 
-def cluster(nodes: int, conf: str = WHOLE_GANGS) -> Story:
+def cluster(nodes: int, conf: str = WHOLE_GANGS) -> LoggedScene:
     """Nodes of 4 CPUs."""
-    return Story([make_node(f"n{i:02d}") for i in range(nodes)], conf=conf)
+    return LoggedScene([make_node(f"n{i:02d}") for i in range(nodes)], conf=conf)
 
 
 def submit(
-    story: Story,
+    scene: LoggedScene,
     name: str,
     size: int,
     *,
@@ -51,51 +51,51 @@ def submit(
     """A gang appears."""
     made = make_pods(name, size, shape, priority=priority, **pods)
     least = size if minimum is None else minimum
-    story.put(make_group(name, least, **(group or {})), *made)
+    scene.put(make_group(name, least, **(group or {})), *made)
     return made
 
 
-def running(story: Story, name: str, size: int, **fields: Any) -> list[Pod]:
+def running(scene: LoggedScene, name: str, size: int, **fields: Any) -> list[Pod]:
     """A gang appears and runs."""
-    made = submit(story, name, size, **fields)
-    story.until_quiet()
-    story.carry_out(phase="Running")
-    story.until_quiet()
-    assert story.bound(name) == size
+    made = submit(scene, name, size, **fields)
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    scene.until_quiet()
+    assert scene.bound(name) == size
     return made
 
 
-def evictions(story: Story) -> list[EvictionDecision]:
+def evictions(scene: LoggedScene) -> list[EvictionDecision]:
     """What was decided for preemptors."""
-    return [one for one in story.releases if one.via == "eviction"]
+    return [one for one in scene.releases if one.via == "eviction"]
 
 
 def names(victims: tuple[Victim, ...]) -> list[str]:
     return [one.name for one in victims]
 
 
-def ends(story: Story) -> list[str]:
+def ends(scene: LoggedScene) -> list[str]:
     """Reasons with which preemptions ended that no decision took over."""
     return [
         one.reason
-        for _, one in story.records
+        for _, one in scene.records
         if isinstance(one, NoteClosed) and one.kind == "preemption"
     ]
 
 
-def decided(story: Story, name: str) -> list[GangDecision]:
-    return [one for _, one in story.decisions if one.gang == f"team/{name}"]
+def decided(scene: LoggedScene, name: str) -> list[GangDecision]:
+    return [one for _, one in scene.decisions if one.gang == f"team/{name}"]
 
 
-def refuse(story: Story, uids: set[str], words: str = "would violate the budget") -> None:
+def refuse(scene: LoggedScene, uids: set[str], words: str = "would violate the budget") -> None:
     """A binder finds that these victims may not be evicted, and evicts nobody."""
     seq, act = next(
         (seq, one)
-        for seq, one in story.acts
-        if isinstance(one, EvictionDecision) and seq not in story.done
+        for seq, one in scene.acts
+        if isinstance(one, EvictionDecision) and seq not in scene.done
     )
-    story.done.add(seq)
-    story.answer(
+    scene.done.add(seq)
+    scene.answer(
         seq,
         act,
         [
@@ -111,18 +111,18 @@ def refuse(story: Story, uids: set[str], words: str = "would violate the budget"
     )
 
 
-def accept(story: Story) -> None:
+def accept(scene: LoggedScene) -> None:
     """A binder evicts the victims of what it has not carried out: they are leaving."""
-    for seq, act in story.acts:
-        if seq not in story.done and isinstance(act, EvictionDecision):
-            story.done.add(seq)
+    for seq, act in scene.acts:
+        if seq not in scene.done and isinstance(act, EvictionDecision):
+            scene.done.add(seq)
             for victim in act.victims:
-                if victim.uid in story.pods:
-                    story.change(victim.uid, deleting=True, disrupted=True)
-            story.answer(seq, act, evicted=len(act.victims))
+                if victim.uid in scene.pods:
+                    scene.change(victim.uid, deleting=True, disrupted=True)
+            scene.answer(seq, act, evicted=len(act.victims))
 
 
-def leave(story: Story) -> None:
+def leave(scene: LoggedScene) -> None:
     """Everybody who is leaving has left."""
-    for pod in [one for one in story.pods.values() if one.deleting]:
-        story.remove(pod)
+    for pod in [one for one in scene.pods.values() if one.deleting]:
+        scene.remove(pod)

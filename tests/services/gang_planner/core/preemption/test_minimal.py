@@ -9,6 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from shared.model.objects import Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
     cluster,
     configured,
@@ -16,7 +17,6 @@ from tests.services.gang_planner.core.preemption.crowd import (
     submit,
 )
 from tests.services.gang_planner.core.scene import amounts, make_shape
-from tests.services.gang_planner.core.story import Story
 
 NODE_CPU = 4000
 RECLAIM = configured(
@@ -108,8 +108,8 @@ def gives(gangs: list[Low], lost: list[int], over: int) -> bool:
     return not total or total - largest < over
 
 
-def cost_in(story: Story, gangs: list[Low]) -> Cost:
-    (eviction,) = evictions(story)
+def cost_in(scene: LoggedScene, gangs: list[Low]) -> Cost:
+    (eviction,) = evictions(scene)
     lost = [0] * len(gangs)
     for victim in eviction.victims:
         lost[int(victim.name.split("-")[1])] += 1
@@ -129,11 +129,11 @@ def test_no_choice_of_victims_costs_less_than_the_one_that_is_made(
     crowd: tuple[int, list[Low]], cpu: int, count: int
 ) -> None:
     nodes, gangs = crowd
-    story = cluster(nodes)
-    fill(story, gangs)
-    submit(story, "high", count, priority=9, shape=make_shape({"cpu": cpu}))
-    story.until_quiet()
-    judge(story, gangs, cheapest(nodes, gangs, cpu, count))
+    scene = cluster(nodes)
+    fill(scene, gangs)
+    submit(scene, "high", count, priority=9, shape=make_shape({"cpu": cpu}))
+    scene.until_quiet()
+    judge(scene, gangs, cheapest(nodes, gangs, cpu, count))
 
 
 @settings(max_examples=100, deadline=None)
@@ -146,22 +146,22 @@ def test_no_choice_of_what_a_queue_may_lose_costs_less_than_the_one_that_is_made
     deserved *= 1000
     # Nobody else is to get less than he declares.
     assume(deserved + count * cpu <= nodes * NODE_CPU)
-    story = cluster(nodes, RECLAIM)
+    scene = cluster(nodes, RECLAIM)
     for name, amount in (("rich", deserved), ("poor", count * cpu)):
         given_to = amounts(cpu=amount)
         queue = Queue(uid=name, dialect="volcano", name=name, resource_version=1, deserved=given_to)
-        story.put(queue)
-    fill(story, gangs, group={"queue": "rich"})
-    submit(story, "high", count, shape=make_shape({"cpu": cpu}), group={"queue": "poor"})
-    story.until_quiet()
-    judge(story, gangs, cheapest(nodes, gangs, cpu, count, used - deserved))
+        scene.put(queue)
+    fill(scene, gangs, group={"queue": "rich"})
+    submit(scene, "high", count, shape=make_shape({"cpu": cpu}), group={"queue": "poor"})
+    scene.until_quiet()
+    judge(scene, gangs, cheapest(nodes, gangs, cpu, count, used - deserved))
 
 
-def fill(story: Story, gangs: list[Low], **fields: Any) -> None:
+def fill(scene: LoggedScene, gangs: list[Low], **fields: Any) -> None:
     """These gangs run."""
     for place, gang in enumerate(gangs):
         pods = submit(
-            story,
+            scene,
             f"low-{place}",
             len(gang.nodes),
             minimum=gang.minimum,
@@ -173,17 +173,17 @@ def fill(story: Story, gangs: list[Low], **fields: Any) -> None:
             **fields,
         )
         for pod, node in zip(pods, gang.nodes, strict=True):
-            story.change(pod.uid, node=f"n{node:02d}")
-    story.until_quiet()
+            scene.change(pod.uid, node=f"n{node:02d}")
+    scene.until_quiet()
 
 
-def judge(story: Story, gangs: list[Low], best: Cost | None) -> None:
+def judge(scene: LoggedScene, gangs: list[Low], best: Cost | None) -> None:
     """What was decided costs no more than the best choice."""
     if best is None:
-        assert evictions(story) == []
-        assert story.decisions == []
+        assert evictions(scene) == []
+        assert scene.decisions == []
     elif best[2] == 0:
-        assert evictions(story) == []
-        assert len(story.decisions) == 1
+        assert evictions(scene) == []
+        assert len(scene.decisions) == 1
     else:
-        assert cost_in(story, gangs) == best
+        assert cost_in(scene, gangs) == best

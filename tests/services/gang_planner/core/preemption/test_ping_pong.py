@@ -47,11 +47,11 @@ def lived(name: str, seed: int) -> tuple[list[int], int]:
     conf = CONFIGURATIONS[name]
     if name == "shares":
         conf = conf.replace("  - name: priority\n", "")
-    story = cluster(5, conf)
+    scene = cluster(5, conf)
     queues = ["q"] if name == "shares" else ["a", "b", "c"]
     for queue in queues:
         weight = chance.randint(1, 3)
-        story.put(
+        scene.put(
             Queue(uid=queue, dialect="volcano", name=queue, resource_version=1, weight=weight)
         )
     pods: list[Pod] = []
@@ -60,7 +60,7 @@ def lived(name: str, seed: int) -> tuple[list[int], int]:
         if number < GANGS:
             size = chance.randint(1, 4)
             pods += submit(
-                story,
+                scene,
                 f"g{number}",
                 size,
                 minimum=chance.randint(1, size),
@@ -68,12 +68,12 @@ def lived(name: str, seed: int) -> tuple[list[int], int]:
                 shape=make_shape({"cpu": chance.choice([1000, 2000, 4000])}),
                 group={"queue": chance.choice(queues)},
             )
-        story.until_quiet(within_ms=10_000)
-        accept(story)
-        leave(story)
-        story.carry_out(phase="Running")
-        story.make_again(pods)
-        evicted.append(sum(len(one.victims) for one in evictions(story)))
+        scene.until_quiet(within_ms=10_000)
+        accept(scene)
+        leave(scene)
+        scene.carry_out(phase="Running")
+        scene.make_again(pods)
+        evicted.append(sum(len(one.victims) for one in evictions(scene)))
     return evicted, len(pods)
 
 

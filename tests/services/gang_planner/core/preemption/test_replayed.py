@@ -29,13 +29,13 @@ def lived(seed: int) -> Recorded:
     invariants.
     """
     chance = random.Random(seed)
-    story = Recorded(NODES, conf=WHOLE_GANGS)
+    scene = Recorded(NODES, conf=WHOLE_GANGS)
     for number in range(40):
         match chance.randrange(8):
             case 0 | 1 | 2:
                 size = chance.randint(1, 4)
                 submit(
-                    story,
+                    scene,
                     f"g{number}",
                     size,
                     minimum=chance.randint(0, size),
@@ -45,23 +45,23 @@ def lived(seed: int) -> Recorded:
             case 3:
                 open_ones = [
                     one
-                    for seq, one in story.acts
-                    if seq not in story.done and isinstance(one, EvictionDecision)
+                    for seq, one in scene.acts
+                    if seq not in scene.done and isinstance(one, EvictionDecision)
                 ]
                 if open_ones:
-                    refuse(story, {open_ones[0].victims[0].uid})
+                    refuse(scene, {open_ones[0].victims[0].uid})
             case 4 | 5:
-                accept(story)
-                story.step(after_ms=100)
-                leave(story)
+                accept(scene)
+                scene.step(after_ms=100)
+                leave(scene)
             case 6:
-                story.carry_out(phase="Running")
+                scene.carry_out(phase="Running")
             case _:
-                bound = sorted(uid for uid, pod in story.pods.items() if pod.node)
+                bound = sorted(uid for uid, pod in scene.pods.items() if pod.node)
                 if bound:
-                    story.change(chance.choice(bound), phase="Succeeded")
-        story.until_quiet(within_ms=chance.choice([0, 500, 5_000]))
-    return story
+                    scene.change(chance.choice(bound), phase="Succeeded")
+        scene.until_quiet(within_ms=chance.choice([0, 500, 5_000]))
+    return scene
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -71,13 +71,13 @@ def test_the_cycles_that_wrote_something_write_it_again(seed: int) -> None:
 
 def test_the_lives_are_about_evictions_of_every_kind() -> None:
     stories = [lived(seed) for seed in SEEDS]
-    found = {reason for story in stories for reason in ends(story)}
+    found = {reason for scene in stories for reason in ends(scene)}
     assert "EvictionRefused" in found
     taken_over = [
         one
-        for story in stories
-        for _, one in story.acts
+        for scene in stories
+        for _, one in scene.acts
         if isinstance(one, GangDecision) and one.preemption
     ]
     assert len(taken_over) >= 5
-    assert sum(len(evictions(story)) for story in stories) >= 15
+    assert sum(len(evictions(scene)) for scene in stories) >= 15

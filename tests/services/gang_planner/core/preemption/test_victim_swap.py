@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from shared.model.objects import Pod
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
     WHOLE_NODE,
     accept,
@@ -17,66 +18,68 @@ from tests.services.gang_planner.core.preemption.crowd import (
     running,
 )
 from tests.services.gang_planner.core.scene import make_pods
-from tests.services.gang_planner.core.story import Story
 
 
-def full_of_one_gang(minimum: int = 1, conf: str = "") -> tuple[Story, list[Pod]]:
+def full_of_one_gang(minimum: int = 1, conf: str = "") -> tuple[LoggedScene, list[Pod]]:
     """A gang fills the cluster, and a member that counts more comes late."""
-    story = cluster(3, conf or configured())
-    workers = running(story, "job", 3, minimum=minimum)
+    scene = cluster(3, conf or configured())
+    workers = running(scene, "job", 3, minimum=minimum)
     (master,) = make_pods("job", 1, WHOLE_NODE, role="master")
-    story.put(msgspec.structs.replace(master, task_priority=5))
-    story.until_quiet()
-    return story, workers
+    scene.put(msgspec.structs.replace(master, task_priority=5))
+    scene.until_quiet()
+    return scene, workers
 
 
 @pytest.mark.parametrize("taken_over", [False, True])
 def test_the_one_that_counts_more_is_bound_and_the_one_made_again_waits(taken_over: bool) -> None:
-    story, workers = full_of_one_gang()
-    (eviction,) = evictions(story)
+    scene, workers = full_of_one_gang()
+    (eviction,) = evictions(scene)
     assert (eviction.gang, len(eviction.victims)) == ("team/job", 1)
-    accept(story)
+    accept(scene)
     if taken_over:
-        story.restart()
-    story.make_again(workers)
-    leave(story)
-    again = story.make_again(workers)
-    story.until_quiet()
-    last = decided(story, "job")[-1]
+        scene.restart()
+    scene.make_again(workers)
+    leave(scene)
+    again = scene.make_again(workers)
+    scene.until_quiet()
+    last = decided(scene, "job")[-1]
     assert [one.name for one in last.bindings] == ["job-master-0"]
-    assert story.notes("hold") == [], "nobody is owed room for a pod that was evicted for another"
-    story.carry_out(phase="Running")
-    story.until_quiet(within_ms=600_000)
-    assert story.bound("job") == 3
-    assert not story.pods[again[0].uid].node
-    assert (len(evictions(story)), ends(story)) == (1, [])
+    assert scene.notes("hold") == [], "nobody is owed room for a pod that was evicted for another"
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=600_000)
+    assert scene.bound("job") == 3
+    assert not scene.pods[again[0].uid].node
+    assert (len(evictions(scene)), ends(scene)) == (1, [])
 
 
 def test_the_gang_says_that_one_of_its_own_pods_went_for_another() -> None:
-    story, _ = full_of_one_gang()
-    accept(story)
-    story.until_quiet()
-    told = story.condition("job", "Evicted")
-    assert told is not None
-    assert told.message == "1 of its pods was preempted for others of the same gang that count more"
+    scene, _ = full_of_one_gang()
+    accept(scene)
+    scene.until_quiet()
+    published = scene.condition("job", "Evicted")
+    assert published is not None
+    assert (
+        published.message
+        == "1 of its pods was preempted for others of the same gang that count more"
+    )
 
 
 def test_a_gang_at_its_minimum_stays_as_it_is() -> None:
-    story, _ = full_of_one_gang(minimum=3)
-    assert evictions(story) == []
+    scene, _ = full_of_one_gang(minimum=3)
+    assert evictions(scene) == []
 
 
-def test_gangpreempt_takes_nobody_for_a_member_of_the_same_gang() -> None:
-    story, _ = full_of_one_gang(conf=configured("enqueue, allocate, gangpreempt, backfill"))
-    assert evictions(story) == []
+def test_gangpreempt_evicts_no_pod_for_a_member_of_the_same_gang() -> None:
+    scene, _ = full_of_one_gang(conf=configured("enqueue, allocate, gangpreempt, backfill"))
+    assert evictions(scene) == []
 
 
 def test_a_member_above_the_minimum_takes_a_members_place_and_no_other_gangs() -> None:
-    story = cluster(3)
-    running(story, "job", 2, minimum=1, priority=3)
-    running(story, "low", 1, minimum=0)
+    scene = cluster(3)
+    running(scene, "job", 2, minimum=1, priority=3)
+    running(scene, "low", 1, minimum=0)
     (master,) = make_pods("job", 1, WHOLE_NODE, role="master", priority=3)
-    story.put(msgspec.structs.replace(master, task_priority=5))
-    story.until_quiet()
-    (eviction,) = evictions(story)
+    scene.put(msgspec.structs.replace(master, task_priority=5))
+    scene.until_quiet()
+    (eviction,) = evictions(scene)
     assert names(eviction.victims) == ["job-worker-0"]

@@ -50,13 +50,13 @@ def check_two_queues(scene: Scene) -> None:
     assert found["c"].why == "it does not exist"
 
 
-def test_a_planner_that_decides_tells_what_its_queues_share() -> None:
+def test_a_planner_that_decides_reports_what_its_queues_share() -> None:
     scene = two_queues()
     scene.settle()
     check_two_queues(scene)
 
 
-def test_a_standby_that_runs_no_cycle_tells_the_same() -> None:
+def test_a_standby_that_runs_no_cycle_reports_the_same() -> None:
     scene = two_queues(leading=False)
     found = lines(scene)
     assert found["a"].amounts[0].used == 12_000
@@ -65,7 +65,7 @@ def test_a_standby_that_runs_no_cycle_tells_the_same() -> None:
     assert found["b"].why.startswith("it claims")
 
 
-def test_limits_and_promises_are_told() -> None:
+def test_limits_and_promises_are_reported() -> None:
     scene = Scene([make_node("n0", {"cpu": 16_000, "pods": 110})])
     scene.put(
         Queue(
@@ -95,7 +95,7 @@ def test_limits_and_promises_are_told() -> None:
     assert found.why == "it admits no gang: it, or a queue above it, is not open"
 
 
-def test_what_is_owed_for_lost_members_is_told() -> None:
+def test_holds_for_lost_members_are_reported() -> None:
     scene = two_queues()
     scene.settle()
     lost = scene.pods_of("running")[0]
@@ -105,7 +105,7 @@ def test_what_is_owed_for_lost_members_is_told() -> None:
     assert cpu.owed == 1000
 
 
-def test_telling_changes_nothing_that_is_decided() -> None:
+def test_reporting_changes_no_decision() -> None:
     asked, silent = two_queues(), two_queues()
     asked.planner.ledger()
     for scene in (asked, silent):
@@ -116,7 +116,7 @@ def test_telling_changes_nothing_that_is_decided() -> None:
 
 
 @pytest.mark.parametrize("leading", [True, False], ids=["it decides", "it stands by"])
-def test_a_queue_that_has_the_cluster_for_itself_tells_what_waits_beside_what_is_used(
+def test_a_queue_that_has_the_cluster_for_itself_reports_waiting_and_used_amounts(
     leading: bool,
 ) -> None:
     scene = Scene([make_node("n0", {"cpu": 5_000, "pods": 110})], leading=leading)
@@ -129,7 +129,7 @@ def test_a_queue_that_has_the_cluster_for_itself_tells_what_waits_beside_what_is
     assert (cpu.resource, cpu.used, cpu.wanted) == ("cpu", 5_000, 27_000)
 
 
-def test_a_queue_above_others_tells_what_they_wait_for_together() -> None:
+def test_a_parent_queue_reports_what_its_children_wait_for_together() -> None:
     scene = Scene([make_node("n0", {"cpu": 5_000, "pods": 110})], conf=HIERARCHY)
     for name, parent in (("top", ""), ("left", "top"), ("right", "top")):
         scene.put(
@@ -141,5 +141,5 @@ def test_a_queue_above_others_tells_what_they_wait_for_together() -> None:
     scene.put(make_group("too", 7, queue="right"), *make_pods("too", 7, CPU))
     scene.settle()
     found = {name: one.amounts[0] for name, one in lines(scene).items() if one.amounts}
-    told = {name: (one.used, one.wanted) for name, one in found.items()}
-    assert told == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}
+    published = {name: (one.used, one.wanted) for name, one in found.items()}
+    assert published == {"left": (5_000, 20_000), "right": (0, 7_000), "top": (5_000, 27_000)}

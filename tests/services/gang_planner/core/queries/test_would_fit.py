@@ -79,7 +79,7 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hard", "told"),
+    ("name", "hard", "published"),
     [
         ("pods", 1, "ResourceQuota small allows 1 pods, the gang needs 2"),
         (
@@ -98,18 +98,18 @@ def test_a_gang_above_its_queues_capability_never_fits() -> None:
         ("limits.memory", 1, ""),
     ],
 )
-def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, told: str) -> None:
+def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, published: str) -> None:
     scene = Scene([make_node("n0"), make_node("n1")])
     quota = ResourceQuota(
         uid="q", namespace="team", name="small", resource_version=1, hard=((name, hard),)
     )
     scene.put(quota)
     answer = ask(scene, 2, FULL, limits=(("limits.cpu", 12_000),))
-    assert (answer.ever, answer.sentence) == (not told, told)
+    assert (answer.ever, answer.sentence) == (not published, published)
 
 
 @pytest.mark.parametrize(
-    ("name", "hard", "told"),
+    ("name", "hard", "published"),
     [
         ("pods", 8, "ResourceQuota small allows 8 pods, the gang needs 9"),
         ("cpu", 3000, "ResourceQuota small allows 3 cpu, the gang needs 4 cpu at least"),
@@ -124,7 +124,7 @@ def test_a_gang_above_its_namespaces_quota_never_fits(name: str, hard: int, told
     ],
 )
 def test_a_group_without_pods_whose_minimum_is_above_a_quota_never_fits(
-    name: str, hard: int, told: str
+    name: str, hard: int, published: str
 ) -> None:
     scene = Scene([make_node("n0"), make_node("n1")])
     quota = ResourceQuota(
@@ -134,7 +134,7 @@ def test_a_group_without_pods_whose_minimum_is_above_a_quota_never_fits(
     minimum = amounts(**{"cpu": 4000, "limits.cpu": 6000})
     group = make_group("q", 9, min_resources=minimum)
     answer = scene.planner.would_fit(FitRequest(group=group))
-    assert (answer.ever, answer.sentence) == (not told, told)
+    assert (answer.ever, answer.sentence) == (not published, published)
 
 
 def test_a_quota_of_another_namespace_or_scope_says_nothing() -> None:
@@ -149,7 +149,7 @@ def test_a_quota_of_another_namespace_or_scope_says_nothing() -> None:
     assert ask(scene, 2, FULL).fits
 
 
-def test_what_nobody_can_judge_is_not_promised() -> None:
+def test_an_answer_that_cannot_be_known_is_not_promised() -> None:
     scene = Scene([make_node("n0")])
     answer = ask(scene, 1, make_shape({"cpu": 1}, unsupported=("spec.resourceClaims",)))
     assert (answer.fits, answer.ever) == (False, False)

@@ -143,7 +143,7 @@ def test_on_a_full_cluster_a_preemptor_is_not_refused_at_enqueue() -> None:
     assert inside(scene, "high") == [True]
 
 
-def test_gangs_that_found_no_room_keep_nobody_out_who_would_have_room() -> None:
+def test_gangs_without_room_keep_no_gang_out_that_has_room() -> None:
     """volcano#3670: groups admitted for nodes that do not exist block everybody else."""
     scene = Scene([make_node("n0", {"cpu": 16_000, "memory": 1 << 34, "pods": 110})])
     nowhere = make_shape({"cpu": 1000}, node_selector=(("pool", "none"),))

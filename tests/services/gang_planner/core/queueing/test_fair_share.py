@@ -70,7 +70,7 @@ def test_all_of_a_total_is_shared_if_it_is_wanted_and_never_more(
 
 
 @given(total=st.integers(0, 2_000), parties=parties)
-def test_nobody_rises_above_the_level_of_whoever_still_wants_more(
+def test_no_queue_rises_above_the_level_of_a_queue_that_still_wants_more(
     total: int, parties: list[Party]
 ) -> None:
     shares = water_fill(total, parties)
@@ -84,7 +84,7 @@ def test_nobody_rises_above_the_level_of_whoever_still_wants_more(
 
 
 @given(total=st.integers(0, 10_000), weights=st.lists(st.integers(1, 9), min_size=2, max_size=6))
-def test_who_wants_everything_gets_it_by_weight(total: int, weights: list[int]) -> None:
+def test_queues_that_want_everything_share_it_by_weight(total: int, weights: list[int]) -> None:
     shares = water_fill(total, [Party(weight, 0, total) for weight in weights])
     for share, weight in zip(shares, weights, strict=True):
         assert abs(share - total * weight / sum(weights)) <= sum(weights)
@@ -108,7 +108,7 @@ def test_two_gangs_larger_than_their_queues_shares_do_not_block_each_other() -> 
     assert placed(scene.settle()) == {"second": 9}
 
 
-def test_a_queue_takes_everything_while_nobody_else_wants_it() -> None:
+def test_a_queue_takes_everything_while_no_other_queue_wants_it() -> None:
     scene = Scene([a_node()])
     scene.put(a_queue("a"), a_queue("b"))
     for index in range(4):
@@ -162,7 +162,7 @@ def test_what_is_freed_is_kept_for_the_queue_that_waits_for_its_share() -> None:
     assert placed(scene.settle()) == {"large": 8}
 
 
-def test_who_was_held_back_goes_on_when_the_claim_is_withdrawn_though_nothing_was_freed() -> None:
+def test_a_gang_behind_a_claim_continues_when_it_is_withdrawn_though_nothing_was_freed() -> None:
     scene = Scene([a_node()])
     scene.put(a_queue("a"), a_queue("b"))
     gang(scene, "running", "a", 12)
@@ -175,7 +175,7 @@ def test_who_was_held_back_goes_on_when_the_claim_is_withdrawn_though_nothing_wa
     assert placed(scene.settle()) == {"small": 4}
 
 
-def test_a_claim_on_nodes_that_others_cannot_use_holds_nobody_back() -> None:
+def test_a_claim_on_nodes_that_others_cannot_use_delays_no_gang() -> None:
     """volcano#5001, volcano#3670: no share of the whole cluster that is blind to selectors."""
     scene = Scene([a_node("n0", labels=(("pool", "a"),)), a_node("n1", labels=(("pool", "b"),))])
     scene.put(a_queue("a"), a_queue("b"))

@@ -51,7 +51,7 @@ def take_over(scene: Scene, standby: Planner) -> None:
     scene.step()
 
 
-@pytest.mark.parametrize("first", ["log", "picture"])
+@pytest.mark.parametrize("first", ["log", "snapshot"])
 def test_a_standby_owes_the_same_whichever_log_it_reads_first(first: str) -> None:
     scene = running()
     standby = standby_of(scene)
@@ -60,7 +60,7 @@ def test_a_standby_owes_the_same_whichever_log_it_reads_first(first: str) -> Non
     scene.change("job-worker-1", phase="Failed")
     scene.settle()
     failed = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(scene.pods["job-worker-1"],))
-    if first == "picture":
+    if first == "snapshot":
         standby.apply_cluster(before + 1, failed)
     for seq, record in scene.records[behind:]:
         standby.apply_decision(seq, record)

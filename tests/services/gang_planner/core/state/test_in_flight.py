@@ -17,6 +17,7 @@ from shared.contracts.identity import gang_trace_id
 from shared.contracts.outcomes import MemberResult
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Owner, Queue
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -24,7 +25,6 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
-from tests.services.gang_planner.core.story import Story
 
 FULL = make_shape({"cpu": 4000})
 
@@ -89,20 +89,20 @@ def test_bindings_that_the_api_server_has_forgotten_are_decided_again_after_a_wh
 
 
 def test_one_that_finds_forgotten_bindings_when_it_starts_decides_them_again_too() -> None:
-    story = Story(make_node(f"n{i}") for i in range(2))
-    story.put(make_group("a", 2), *make_pods("a", 2, FULL))
-    (decision,) = story.settle()
-    story.answer(story.acts[0][0], decision)
-    story.step()
-    story.cluster_seq += 5
-    story.epoch = story.cluster_seq
-    story.restart(checkpoint=True)
-    assert story.settle() == []
-    story.step(after_ms=FORGOTTEN_MS)
-    assert len(story.decisions) == 2
+    scene = LoggedScene(make_node(f"n{i}") for i in range(2))
+    scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
+    (decision,) = scene.settle()
+    scene.answer(scene.acts[0][0], decision)
+    scene.step()
+    scene.cluster_seq += 5
+    scene.epoch = scene.cluster_seq
+    scene.restart(checkpoint=True)
+    assert scene.settle() == []
+    scene.step(after_ms=FORGOTTEN_MS)
+    assert len(scene.decisions) == 2
 
 
-def test_nothing_counts_as_forgotten_by_an_old_picture_or_once_it_is_shown() -> None:
+def test_no_decision_counts_as_forgotten_by_an_old_snapshot_or_once_it_is_shown() -> None:
     scene, decision = one_gang()
     in_a_later_epoch(scene, decision)
     scene.settle()
@@ -189,7 +189,7 @@ def test_members_that_were_not_bound_are_planned_again_while_the_others_stay() -
     assert second.trace_id == gang_trace_id("group-a", 2)
 
 
-def test_pauses_double_up_to_a_minute_and_start_anew_after_success() -> None:
+def test_pauses_double_up_to_a_minute_and_start_again_after_success() -> None:
     scene, decision = one_gang(1, nodes=20)
     pauses: list[int] = []
     for _ in range(8):
@@ -258,7 +258,7 @@ def test_a_member_of_a_started_gang_that_was_not_bound_for_another_reason_pauses
     assert len(scene.step(after_ms=1).decisions) == 1
 
 
-def test_a_clock_set_back_makes_nobody_wait_until_it_has_caught_up() -> None:
+def test_a_clock_set_back_makes_no_process_wait_until_it_has_caught_up() -> None:
     scene, decision = one_gang(2, nodes=4)
     scene.outcome(decision, {one.uid: "unknown" for one in decision.bindings})
     scene.settle()
@@ -392,7 +392,7 @@ def test_a_standby_that_reads_a_decision_before_its_pods_assumes_them_when_they_
     assert reservations == {one.uid: one.node for one in decision.bindings}
 
 
-def test_nothing_is_decided_while_the_log_names_pods_that_the_picture_is_too_old_to_know() -> None:
+def test_nothing_is_decided_while_the_log_names_pods_newer_than_the_cluster_state() -> None:
     _, decision = one_gang(2)
     ahead = msgspec.structs.replace(
         decision, cycle=msgspec.structs.replace(decision.cycle, cluster_seq=999)

@@ -73,13 +73,13 @@ def test_charges_equal_what_gangs_hold_while_queues_move_in_the_tree(seed: int) 
             if chance.random() < 0.8:
                 scene.run(decision)
         keep_their_place_in_turn(entries(scene))
-        deserve_what_they_would_anew(scene)
+        deserve_the_same_when_computed_again(scene)
         agree_on_what_exceeds_a_ceiling(entries(scene), chance)
         check_deserved(scene)
     assert scene.decisions
 
 
-def deserve_what_they_would_anew(scene: Scene) -> None:
+def deserve_the_same_when_computed_again(scene: Scene) -> None:
     """Amounts that are kept while nobody declares anything else are those that would be worked
     out now.
     """
@@ -122,7 +122,7 @@ def test_of_two_objects_of_one_name_volcanos_is_in_force_and_the_other_when_it_i
     assert entries(scene)["q"].queue is None
 
 
-def test_a_closed_parent_admits_nobody_below_it() -> None:
+def test_a_closed_parent_admits_no_gang_below_it() -> None:
     scene = Scene([make_node("n0")], conf=TREE)
     scene.put(a_queue("a", state="Closed"), a_queue("b", parent="a"))
     scene.put(make_group("g", 1, queue="b"), *make_pods("g", 1, make_shape({"cpu": 1000})))
@@ -134,7 +134,7 @@ def test_a_closed_parent_admits_nobody_below_it() -> None:
     assert scene.settle()
 
 
-def test_root_limits_everybody_when_it_exists_and_limits_anything() -> None:
+def test_root_limits_all_queues_when_it_exists_and_limits_anything() -> None:
     scene = Scene([make_node("n0")], conf=TREE)
     scene.put(a_queue("root", capability=amounts(cpu=1000)), a_queue("b"))
     scene.put(make_group("g", 2, queue="b"), *make_pods("g", 2, make_shape({"cpu": 1000})))

@@ -113,7 +113,7 @@ def test_members_are_found_by_labels() -> None:
     assert domains(found) == [{"x": ["b", "c"]}]
 
 
-def test_levels_are_made_anew_only_when_names_labels_or_hypernodes_change() -> None:
+def test_levels_are_computed_again_only_when_names_labels_or_hypernodes_change() -> None:
     found = table(["a", "b"], hypernode("x", 1, exactly("a")))
     before = found.levels(ANY_TIER).levels[0]
     found.nodes.put(make_node("b", {"cpu": 1}, resource_version=2))

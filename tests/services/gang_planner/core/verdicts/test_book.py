@@ -74,7 +74,7 @@ def test_phases_follow_the_gangs_life() -> None:
     scene.step()
     scene.remove(make_group("a", 2))
     scene.step()
-    assert [one.phase for one in scene.told] == [
+    assert [one.phase for one in scene.published] == [
         "Running",
         "Unknown",
         "Completed",
@@ -93,11 +93,11 @@ def test_a_member_that_is_being_deleted_counts_until_it_is_gone(members: int) ->
     scene.step()
     scene.change("a-worker-0", deleting=True)
     scene.step(after_ms=20_000)
-    assert {one.phase for one in scene.told} == {"Running"}
+    assert {one.phase for one in scene.published} == {"Running"}
     assert condition(scene.verdict("a"), "Unschedulable") is None
     scene.remove(scene.pods["a-worker-0"])
     scene.step()
-    assert scene.told[-1].phase == ("Inqueue" if members == 1 else "Unknown")
+    assert scene.published[-1].phase == ("Inqueue" if members == 1 else "Unknown")
 
 
 def test_placed_members_are_named_with_their_nodes_once_the_gang_has_started() -> None:
@@ -113,34 +113,34 @@ def test_placed_members_are_named_with_their_nodes_once_the_gang_has_started() -
     )
 
 
-def test_nothing_is_told_twice() -> None:
+def test_nothing_is_reported_twice() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
     scene.settle()
-    told = len(scene.told)
+    published = len(scene.published)
     for _ in range(5):
         scene.step(after_ms=10_000)
-    assert len(scene.told) == told
+    assert len(scene.published) == published
 
 
-def test_counts_alone_are_told_once_a_second() -> None:
+def test_changed_counts_alone_are_reported_once_a_second() -> None:
     scene = Scene(make_node(f"n{i}") for i in range(5))
     scene.put(make_group("a", 5), *make_pods("a", 5, FULL))
     (decision,) = scene.settle()
     scene.bind(decision)
     scene.step()
-    told = len(scene.told)
+    published = len(scene.published)
     for index in range(4):
         scene.change(f"a-worker-{index}", phase="Running")
         scene.step(after_ms=10)
-    assert len(scene.told) == told
+    assert len(scene.published) == published
     assert scene.wakeup_ms is not None
     scene.step(after_ms=scene.wakeup_ms - scene.now_ms)
-    assert len(scene.told) == told + 1
+    assert len(scene.published) == published + 1
     assert scene.verdict("a").running == 4
 
 
-def test_that_nodes_and_no_longer_quota_lack_room_is_told_once_a_second() -> None:
+def test_a_change_from_lacking_quota_to_lacking_nodes_is_reported_once_a_second() -> None:
     scene = Scene([make_node("n0", {"cpu": 8_000, "pods": 110})])
     scene.put(
         Queue(
@@ -171,20 +171,20 @@ def test_that_nodes_and_no_longer_quota_lack_room_is_told_once_a_second() -> Non
     assert (one.reason, one.since_ms) == ("NotEnoughResources", asked_ms)
 
 
-def test_a_thousand_waiting_gangs_are_not_told_again_each_time_the_cluster_moves() -> None:
+def test_a_thousand_waiting_gangs_are_not_reported_again_with_every_change_of_the_cluster() -> None:
     scene = Scene([make_node("n0")])
     for index in range(1000):
         scene.put(make_group(f"g{index:04d}", 2), *make_pods(f"g{index:04d}", 2, FULL))
     scene.settle()
-    assert len(scene.told) == 1000
+    assert len(scene.published) == 1000
     for serial in range(20):
         # A node comes and goes that nobody may use: numbers change, meanings do not.
         scene.put(make_node(f"cordoned-{serial}", unschedulable=True))
         step = scene.step(after_ms=1_000)
         assert len(step.verdicts) <= 100
-    assert 0 < len(scene.told) - 1000 <= 2000
+    assert 0 < len(scene.published) - 1000 <= 2000
     assert "0/21 nodes" in next(
-        one.why.sentence for one in reversed(scene.told) if one.why is not None
+        one.why.sentence for one in reversed(scene.published) if one.why is not None
     )
 
 
@@ -203,7 +203,7 @@ def test_one_attempt_answers_for_all_equal_gangs_and_unrelated_changes_cost_none
     assert not backlog.fresh
 
 
-def test_a_stale_picture_decides_nothing_and_says_so_to_who_comes_then() -> None:
+def test_a_stale_cluster_state_decides_nothing_and_gangs_that_come_then_read_so() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
     step = scene.step(after_ms=5_001, fresh=False)
@@ -216,7 +216,9 @@ def test_a_stale_picture_decides_nothing_and_says_so_to_who_comes_then() -> None
     assert scene.verdict("a").phase == "Starting"
 
 
-def test_a_new_planner_does_not_repeat_what_the_old_one_told_and_takes_back_what_is_gone() -> None:
+def test_a_new_planner_repeats_no_verdict_of_the_old_one_and_withdraws_those_of_gone_gangs() -> (
+    None
+):
     old = Scene([make_node("n0")])
     groups = [make_group("a", 2), make_group("b", 2)]
     for group in groups:
@@ -226,14 +228,14 @@ def test_a_new_planner_does_not_repeat_what_the_old_one_told_and_takes_back_what
     new.pods = {uid: pod for uid, pod in old.pods.items() if pod.group_name == "a"}
     new.now_ms = old.now_ms + 3_000
     new.load_snapshot([make_node("n0")], objects=groups[:1])
-    for verdict in old.told:
+    for verdict in old.published:
         new.planner.apply_verdict(verdict)
     new.planner.lead(9)
     new.settle()
-    assert [(one.name, one.phase) for one in new.told] == [("b", "Gone")]
+    assert [(one.name, one.phase) for one in new.published] == [("b", "Gone")]
 
 
-def test_a_running_gang_is_not_told_again_by_a_new_planner() -> None:
+def test_a_running_gang_is_not_reported_again_by_a_new_planner() -> None:
     old = Scene([make_node("n0"), make_node("n1")])
     old.put(make_group("a", 2), *make_pods("a", 2, FULL))
     (decision,) = old.settle()
@@ -249,11 +251,11 @@ def test_a_running_gang_is_not_told_again_by_a_new_planner() -> None:
     new.planner.lead(99)
     new.decision_seq = 99
     new.settle()
-    assert new.told == []
+    assert new.published == []
     assert new.records == []
 
 
-def test_a_gang_of_twelve_thousand_is_told_in_one_message() -> None:
+def test_a_gang_of_twelve_thousand_is_reported_in_one_message() -> None:
     scene = Scene([make_node("n0")])
     name = "a-job-with-a-name-of-usual-length"
     scene.put(make_group(name, 12_000), *make_pods(name, 12_000, FULL))
@@ -283,7 +285,7 @@ def test_a_gang_that_runs_holds_what_is_missing_and_is_not_ahead() -> None:
     ]
 
 
-def test_bare_pods_that_come_after_their_group_are_told_until_they_name_it() -> None:
+def test_bare_pods_that_come_after_their_group_are_published_until_they_name_it() -> None:
     """The podgroup controller writes the group's name on whatever pods the verdict lists."""
     scene = Scene([make_node("n0"), make_node("n1")])
     scene.put(*make_pods("a", 1, FULL, group_implied=True))

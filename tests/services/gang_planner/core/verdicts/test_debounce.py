@@ -26,21 +26,23 @@ def test_a_gang_that_runs_a_moment_after_its_decision_needs_one_verdict() -> Non
     scene.bind(decision)
     scene.step(after_ms=2_000)
     scene.step(after_ms=20_000)
-    assert [one.phase for one in scene.told] == ["Running"]
+    assert [one.phase for one in scene.published] == ["Running"]
 
 
-def test_a_gang_that_goes_on_starting_is_told_once_after_twenty_seconds() -> None:
+def test_a_gang_that_keeps_starting_is_reported_once_after_twenty_seconds() -> None:
     scene = two_nodes()
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
     scene.settle()
     decided_ms = scene.now_ms
     assert scene.wakeup_ms == decided_ms + 20_000
     scene.step(after_ms=19_999)
-    assert scene.told == []
+    assert scene.published == []
     scene.step(after_ms=1)
     for _ in range(3):
         scene.step(after_ms=20_000)
-    assert [(one.phase, one.at_ms) for one in scene.told] == [("Starting", decided_ms + 20_000)]
+    assert [(one.phase, one.at_ms) for one in scene.published] == [
+        ("Starting", decided_ms + 20_000)
+    ]
 
 
 def test_a_member_that_is_bound_does_not_end_the_wait() -> None:
@@ -49,9 +51,9 @@ def test_a_member_that_is_bound_does_not_end_the_wait() -> None:
     (decision,) = scene.settle()
     scene.bind(decision, only=1)
     scene.step(after_ms=19_000)
-    assert scene.told == []
+    assert scene.published == []
     scene.step(after_ms=1_000)
-    assert [one.phase for one in scene.told] == ["Starting"]
+    assert [one.phase for one in scene.published] == ["Starting"]
 
 
 def decided_after_waiting() -> tuple[Scene, GangDecision]:
@@ -64,7 +66,7 @@ def decided_after_waiting() -> tuple[Scene, GangDecision]:
     return scene, decision
 
 
-def test_a_gang_that_was_told_to_wait_is_corrected_half_a_second_after_its_decision() -> None:
+def test_a_waiting_gangs_verdict_is_corrected_half_a_second_after_its_decision() -> None:
     scene, _ = decided_after_waiting()
     assert scene.verdict("a").waiting
     decided_ms = scene.now_ms
@@ -76,24 +78,24 @@ def test_a_gang_that_was_told_to_wait_is_corrected_half_a_second_after_its_decis
     assert scene.verdict("a").at_ms == decided_ms + 500
 
 
-def test_a_gang_that_was_told_to_wait_and_runs_in_half_a_second_needs_one_verdict_more() -> None:
+def test_a_waiting_gang_that_runs_in_half_a_second_needs_one_verdict_more() -> None:
     scene, decision = decided_after_waiting()
-    told = len(scene.told)
+    published = len(scene.published)
     scene.bind(decision)
     scene.step(after_ms=100)
     scene.step(after_ms=20_000)
-    assert [one.phase for one in scene.told[told:]] == ["Running"]
+    assert [one.phase for one in scene.published[published:]] == ["Running"]
 
 
-def test_a_gang_that_waited_and_goes_before_its_decision_is_told_ends_that_attempt() -> None:
+def test_a_waiting_gang_that_is_deleted_before_its_decision_is_reported_ends_its_attempt() -> None:
     scene, decision = decided_after_waiting()
     scene.remove(make_group("a", 2), *make_pods("a", 2, FULL))
     scene.step(after_ms=100)
-    gone = scene.told[-1]
+    gone = scene.published[-1]
     assert (gone.phase, gone.attempt, gone.trace_id) == ("Gone", 1, decision.trace_id)
 
 
-def test_a_gang_that_goes_before_anything_was_said_is_told_to_be_gone() -> None:
+def test_a_gang_deleted_before_its_first_verdict_is_reported_as_gone() -> None:
     scene = two_nodes()
     group, pods = make_group("a", 2), make_pods("a", 2, FULL)
     scene.put(group, *pods)
@@ -101,17 +103,17 @@ def test_a_gang_that_goes_before_anything_was_said_is_told_to_be_gone() -> None:
     scene.remove(group, *pods)
     scene.step(after_ms=1_000)
     scene.step(after_ms=20_000)
-    (gone,) = scene.told
+    (gone,) = scene.published
     assert (gone.phase, gone.gang_id, gone.attempt) == ("Gone", decision.gang_id, 1)
     assert gone.trace_id == decision.trace_id
 
 
-def test_a_clock_that_is_set_back_makes_nobody_wait_longer() -> None:
+def test_a_clock_that_is_set_back_makes_no_gang_wait_longer() -> None:
     scene = two_nodes()
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
     scene.settle()
     scene.step(after_ms=-3_600_000)
-    assert [one.phase for one in scene.told] == ["Starting"]
+    assert [one.phase for one in scene.published] == ["Starting"]
 
 
 def test_nothing_is_due_where_nothing_is_held_back() -> None:
@@ -130,30 +132,30 @@ def in_a_rush() -> tuple[Scene, GangDecision]:
     return scene, small
 
 
-def test_that_a_gang_runs_is_told_twenty_seconds_late_while_a_rush_lasts() -> None:
+def test_a_running_gang_is_reported_twenty_seconds_late_while_a_rush_lasts() -> None:
     scene, small = in_a_rush()
     scene.bind(small)
     scene.step(after_ms=1_000)
     scene.step(after_ms=19_999)
-    assert "a" not in {one.name for one in scene.told}
+    assert "a" not in {one.name for one in scene.published}
     scene.step(after_ms=1)
     assert scene.verdict("a").phase == "Running"
 
 
-def test_that_gangs_run_is_told_in_the_cycle_in_which_the_rush_ends() -> None:
+def test_running_gangs_are_reported_in_the_cycle_in_which_the_rush_ends() -> None:
     scene, small = in_a_rush()
     scene.bind(small)
     scene.step(after_ms=1_000)
     (large,) = [one for _, one in scene.decisions if one.gang.endswith("/rush")]
     scene.bind(large)
     scene.step(after_ms=100)
-    assert sorted((one.name, one.phase) for one in scene.told) == [
+    assert sorted((one.name, one.phase) for one in scene.published) == [
         ("a", "Running"),
         ("rush", "Running"),
     ]
 
 
-def test_a_gang_that_was_told_to_wait_is_told_to_run_in_the_middle_of_a_rush() -> None:
+def test_a_gang_reported_as_waiting_is_reported_as_running_in_the_middle_of_a_rush() -> None:
     scene, _ = in_a_rush()
     scene.put(make_group("late", 1), *make_pods("late", 1, FULL))
     scene.settle()

@@ -19,7 +19,7 @@ def reason_of(scene: Scene, type_: str, name: str = "job") -> str:
     return next(one.reason for one in scene.verdict(name).conditions if one.type == type_)
 
 
-def test_the_verdict_says_for_whom_room_is_held_where_and_until_when() -> None:
+def test_the_verdict_names_the_member_the_node_and_the_end_of_a_hold() -> None:
     scene = running()
     place = place_of(scene, "job-worker-1")
     scene.change("job-worker-1", phase="Failed", reason="OOMKilled")

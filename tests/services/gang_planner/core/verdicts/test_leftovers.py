@@ -10,8 +10,8 @@ from tests.services.gang_planner.core.scene import Scene, make_group, make_node,
 NAMELESS = nameless_gang_id("", "team", "job")
 
 
-def ids_told(scene: Scene) -> set[str]:
-    return {verdict.gang_id for verdict in scene.told}
+def ids_published(scene: Scene) -> set[str]:
+    return {verdict.gang_id for verdict in scene.published}
 
 
 @pytest.mark.parametrize("leaving", [False, True], ids=["running on", "leaving"])
@@ -26,7 +26,7 @@ def test_pods_that_outlive_their_group_are_no_other_gang(*, leaving: bool) -> No
     for pod in scene.pods_of("job"):
         scene.remove(pod)
         scene.step(after_ms=2_000)
-    assert ids_told(scene) == {"group-job"}
+    assert ids_published(scene) == {"group-job"}
     assert scene.verdict("job").phase == "Gone"
 
 
@@ -40,11 +40,11 @@ def test_a_pod_seen_when_its_group_is_gone_makes_no_gang_when_it_ends_or_leaves(
     for pod in make_pods("job", 2, WORKER):
         scene.put(msgspec.structs.replace(pod, node="node-0", **fields))
     scene.step(after_ms=2_000)
-    assert ids_told(scene) == set()
+    assert ids_published(scene) == set()
     assert scene.planner.gangs_by_phase().get("Pending", 0) == 0
 
 
-def test_a_planner_that_starts_among_leftovers_tells_of_none() -> None:
+def test_a_planner_that_starts_among_leftovers_reports_none() -> None:
     scene = running()
     for pod in scene.pods_of("job"):
         scene.change(pod.uid, deleting=True)
@@ -53,14 +53,14 @@ def test_a_planner_that_starts_among_leftovers_tells_of_none() -> None:
     heir.pods = dict(scene.pods)
     heir.load_snapshot(nodes=[make_node("node-0")], epoch=2)
     heir.settle()
-    assert ids_told(heir) == set()
+    assert ids_published(heir) == set()
 
 
-def test_pods_that_wait_without_their_group_are_told_so() -> None:
+def test_pods_that_wait_without_their_group_get_a_condition_that_says_so() -> None:
     scene = Scene([make_node("node-0")])
     scene.put(*make_pods("job", 2, WORKER))
     scene.settle()
     why = scene.verdict("job").why
     assert why is not None
     assert why.reason == "GroupMissing"
-    assert ids_told(scene) == {NAMELESS}
+    assert ids_published(scene) == {NAMELESS}

@@ -40,7 +40,7 @@ from tests.services.gang_planner.core.scene import Scene
 WORDS = 'admission webhook "policy" denied the request: not this one'
 
 
-class Story(Scene):
+class LoggedScene(Scene):
     """Everything that was decided is remembered, and what was carried out of it."""
 
     def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "") -> None:
@@ -98,24 +98,24 @@ class Story(Scene):
         found = {one.type: one for one in self.verdict(gang).conditions}.get(kind)
         return found if found is not None and found.status == "True" else None
 
-    def restart(self, *, checkpoint: bool = False, picture_first: bool = False) -> None:
+    def restart(self, *, checkpoint: bool = False, snapshot_first: bool = False) -> None:
         """The planner dies; another one starts from a snapshot, the log and the outcomes, or what
         of them is behind the checkpoint after the last cycle. The snapshot may come first.
         """
         pages = self.pages if checkpoint else []
         planner = Planner(self.conf)
-        if picture_first:
+        if snapshot_first:
             self.planner = planner
-            self.picture()
+            self.load_present_snapshot()
         planner.restore(pages)
         behind = pages[0].up_to if pages else 0
         read = pages[0].outcomes_seq if pages else 0
         for seq, record in self.records:
             if seq > behind:
                 planner.apply_decision(seq, record)
-        if not picture_first:
+        if not snapshot_first:
             self.planner = planner
-            self.picture()
+            self.load_present_snapshot()
         for seq, outcome in self.outcomes:
             if seq > read:
                 planner.apply_outcome(seq, outcome)
@@ -126,7 +126,7 @@ class Story(Scene):
         planner.apply_decision(self.decision_seq, epoch)
         planner.lead(self.decision_seq)
 
-    def picture(self) -> None:
+    def load_present_snapshot(self) -> None:
         """Load a snapshot of everything that is there."""
         self.cluster_seq += 1
         stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}

@@ -35,7 +35,7 @@ def test_an_older_version_within_an_epoch_is_ignored() -> None:
     assert scene.planner._state.members["a-worker-0"].pod.node == "n0"
 
 
-def test_a_record_behind_the_picture_is_ignored() -> None:
+def test_a_record_older_than_the_cluster_state_is_ignored() -> None:
     scene = Scene([make_node("n0")])
     scene.planner.apply_cluster(
         scene.cluster_seq, NodeChanges(epoch=1, at_ms=1, changed=(make_node("late"),))
@@ -43,7 +43,7 @@ def test_a_record_behind_the_picture_is_ignored() -> None:
     assert scene.planner._state.nodes.find("late") is None
 
 
-def test_a_new_epoch_replaces_the_picture_and_overrides_versions() -> None:
+def test_a_new_epoch_replaces_the_cluster_state_and_overrides_versions() -> None:
     scene = Scene([make_node("n0"), make_node("gone", resource_version=50)])
     scene.put(*make_pods("a", 2, FULL, resource_version=50))
     scene.settle()
@@ -71,7 +71,7 @@ def test_a_budget_that_has_stopped_to_be_a_group_is_a_budget_still() -> None:
     assert list(scene.planner._state.reference_objects.budgets) == ["b"]
 
 
-def test_what_is_in_flight_survives_a_new_picture_that_still_shows_its_pods_unbound() -> None:
+def test_decisions_in_flight_survive_a_snapshot_that_still_shows_their_pods_unbound() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
     (decision,) = scene.settle()
@@ -83,7 +83,7 @@ def test_what_is_in_flight_survives_a_new_picture_that_still_shows_its_pods_unbo
     assert scene.verdict("a").phase == "Running"
 
 
-def test_a_record_of_an_unknown_epoch_makes_the_picture_stale_until_its_snapshot() -> None:
+def test_a_record_of_an_unknown_epoch_makes_the_state_stale_until_its_snapshot() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
     scene.cluster_seq += 1
@@ -145,7 +145,7 @@ def test_finished_pods_and_their_ports_give_their_room_back() -> None:
     assert free_cpu(scene, "n0") == 4000
 
 
-def test_a_pod_that_is_resized_in_place_is_accounted_anew() -> None:
+def test_a_pod_that_is_resized_in_place_is_accounted_again() -> None:
     scene = Scene([make_node("n0")])
     scene.put(*make_pods("a", 1, FULL, node="n0", phase="Running"))
     scene.change("a-worker-0", shape=make_shape({"cpu": 500}))
@@ -187,7 +187,7 @@ def test_bytes_that_are_no_shape_make_a_pod_that_is_never_bound() -> None:
     assert why.reason == "Unsupported"
 
 
-def test_a_corrupted_state_is_found_and_tells_its_story() -> None:
+def test_a_corrupted_state_is_found_and_reported_with_its_event_history() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 1, min_resources=amounts(cpu=1)), *make_pods("a", 1, FULL))
     scene.settle()
