@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from shared.contracts.decisions import GangDecision
 from shared.contracts.outcomes import Outcome
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.metrics import Metrics
 
@@ -20,7 +21,15 @@ _OTHER_QUEUES: Final = "(others)"
 #: At most one exemplar per phase in this time.
 _EXEMPLAR_MS: Final = 1_000
 #: The usual reasons for waiting, whose series exist from the start.
-_REASONS: Final = ("NotEnoughResources", "NotEnoughQuota", "NotEnoughPods", "NotAdmitted")
+_REASONS: Final = tuple(
+    reason.value
+    for reason in (
+        PendingReason.NOT_ENOUGH_RESOURCES,
+        PendingReason.NOT_ENOUGH_QUOTA,
+        PendingReason.NOT_ENOUGH_PODS,
+        PendingReason.NOT_ADMITTED,
+    )
+)
 
 
 class _Decided(NamedTuple):

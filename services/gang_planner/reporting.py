@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
-from services.gang_planner.core.lifecycle import backoff, deadlines, repair
+from services.gang_planner.core.state.gang_history import NOTED_REASONS
 from services.gang_planner.decision_log import DecisionLog
 from services.gang_planner.gang_starts import GangStarts
 from services.gang_planner.inbox import (
@@ -87,13 +87,7 @@ class Reporting:
             "releases_total",
             "Releases begun of gangs that could not be whole.",
             "reason",
-            (
-                repair.DEADLINE,
-                repair.BLOCKED,
-                backoff.REFUSED,
-                deadlines.START,
-                deadlines.DEGRADED,
-            ),
+            tuple(NOTED_REASONS),
         )
         self._repairs = metrics.counters(
             "repairs_total",

@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from shared.contracts.pending_reasons import PendingReason
+
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
 """Pending: not admitted. Inqueue: admitted, waits for free capacity or for pods. Starting: decided,
 quorum not yet placed. Running: quorum reached. Unknown: started and below its quorum; the
@@ -67,13 +69,7 @@ class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Why a gang waits: one sentence, and the data behind it."""
 
-    #: CamelCase: NotEnoughResources, SearchBudgetExceeded (it may fit: the search ended because its
-    #: budget was used up), NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup,
-    #: QueueNotOpen, QueueMissing, Gated, ClusterViewStale, …; after a failed attempt BindingRefused
-    #: (with the API server's words and the member's name), RepairDeadline, RepairsBlocked,
-    #: StartDeadline, DegradedGrace; RepairRoom while the missing members of a partly bound gang do
-    #: not fit; NotStarting while members are placed and do not run (with the kubelet's words): then
-    #: it does not wait for Tutti.
+    #: One of `PendingReason` in `shared/contracts/pending_reasons.py`, in CamelCase.
     reason: str
     sentence: str
     since_ms: int = 0
@@ -131,3 +127,7 @@ class Verdict(
     first_seen_ms: int = 0
     #: The HyperNode that a gang with a topology was placed in last; "": none.
     domain: str = ""
+
+    def waits_for(self, reason: PendingReason) -> bool:
+        """Whether this is the gang's pending reason."""
+        return self.why is not None and self.why.reason == reason

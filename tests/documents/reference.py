@@ -4,6 +4,7 @@ To update the pages: `.venv/bin/python -m tests.documents.tables`.
 """
 
 import ast
+import enum
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,15 @@ from typing import Any, Final
 import click
 import msgspec
 
-from shared.contracts import cluster, decisions, observing, outcomes, questions, verdicts
+from shared.contracts import (
+    cluster,
+    decisions,
+    observing,
+    outcomes,
+    pending_reasons,
+    questions,
+    verdicts,
+)
 from shared.kinds.catalogue import CATALOGUE
 from shared.kinds.description import Description
 from shared.model import objects
@@ -163,6 +172,8 @@ def _messages() -> Iterator[str]:
             yield "".join(f"Begins as `{one.__name__}`. " for one in _extended(struct))
             yield f"{_text(struct)}\n\n" if struct.__doc__ else "\n\n"
             yield table_of(("field", "type", "what it is"), _documented(struct))
+    yield f"\n## pending_reasons\n\n{_text(pending_reasons)}\n\n"
+    yield table_of(("reason", "what it is"), _members(pending_reasons.PendingReason))
 
 
 def _text(parts: object) -> str:
@@ -181,21 +192,34 @@ def _extended(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     return [one for one in struct.__bases__ if one is not msgspec.Struct]
 
 
+def _members(enumeration: type[enum.StrEnum]) -> Iterator[tuple[str, ...]]:
+    """Values of an enumeration, and the `#:` comment above each."""
+    for field, comment in _commented(enumeration):
+        if isinstance(field, ast.Assign):
+            yield f"`{ast.literal_eval(field.value)}`", comment
+
+
 def _documented(struct: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
     """Fields as the wire names them, their types as written, and the `#:` comment above each."""
     wire_names = {field.name: field.encode_name for field in msgspec.structs.fields(struct)}
-    lines = inspect.getsource(struct).splitlines()
-    (body,) = ast.parse("\n".join(lines)).body
-    assert isinstance(body, ast.ClassDef)
-    for field in body.body:
+    for field, comment in _commented(struct):
         if isinstance(field, ast.AnnAssign):
-            comment: list[str] = []
-            above = field.lineno - 2
-            while lines[above].strip().startswith("#:"):
-                comment.insert(0, lines[above].strip().removeprefix("#:").strip())
-                above -= 1
             yield (
                 f"`{wire_names[ast.unparse(field.target)]}`",
                 f"`{ast.unparse(field.annotation)}`",
-                " ".join(comment),
+                comment,
             )
+
+
+def _commented(of_class: type) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of a class, and the `#:` comment above each."""
+    lines = inspect.getsource(of_class).splitlines()
+    (body,) = ast.parse("\n".join(lines)).body
+    assert isinstance(body, ast.ClassDef)
+    for field in body.body:
+        comment: list[str] = []
+        above = field.lineno - 2
+        while lines[above].strip().startswith("#:"):
+            comment.insert(0, lines[above].strip().removeprefix("#:").strip())
+            above -= 1
+        yield field, " ".join(comment)

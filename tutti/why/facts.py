@@ -4,13 +4,20 @@ from typing import Final
 
 import msgspec
 
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model.objects import Owner, Pod
 from tutti.why.planner_liveness import PlannerLiveness
 
 #: Pending reasons of a gang whose pods were not created.
-PODS_MISSING: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask", "NotEnoughPodsOfSubGroup"})
+PODS_MISSING: Final = frozenset(
+    {
+        PendingReason.NOT_ENOUGH_PODS.value,
+        PendingReason.NOT_ENOUGH_PODS_OF_TASK.value,
+        PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP.value,
+    }
+)
 
 
 class MemberPod(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ from services.gang_planner.core.verdicts.book import Book
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from services.gang_planner.core.wakeups import Wakeups
 from shared.contracts.decisions import Act, Cycle, Note
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.model.invariants import InvariantViolation
 
@@ -272,7 +273,7 @@ class CycleRunner:
 
     def _assess_admitted(self, work: CycleContext) -> None:
         for gang in list(work.state.gangs.changed.values()):
-            if gang.refused == "NotAdmitted" and gang.admitted:
+            if gang.pending_reason is PendingReason.NOT_ADMITTED and gang.admitted:
                 assessment.assess(work, self._configuration.actions, gang)
 
     @staticmethod

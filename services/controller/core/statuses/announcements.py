@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from services.controller.core.events import EventType
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, GangPhase, Verdict
 
 #: Phases in which the quorum has been reached once.
@@ -48,10 +49,10 @@ def announcements(verdict: Verdict) -> Iterator[Announcement]:
     why = verdict.why
     if verdict.phase in RAN:
         yield Announcement(type="Normal", reason="Scheduled", message="pod group is ready")
-        if why is not None and why.reason == "NotStarting":
+        if why is not None and why.reason == PendingReason.NOT_STARTING:
             yield Announcement(
                 type="Warning",
-                reason="NotStarting",
+                reason=why.reason,
                 message=why.sentence,
                 why=why.reason,
                 patient=True,
@@ -99,7 +100,7 @@ def _waiting(verdict: Verdict, reason: str, sentence: str) -> Announcement:
     """An API server's refusal has a reason of its own. Otherwise the words are Volcano's: a Warning
     for a gang that does not fit, Normal for one that is not admitted yet.
     """
-    if reason == "BindingRefused":
+    if reason == PendingReason.BINDING_REFUSED:
         return Announcement(type="Warning", reason=reason, message=sentence, why=reason)
     admitted = verdict.phase != "Pending" or _holds(verdict, "Unschedulable")
     counts = f"{verdict.pending}/{verdict.members}"

@@ -35,13 +35,14 @@ from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.announcements import RAN, announcements, is_pressing
 from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
 
 #: Event reasons that a gang's next phase outdates; then they count as not written again.
-_OVER_WHEN_PLACED: Final = ("Unschedulable", "BindingRefused")
-_OVER_WHEN_NOT: Final = ("Scheduled", "NotStarting")
+_OVER_WHEN_PLACED: Final = ("Unschedulable", PendingReason.BINDING_REFUSED.value)
+_OVER_WHEN_NOT: Final = ("Scheduled", PendingReason.NOT_STARTING.value)
 #: The most pods marked in one plan: a gang of thousands must not delay other gangs.
 _MARKS_MAX: Final = 16
 
@@ -313,7 +314,7 @@ def _marks(
     """PodScheduled=False on waiting members: the first few that are due."""
     verdict = situation.verdict
     why = verdict.why
-    if why is None or why.reason == "NotStarting":
+    if why is None or why.reason == PendingReason.NOT_STARTING:
         return  # the kubelet reports on pods that have a node
     waited_ms = _waited_ms(situation, intervals)
     marks = 0

@@ -8,6 +8,7 @@ gets another Event when its gang's reason has changed, not when only numbers in 
 from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef, Verdict, Why
 
 #: Pods of each gang that come first.
@@ -108,6 +109,6 @@ class WaitingPods:
 def pending_reason(verdict: Verdict) -> Why | None:
     """Why the verdict's pods wait to be scheduled; None when they do not."""
     why = verdict.why
-    if verdict.phase == "Gone" or why is None or why.reason == "NotStarting":
+    if verdict.phase == "Gone" or why is None or why.reason == PendingReason.NOT_STARTING:
         return None
     return why

@@ -77,7 +77,7 @@ class AdmissionView:
             for entry in self.state.queues.entries.values():
                 for gang_id, amounts in entry.promises.items():
                     gang = by_id.get(gang_id)
-                    if gang is None or gang.bucket is None or not gang.bucket.reason:
+                    if gang is None or gang.bucket is None or gang.bucket.reason is None:
                         self.count(amounts)
         return self._coming.get(row, 0)
 

@@ -1,27 +1,8 @@
 """What a gang is waiting for, assessed once per cycle in which it changed.
 
 `assess` sets the gang's phase, opens or resets its start, and puts it into the backlog or takes it
-out. A gang that is not in the backlog and not complete has a `refused` reason, in CamelCase:
-
-| reason | what is missing |
-| --- | --- |
-| GroupMissing, GroupDeleting, InvalidGroup | the object that declares it |
-| QueueMissing, QueueNotOpen | its queue |
-| QueueParentMissing, QueueCycle, QueueNotLeaf | a valid position of its queue in the hierarchy |
-| NotAdmitted | the enqueue action has not admitted it |
-| NotEnoughPods, NotEnoughPodsOfTask, NotEnoughPodsOfSubGroup | members that exist |
-| Gated, Unsupported, UnsupportedDevice, UnsupportedGang | members that could be placed |
-| ActionMissing | the configuration does not name the action that would place it |
-| Backoff | its last decision failed; the planner retries it at a fixed time |
-| BindingRefused, RepairDeadline, RepairsBlocked, StartDeadline, DegradedGrace | its bound pods
-are being released, or were, and the planner retries it at a fixed time |
-| Preempting | pods are being evicted for it, and their nodes have reservations for it |
-| Evicted | it is being evicted for another gang; it is placed whole after its pods have left |
-| AwaitsOutcome | its bindings in flight are validated first, and its other members depend on them |
-| GangTooLarge | its quorum does not fit into one message |
-
-A gang in the backlog waits for an attempt, or its bucket has been refused (NotEnoughResources,
-NotEnoughQuota).
+out. A waiting gang that is not in the backlog has a `pending_reason`. A gang in the backlog has
+none: it waits for an attempt, or its bucket has been refused (`Bucket.reason`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,6 +15,7 @@ from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
+from services.gang_planner.core.state.gang_history import noted_reason
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
@@ -46,7 +28,7 @@ from services.gang_planner.core.state.member_states import (
     WAITING,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.preemptions import EVICTED, PREEMPTING
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
 from shared.model.invariants import required
 
@@ -79,7 +61,7 @@ _STAGES: Final[Mapping[GangState, str]] = {
 
 
 def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
-    """Bring the gang's state, phase, refusal and place in the backlog in line with its members.
+    """Update the gang's state, phase, pending reason and place in the backlog.
 
     Args:
         work: The cycle.
@@ -98,22 +80,22 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     state.gangs.count_phase(gang, "" if silent else _STAGES.get(history.state, gang.phase))
     if history.started:
         gang.queue.promise(gang.gang_id, {})
-    gang.refused = "" if silent else _refusal(state, gang)
+    gang.pending_reason = None if silent else _pending_reason(state, gang)
     _wait_outside(state, policies, gang, now_ms)
-    if gang.refused or silent or not gang.counts[WAITING]:
-        if not gang.refused and gang.counts[UNSUPPORTED]:
-            gang.refused = unsupported_members.reason(gang)
+    if gang.pending_reason is not None or silent or not gang.counts[WAITING]:
+        if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
+            gang.pending_reason = unsupported_members.reason(gang)
         state.backlog.take(gang)
         return
     need = need_of(state, gang)
     if not need.wanted:
         # A policy recently refused all waiting members, and the gang has started without them.
-        gang.refused = "BindingRefused"
+        gang.pending_reason = PendingReason.BINDING_REFUSED
     elif is_too_large(state, gang, need):
-        gang.refused = "GangTooLarge"
+        gang.pending_reason = PendingReason.GANG_TOO_LARGE
     elif ("backfill" if need.best_effort else "allocate") not in actions:
-        gang.refused = "ActionMissing"
-    if gang.refused:
+        gang.pending_reason = PendingReason.ACTION_MISSING
+    if gang.pending_reason is not None:
         state.backlog.take(gang)
     else:
         state.backlog.put(gang, need, policies.order(gang))
@@ -122,7 +104,7 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
 def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:
     """Add the gang to the admission queue if it waits only for admission; otherwise remove it."""
     admission_queue = state.gangs.admission_queue
-    if gang.refused != "NotAdmitted":
+    if gang.pending_reason is not PendingReason.NOT_ADMITTED:
         admission_queue.take(gang)
         return
     group = required(gang.group, gang.full_name, "waits to be admitted and has no group object")
@@ -238,29 +220,30 @@ def _phase(gang: Gang) -> GangPhase:
     return phase
 
 
-def _refusal(state: State, gang: Gang) -> str:
+def _pending_reason(state: State, gang: Gang) -> PendingReason | None:
+    """Why the gang is not put into the backlog; None: nothing prevents it."""
     if gang.completed:
-        return ""
+        return None
     notes = gang.history.notes
     if "release" in notes:
-        return notes["release"].reason
-    found = _object_refusal(gang) or _queue_refusal(gang)
-    if not found and state.preemptions.victims and evicted_whole(state, gang):
-        return EVICTED
-    if not found and not gang.admitted:
-        found = "NotAdmitted"
-    backoff = notes.get("backoff")
-    named = backoff is not None and backoff.reason != "DecisionFailed"
-    if not found and not (named and not gang.history.started):
+        return noted_reason(notes["release"])
+    found = _object_reason(gang) or _queue_reason(gang)
+    if found is None and state.preemptions.victims and evicted_whole(state, gang):
+        return PendingReason.EVICTED
+    if found is None and not gang.admitted:
+        found = PendingReason.NOT_ADMITTED
+    noted = noted_reason(notes["backoff"]) if "backoff" in notes else None
+    named = noted is not None and noted is not PendingReason.BACKOFF
+    if found is None and not (named and not gang.history.started):
         # After a release the gang has no pods for a while; that is not why it waits.
-        found = _member_refusal(gang)
-    if found or not (gang.counts[WAITING] or named):
+        found = _member_reason(gang)
+    if found is not None or not (gang.counts[WAITING] or named):
         return found
-    if backoff is not None:
-        return backoff.reason if named else "Backoff"
+    if noted is not None:
+        return noted
     if gang.counts[ASSUMED] and not gang.history.started and _being_proved(gang):
-        return "AwaitsOutcome"
-    return PREEMPTING if state.preemptions.of(gang) is not None else ""
+        return PendingReason.AWAITS_OUTCOME
+    return PendingReason.PREEMPTING if state.preemptions.of(gang) is not None else None
 
 
 def evicted_whole(state: State, gang: Gang) -> bool:
@@ -289,40 +272,40 @@ def _being_proved(gang: Gang) -> bool:
     return any(one is not None and one.act.preflight and one.outcome is None for one in acts)
 
 
-def _object_refusal(gang: Gang) -> str:
+def _object_reason(gang: Gang) -> PendingReason | None:
     group = gang.group
     if group is None:
-        return "GroupMissing" if gang.lacks_object else ""
+        return PendingReason.GROUP_MISSING if gang.lacks_object else None
     if group.errors:
-        return "InvalidGroup"
-    return "GroupDeleting" if group.deleting else ""
+        return PendingReason.INVALID_GROUP
+    return PendingReason.GROUP_DELETING if group.deleting else None
 
 
-def _queue_refusal(gang: Gang) -> str:
+def _queue_reason(gang: Gang) -> PendingReason | None:
     if gang.queue.queue is None:
-        return "QueueMissing"
+        return PendingReason.QUEUE_MISSING
     if gang.queue.fault is not None and not gang.history.started and not gang.have():
         return gang.queue.fault.reason
     if not gang.queue.open and not gang.history.started and not gang.have():
-        return "QueueNotOpen"
-    return ""
+        return PendingReason.QUEUE_NOT_OPEN
+    return None
 
 
-def _member_refusal(gang: Gang) -> str:
+def _member_reason(gang: Gang) -> PendingReason | None:
     """The reason if too few placeable members exist. A started gang accepts members singly."""
     if gang.history.started and (gang.phase != "Unknown" or gang.counts[WAITING]):
-        return ""
+        return None
     missing = max(gang.min_member, 1) - gang.able()
     if missing > 0:
         if gang.counts[GATED] >= missing:
-            return "Gated"
+            return PendingReason.GATED
         if gang.counts[UNSUPPORTED] + gang.counts[GATED] >= missing:
             return unsupported_members.reason(gang)
-        return "NotEnoughPods"
+        return PendingReason.NOT_ENOUGH_PODS
     for role, count in gang.role_minima:
         if gang.able(role) < count:
-            return "NotEnoughPodsOfTask"
+            return PendingReason.NOT_ENOUGH_PODS_OF_TASK
     group = gang.group
     if group is None or not group.sub_groups or sub_gangs.enough_exist(gang):
-        return ""
-    return "NotEnoughPodsOfSubGroup"
+        return None
+    return PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP

@@ -21,6 +21,7 @@ from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
 from services.gang_planner.core.state.member_states import ASSUMED
 from services.gang_planner.core.state.reservations import UNDATED
 from shared.contracts.outcomes import MemberResult
+from shared.contracts.pending_reasons import PendingReason
 
 #: First pause; each further failure in a row doubles it, up to a minute.
 _PAUSE_MS: Final = 1_000
@@ -30,7 +31,7 @@ _REPAIR_PAUSE_MS: Final = 500
 _REPAIR_PAUSE_MS_MAX: Final = 5_000
 #: How long the note of a pause is kept beyond its end while its gang has no pods.
 MEMORY_MS: Final = 600_000
-REFUSED: Final = "BindingRefused"
+#: The note's reason if a decision failed and no policy refused it.
 FAILED: Final = "DecisionFailed"
 #: Rank of a result when one failure is reported; the lowest is reported.
 _TELLING: Final[dict[MemberResult, int]] = {"refused": 0, "skipped": 2}
@@ -67,7 +68,7 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
         work,
         gang,
         GangEvent.DECISION_FAILED,
-        reason=REFUSED if refused is not None else FAILED,
+        reason=FAILED if refused is None else PendingReason.BINDING_REFUSED.value,
         message=first.message[:_WORDS_MAX],
         until_ms=work.now_ms + (_repair_pause_ms(gang) if repairing else pause_ms(gang)),
     )

@@ -5,8 +5,6 @@ below its quorum for longer than its grace period. The deadlines are notes in DE
 deadline counts from the gang's start; one that is set later applies from the next start.
 """
 
-from typing import Final
-
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import enough, growing
@@ -15,9 +13,7 @@ from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import LEAVING, PLACED
 from shared.contracts.decisions import NoteKind
-
-START: Final = "StartDeadline"
-DEGRADED: Final = "DegradedGrace"
+from shared.contracts.pending_reasons import PendingReason
 
 
 def watch(work: CycleContext, gang: Gang) -> None:
@@ -88,7 +84,9 @@ def _watch_start(work: CycleContext, gang: Gang) -> None:
         work.close_note(gang, "start", "Off")
     elif _passed(work, gang, "start", lasts_ms):
         words = f"placed for {lasts_ms // 1000} s, and {not_running_words(gang)}"
-        release.begin(work, gang, GangEvent.START_DEADLINE_PASSED, START, words)
+        release.begin(
+            work, gang, GangEvent.START_DEADLINE_PASSED, PendingReason.START_DEADLINE, words
+        )
 
 
 def _watch_degraded(work: CycleContext, gang: Gang) -> None:
@@ -103,7 +101,8 @@ def _watch_degraded(work: CycleContext, gang: Gang) -> None:
             f"{gang.have()} of {max(gang.min_member, 1)} members are left "
             f"since {lasts_ms // 1000} s, and no replacement is expected"
         )
-        release.begin(work, gang, GangEvent.GRACE_PASSED, DEGRADED, words)
+        reason = PendingReason.DEGRADED_GRACE
+        release.begin(work, gang, GangEvent.GRACE_PASSED, reason, words)
 
 
 def _open(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int, reason: str) -> None:

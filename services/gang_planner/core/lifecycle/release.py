@@ -25,6 +25,7 @@ from services.gang_planner.core.state.member_states import ASSUMED, LEAVING, PLA
 from services.gang_planner.core.state.release_costs import release_cost
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
+from shared.contracts.pending_reasons import PendingReason
 
 #: A victim that still exists this long after its decision, with an outcome, is decided again.
 _AGAIN_MS: Final = 10_000
@@ -49,14 +50,16 @@ def worthwhile(gang: Gang) -> bool:
     )
 
 
-def begin(work: CycleContext, gang: Gang, cause: GangEvent, reason: str, message: str) -> bool:
+def begin(
+    work: CycleContext, gang: Gang, cause: GangEvent, reason: PendingReason, message: str
+) -> bool:
     """Begin the gang's release, if it has members that can be released.
 
     Args:
         work: The cycle.
         gang: The gang.
         cause: The event that makes the release necessary.
-        reason: The note's reason, in CamelCase.
+        reason: The note's reason, which is the gang's pending reason until it is placed again.
         message: The note's message.
 
     Returns:
@@ -65,7 +68,7 @@ def begin(work: CycleContext, gang: Gang, cause: GangEvent, reason: str, message
     """
     if gang.history.releasing or not worthwhile(gang):
         return False
-    report(work, gang, cause, reason=reason, message=message)
+    report(work, gang, cause, reason=reason.value, message=message)
     return True
 
 

@@ -30,6 +30,7 @@ from services.gang_planner.core.state.gang_settings import repair_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang, Member, OrderKey
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
+from shared.contracts.pending_reasons import PendingReason
 from shared.model.gang_keys import GangKey
 from shared.model.invariants import required
 
@@ -38,8 +39,6 @@ QUIET_MS: Final = 1_000
 #: At most this much of the time before the note counts towards the deadline, because the time of
 #: the first binding is that of another machine's clock.
 _CREDIT_MS_MAX: Final = 2_000
-DEADLINE: Final = "RepairDeadline"
-BLOCKED: Final = "RepairsBlocked"
 _INCOMPLETE: Final = "QuorumNotPlaced"
 _LOST: Final = "MemberLost"
 
@@ -64,7 +63,9 @@ def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -
         and not history.started
         and not starts(gang)
         and _hopeless(gang)
-        and release.begin(work, gang, GangEvent.MEMBER_REFUSED, backoff.REFUSED, refused.message)
+        and release.begin(
+            work, gang, GangEvent.MEMBER_REFUSED, PendingReason.BINDING_REFUSED, refused.message
+        )
     ):
         return
     backoff.pause_after(work, gang, failures)
@@ -111,7 +112,11 @@ def unblock(work: CycleContext) -> None:
     """
     if any(gang.history.releasing for gang in work.state.repairs.values()):
         return
-    blocked = [gang for gang in in_order(work) if gang.bucket is not None and gang.bucket.reason]
+    blocked = [
+        gang
+        for gang in in_order(work)
+        if gang.bucket is not None and gang.bucket.reason is not None
+    ]
     if len(blocked) < 2:
         return
     first, *others = blocked
@@ -121,7 +126,7 @@ def unblock(work: CycleContext) -> None:
             work,
             gang,
             GangEvent.REPAIRS_BLOCKED,
-            BLOCKED,
+            PendingReason.REPAIRS_BLOCKED,
             f"it and {other} each had a part of the capacity that one of them needs",
         )
 
@@ -178,7 +183,9 @@ def _continue(work: CycleContext, gang: Gang, until_ms: int) -> None:
         work.timers.set(max(until_ms, work.now_ms), gang)
         return
     words = _incomplete_words(gang, lasts_ms)
-    release.begin(work, gang, GangEvent.REPAIR_DEADLINE_PASSED, DEADLINE, words)
+    release.begin(
+        work, gang, GangEvent.REPAIR_DEADLINE_PASSED, PendingReason.REPAIR_DEADLINE, words
+    )
 
 
 def _incomplete_words(gang: Gang, lasts_ms: int) -> str:

@@ -17,9 +17,9 @@ from services.gang_planner.core.preemption.tracking import ANSWER_MS
 from services.gang_planner.core.preemption.victim_swap import swaps
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.needs import FailedSearch
-from services.gang_planner.core.state.preemptions import PREEMPTING
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
+from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from services.gang_planner.core.state.needs import Need
 
 #: Refusals that evictions could cure.
-_WITHOUT_ROOM: Final = frozenset({"NotEnoughResources", "NotEnoughQuota", "SearchBudgetExceeded"})
+_CURABLE: Final = frozenset(
+    {
+        PendingReason.NOT_ENOUGH_RESOURCES,
+        PendingReason.NOT_ENOUGH_QUOTA,
+        PendingReason.SEARCH_BUDGET_EXCEEDED,
+    }
+)
 #: Preemptions open at a time: each reserves capacity that no gang can use yet.
 _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
@@ -69,7 +75,7 @@ class _Run:
             one
             for one in work.state.backlog.buckets.values()
             # A gang that waits for binders has not been tried since capacity was freed.
-            if one.reason in _WITHOUT_ROOM
+            if one.reason in _CURABLE
             and (not work.throttled or one.refused_at == work.state.node_capacity.freed)
         ]
         if not refused:
@@ -264,7 +270,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
     work.decisions.append(act)
     work.session.bindings_left -= len(act.victims)
     state.backlog.take(gang)
-    gang.refused = PREEMPTING
+    gang.pending_reason = PendingReason.PREEMPTING
     state.preemptions.add(state, act, gang)
     state.gangs.touch(gang)
     for one in victims:

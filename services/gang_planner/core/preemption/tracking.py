@@ -24,12 +24,12 @@ from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.preemption import backoff
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.preemptions import (
-    PREEMPTING,
     Preemption,
     not_evicted,
     refused_victims,
 )
 from shared.contracts.decisions import NoteClosed
+from shared.contracts.pending_reasons import PendingReason
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang
@@ -77,8 +77,8 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     if gang is None:
         newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
         return (backoff.GONE, "") if newer else ("", "")
-    if gang.refused != PREEMPTING:
-        return backoff.NOT_NEEDED, gang.refused
+    if gang.pending_reason is not PendingReason.PREEMPTING:
+        return backoff.NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
     if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
         return backoff.REFUSED, _first_words(one.outcome)
     if one.outcome is None:

@@ -8,7 +8,6 @@ import msgspec
 
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import unsupported_members
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries.displacement import displaced
@@ -23,6 +22,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.verdicts.pending_reason import Explainer
+from services.gang_planner.core.verdicts.unsupported_messages import unsupported_words
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
 from shared.model.objects import Pod, PodGroup
@@ -59,7 +59,7 @@ class Asker:
             shown, group, pods, profiles.asked(state, shown.shapes, shown.node_capacity, pods)
         )
         if gang.counts[UNSUPPORTED]:
-            return FitAnswer(fits=False, ever=False, sentence=unsupported_members.sentence(gang))
+            return FitAnswer(fits=False, ever=False, sentence=unsupported_words(gang))
         quota = too_small(state, gang, gang.min_member, question.limits)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)

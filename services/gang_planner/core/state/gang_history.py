@@ -1,9 +1,10 @@
 """The history of a gang across decisions, and its failures and evictions."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from services.gang_planner.core.state.gang_states import GangState
 from shared.contracts.outcomes import MemberResult
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef
 
 if TYPE_CHECKING:
@@ -95,6 +96,26 @@ class History:
     def releasing(self) -> bool:
         """Whether its bound members are being deleted: it places no members and has no holds."""
         return self._state.is_releasing
+
+
+#: Pending reasons of gangs whose release or backoff is noted in the log, by the note's reason.
+NOTED_REASONS: Final = {
+    reason.value: reason
+    for reason in (
+        PendingReason.REPAIR_DEADLINE,
+        PendingReason.REPAIRS_BLOCKED,
+        PendingReason.BINDING_REFUSED,
+        PendingReason.START_DEADLINE,
+        PendingReason.DEGRADED_GRACE,
+    )
+}
+
+
+def noted_reason(note: "NoteOpened") -> PendingReason:
+    """The pending reason of a gang with this note of a release or a backoff. `BACKOFF`: the note
+    only says that a decision failed, or another version of the planner has written its reason.
+    """
+    return NOTED_REASONS.get(note.reason, PendingReason.BACKOFF)
 
 
 class Kept(NamedTuple):

@@ -77,7 +77,7 @@ class GangTable:
         """Set the phase of a gang whose members were all decided and that has no open notes. An
         assessment would give the same result.
         """
-        gang.phase, gang.refused = "Starting", ""
+        gang.phase, gang.pending_reason = "Starting", None
         self.count_phase(gang, "Starting")
         self.to_republish[gang.key] = gang
 

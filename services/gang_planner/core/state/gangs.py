@@ -35,6 +35,7 @@ from services.gang_planner.core.state.needs import (
 )
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from shared.contracts.pending_reasons import PendingReason
 from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import GangKey
 from shared.model.minimums import MemberDeclarations, binding_role_minima
@@ -143,15 +144,17 @@ class Bucket:
         return self.failed_spaces
 
     @property
-    def reason(self) -> str:
-        """The reason of the last refusal; "" before any attempt."""
+    def reason(self) -> PendingReason | None:
+        """The reason of the last refusal; None: no attempt was made yet."""
         if self.blocked_by is not None:
-            return "BehindInQueue"
+            return PendingReason.BEHIND_IN_QUEUE
         if self.refused_at is None:
-            return ""
+            return None
         if self.short_of_quota:
-            return "NotEnoughQuota"
-        return "SearchBudgetExceeded" if self.budget_exceeded else "NotEnoughResources"
+            return PendingReason.NOT_ENOUGH_QUOTA
+        if self.budget_exceeded:
+            return PendingReason.SEARCH_BUDGET_EXCEEDED
+        return PendingReason.NOT_ENOUGH_RESOURCES
 
 
 class Gang:
@@ -187,13 +190,13 @@ class Gang:
         "order",
         "ours",
         "parts",
+        "pending_reason",
         "phase",
         "priority",
         "queue",
         "rank",
         "ranked",
         "refusal",
-        "refused",
         "roles",
         "self_declared",
         "shown",
@@ -265,7 +268,8 @@ class Gang:
         self.phase: GangPhase = "Pending"
         #: The phase under which `GangTable.phases` counts it.
         self.counted = ""
-        self.refused = ""
+        #: None: it does not wait, or it waits in the backlog.
+        self.pending_reason: PendingReason | None = None
         self.order: OrderKey = ()
         #: The bucket of the backlog in which it waits.
         self.bucket: Bucket | None = None

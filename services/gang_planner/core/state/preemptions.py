@@ -29,10 +29,6 @@ LEAVING_MS: Final = 600_000
 
 #: Maximum number of evicted pods that are listed for one gang.
 _PODS_MAX: Final = 100
-#: The pending reason of a preemptor.
-PREEMPTING: Final = "Preempting"
-#: The pending reason of a gang that is evicted as a whole.
-EVICTED: Final = "Evicted"
 
 
 class Preemption:

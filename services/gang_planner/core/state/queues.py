@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from services.gang_planner.core.state.columns import ResourceIndex, clamped
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.contracts.pending_reasons import PendingReason
 from shared.dialects.discovery import precedence_of
 from shared.model.gang_keys import GangKey
 from shared.model.objects import Queue, Resources
@@ -30,9 +31,11 @@ _BUILT_IN: Final = Queue(uid="", dialect="", name=DEFAULT, resource_version=0)
 class Fault(NamedTuple):
     """An error in a queue's position in the tree."""
 
-    reason: Literal["QueueParentMissing", "QueueCycle", "QueueNotLeaf"]
-    #: QueueParentMissing: a queue and its missing parent. QueueCycle: the queues of the cycle, from
-    #: the queue itself. QueueNotLeaf: the queue that has children.
+    reason: Literal[
+        PendingReason.QUEUE_PARENT_MISSING, PendingReason.QUEUE_CYCLE, PendingReason.QUEUE_NOT_LEAF
+    ]
+    #: QUEUE_PARENT_MISSING: a queue and its missing parent. QUEUE_CYCLE: the queues of the cycle,
+    #: from the queue itself. QUEUE_NOT_LEAF: the queue that has children.
     queues: tuple[str, ...]
 
 
@@ -415,7 +418,7 @@ class QueueTable:
                 ancestor.has_children = True
         for entry in self.entries.values():
             if self._hierarchical and entry.fault is None and entry.has_children:
-                entry.fault = Fault("QueueNotLeaf", (entry.name,))
+                entry.fault = Fault(PendingReason.QUEUE_NOT_LEAF, (entry.name,))
         if moved:
             for entry in self.entries.values():
                 entry.used, entry.promised = {}, {}
@@ -443,10 +446,10 @@ class QueueTable:
         while queue is not None and queue.parent and queue.parent != ROOT:
             name = queue.parent
             if name == entry.name or name in names:
-                return Fault("QueueCycle", (entry.name, *names, name)), ()
+                return Fault(PendingReason.QUEUE_CYCLE, (entry.name, *names, name)), ()
             above = self.entries.get(name)
             if above is None or above.queue is None:
-                return Fault("QueueParentMissing", (queue.name, name)), ()
+                return Fault(PendingReason.QUEUE_PARENT_MISSING, (queue.name, name)), ()
             names.append(name)
             queue = above.queue
         root = self.entries.get(ROOT)

@@ -10,6 +10,7 @@
 restart (`recall`).
 """
 
+import enum
 import heapq
 from collections import deque
 from collections.abc import Mapping
@@ -30,10 +31,11 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts import hold_messages
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
-from services.gang_planner.core.verdicts.debounce import RUSH, THROTTLED, HeldBack
+from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.disagreements import disagreement_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.identity import gang_trace_id
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from shared.model.gang_keys import GangKey
 from shared.model.objects import PodGroup
@@ -53,15 +55,15 @@ _UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
 _MOVING: Final = frozenset(
     {
-        "BehindInQueue",
-        "NotEnoughQuota",
-        "NotEnoughResources",
-        "RepairRoom",
-        "SearchBudgetExceeded",
+        PendingReason.BEHIND_IN_QUEUE,
+        PendingReason.NOT_ENOUGH_QUOTA,
+        PendingReason.NOT_ENOUGH_RESOURCES,
+        PendingReason.REPAIR_ROOM,
+        PendingReason.SEARCH_BUDGET_EXCEEDED,
     }
 )
-#: Refusals that have the same reason in Volcano: see `conditions`.
-_OF_ROOM: Final = frozenset({"NotEnoughQuota", "NotEnoughResources"})
+#: Reasons for which Volcano has one reason: see `conditions`.
+_OF_ROOM: Final = frozenset({PendingReason.NOT_ENOUGH_QUOTA, PendingReason.NOT_ENOUGH_RESOURCES})
 _UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
 _PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
@@ -129,8 +131,8 @@ class Book:
         unsaid = self._unsaid
         for gang_id, gang in self._to_tell(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
-            reason = reason_of(state, gang, stale=stale) if known else ""
-            if reason is None:
+            reason = reason_of(state, gang, stale=stale) if known else None
+            if reason is UNTRIED:
                 unsaid[gang_id] = gang
                 continue
             unsaid.pop(gang_id, None)
@@ -181,7 +183,7 @@ class Book:
             unheard = self._held_back.take_gone(gang_id, now_ms)
             if twin is not None:
                 verdict = _twin_verdict(state, twin, now_ms)
-                if last is None or last.why is None or last.why.reason != "DuplicateGroup":
+                if last is None or not last.waits_for(PendingReason.DUPLICATE_GROUP):
                     self.published[gang_id] = verdict
                     verdicts.append(verdict)
             elif last is not None and gang_id not in state.gangs.by_id:
@@ -193,14 +195,15 @@ class Book:
         state.gangs.retired.clear()
         return verdicts
 
-    def _holds_back(self, state: State, gang: Gang, reason: str, now_ms: int) -> bool:
-        passing = gang.phase in {"Starting", "Running"} and not reason
-        passing |= reason == THROTTLED
+    def _holds_back(
+        self, state: State, gang: Gang, reason: PendingReason | None, now_ms: int
+    ) -> bool:
+        throttled = reason is PendingReason.BINDING_THROTTLED
+        passing = throttled or (reason is None and gang.phase in {"Starting", "Running"})
         eventful = bool(gang.history.notes) and any(meaning(gang))
         if not passing or eventful or _group_wanted(gang):
             return False
         last = self.published.get(gang.gang_id)
-        throttled = reason == THROTTLED
         return self._held_back.holds(
             gang, last, state.epoch, now_ms, throttled=throttled, rush=_rush(state)
         )
@@ -259,7 +262,7 @@ class Book:
         if gang is None or gang.silent:
             return 0
         reason = reason_of(state, gang, stale=stale)
-        if reason is None:
+        if reason is UNTRIED:
             return 0
         self._publish(verdicts, state, explainer, gang, reason, now_ms)
         gang.shown = _meaning(state, gang, reason)
@@ -271,7 +274,7 @@ class Book:
         state: State,
         explainer: Explainer,
         gang: Gang,
-        reason: str,
+        reason: PendingReason | None,
         now_ms: int,
     ) -> None:
         last = self.published.get(gang.gang_id)
@@ -284,19 +287,31 @@ class Book:
         verdicts.append(verdict)
 
 
-def reason_of(state: State, gang: Gang, *, stale: bool) -> str | None:
-    """The gang's pending reason; "": it does not wait; None: it waits for its first attempt."""
-    if gang.refused:
-        return "ClusterViewStale" if stale and gang.refused == "NotAdmitted" else gang.refused
+class Untried(enum.Enum):
+    """Instead of a pending reason: the gang waits for its first attempt."""
+
+    UNTRIED = enum.auto()
+
+
+UNTRIED: Final = Untried.UNTRIED
+
+
+def reason_of(state: State, gang: Gang, *, stale: bool) -> PendingReason | Untried | None:
+    """The gang's pending reason; None: it does not wait for the planner."""
+    found = gang.pending_reason
+    if found is not None:
+        unheard = stale and found is PendingReason.NOT_ADMITTED
+        return PendingReason.CLUSTER_VIEW_STALE if unheard else found
     if gang.bucket is None:
         # The start hangs, as the kubelet reports: the gang does not wait for the planner.
         hangs = gang.stuck and gang.history.started and not gang.quorum_runs
-        return "NotStarting" if hangs and gang.counts[PLACED] else ""
-    if gang.bucket.reason:
-        return "RepairRoom" if "repair" in gang.history.notes else gang.bucket.reason
+        return PendingReason.NOT_STARTING if hangs and gang.counts[PLACED] else None
+    found = gang.bucket.reason
+    if found is not None:
+        return PendingReason.REPAIR_ROOM if "repair" in gang.history.notes else found
     if stale:
-        return "ClusterViewStale"
-    return THROTTLED if state.backlog.throttled else None
+        return PendingReason.CLUSTER_VIEW_STALE
+    return PendingReason.BINDING_THROTTLED if state.backlog.throttled else UNTRIED
 
 
 def _rush(state: State) -> bool:
@@ -305,12 +320,17 @@ def _rush(state: State) -> bool:
 
 
 def build(
-    state: State, explainer: Explainer, gang: Gang, reason: str, last: Verdict | None, now_ms: int
+    state: State,
+    explainer: Explainer,
+    gang: Gang,
+    reason: PendingReason | None,
+    last: Verdict | None,
+    now_ms: int,
 ) -> Verdict:
     """Build a gang's verdict; `last` is its last published one, `reason` its pending reason."""
     group = gang.group
     why = None
-    if reason:
+    if reason is not None:
         kept = last is not None and last.why is not None and last.why.reason == reason
         since_ms = (
             last.why.since_ms if kept and last is not None and last.why is not None else now_ms
@@ -371,7 +391,7 @@ def _passing(gang: Gang, meant: tuple[object, ...], now_ms: int) -> bool:
     )
 
 
-def _meaning(state: State, gang: Gang, reason: str) -> tuple[object, ...]:
+def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[object, ...]:
     group = gang.group
     holds = state.holds.of(gang)
     return (
@@ -463,12 +483,12 @@ def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
             Condition(
                 type="Unschedulable",
                 status="True",
-                reason="DuplicateGroup",
+                reason=PendingReason.DUPLICATE_GROUP.value,
                 message=sentence,
                 since_ms=now_ms,
             ),
         ),
-        why=Why(reason="DuplicateGroup", sentence=sentence, since_ms=now_ms),
+        why=Why(reason=PendingReason.DUPLICATE_GROUP.value, sentence=sentence, since_ms=now_ms),
     )
 
 

@@ -13,11 +13,18 @@ from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
 from services.gang_planner.core.verdicts.preemption_messages import evicted_words
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, Why
 
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
-_NO_MEMBERS: Final = frozenset({"NotEnoughPods", "NotEnoughPodsOfTask"})
+_NO_MEMBERS: Final = frozenset(
+    {PendingReason.NOT_ENOUGH_PODS.value, PendingReason.NOT_ENOUGH_PODS_OF_TASK.value}
+)
+#: Volcano has one reason for both.
+_VOLCANO_REASONS: Final = {
+    PendingReason.NOT_ENOUGH_QUOTA.value: PendingReason.NOT_ENOUGH_RESOURCES.value
+}
 _RAN_PHASES: Final = frozenset({"Running", "Completed"})
 #: Conditions of gangs without holds, notes or evictions.
 _USUAL: Final = frozenset({"Unschedulable", "Scheduled"})
@@ -108,7 +115,7 @@ def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
     return _Claim(
         "Unschedulable",
         True,
-        "NotEnoughResources" if why.reason == "NotEnoughQuota" else why.reason,
+        _VOLCANO_REASONS.get(why.reason, why.reason),
         f"{short}/{members} tasks in gang unschedulable: {sentence}",
     )
 

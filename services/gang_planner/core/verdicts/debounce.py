@@ -25,6 +25,7 @@ import msgspec
 
 from services.gang_planner.core.state.gangs import Gang
 from shared.contracts.identity import gang_trace_id
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.model.gang_keys import GangKey
 from shared.model.objects import Owner, PodGroup
@@ -36,10 +37,6 @@ _CORRECTING_MS: Final = 500
 _THROTTLED_MS: Final = 20_000
 #: Number of pods in flight that counts as a rush; the API server binds this many quickly.
 RUSH: Final = 128
-
-
-#: The pending reason of a gang that waits for the in-flight limit.
-THROTTLED: Final = "BindingThrottled"
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False):
@@ -129,8 +126,9 @@ class HeldBack:
     ) -> tuple[dict[str, _Entry], int] | None:
         """The kind's gangs and the delay in milliseconds; None: the verdict is not debounced."""
         if throttled:
-            said = last is not None and last.why is not None and last.why.reason == THROTTLED
-            return None if said else (self._throttled, _THROTTLED_MS)
+            if last is not None and last.waits_for(PendingReason.BINDING_THROTTLED):
+                return None
+            return self._throttled, _THROTTLED_MS
         self._throttled.pop(gang.gang_id, None)
         waited = last is not None and last.why is not None
         if gang.phase == "Starting":

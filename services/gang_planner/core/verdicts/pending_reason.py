@@ -6,12 +6,11 @@ done once per bucket and state of the node capacity.
 """
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
-from services.gang_planner.core.lifecycle import unsupported_members
-from services.gang_planner.core.lifecycle.backoff import REFUSED
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
 from services.gang_planner.core.placement.session import Session
@@ -23,16 +22,14 @@ from services.gang_planner.core.state.member_states import GATED
 from services.gang_planner.core.state.needs import Explanation, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
-from services.gang_planner.core.state.preemptions import PREEMPTING
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.verdicts import topology_messages
 from services.gang_planner.core.verdicts.admission_messages import (
+    behind,
     first_in_line,
     not_admitted,
-    passing_nobody,
 )
-from services.gang_planner.core.verdicts.debounce import THROTTLED
 from services.gang_planner.core.verdicts.disagreements import disagreement_words
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
 from services.gang_planner.core.verdicts.preemption_messages import ended_words, waiting_words
@@ -44,7 +41,11 @@ from services.gang_planner.core.verdicts.quota_messages import (
     shortage_reasons,
     unattainable_in_words,
 )
+from services.gang_planner.core.verdicts.unsupported_messages import unsupported_words
+from shared.contracts.decisions import NoteOpened
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason, ShapeReport, Why
+from shared.model.invariants import required
 
 #: Maximum number of named gangs that hold the missing resource; the rest are counted.
 _HOLDERS_MAX: Final = 5
@@ -52,19 +53,6 @@ _HOLDERS_MAX: Final = 5
 _REASONS_MAX: Final = 20
 #: Maximum length of a sentence, because it may contain users' texts (group errors, field names).
 _SENTENCE_CHARACTERS_MAX: Final = 2_048
-
-_FIXED_SENTENCES: Final = {
-    "GroupMissing": "PodGroup {gang} does not exist",
-    "GroupDeleting": "PodGroup {gang} is being deleted",
-    "QueueMissing": "queue {queue} does not exist",
-    "ActionMissing": "no action of the configuration places such pods",
-    "Gated": "{gated} members have scheduling gates",
-    "GangTooLarge": "a quorum of {quorum} members does not fit into one decision",
-    "Evicted": "all its pods are being evicted for another gang; it is placed whole after that",
-    "AwaitsOutcome": "its bindings in flight are validated first; its other members depend on them",
-    "ClusterViewStale": "the view of the cluster is stale: no watcher has renewed it",
-}
-
 
 _UNKNOWN: Final = "whether it fits is not known: the search was ended by its budget"
 
@@ -78,11 +66,11 @@ class Explainer:
         self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
         #: Explanations shared by gangs of a bucket that wait for the same reason since the same
         #: time.
-        self._said: dict[tuple[Bucket, str, int], Why] = {}
+        self._said: dict[tuple[Bucket, PendingReason, int], Why] = {}
         #: The queues of each queue's subtree, including itself, by name.
         self._subtrees: dict[str, list[QueueEntry]] | None = None
 
-    def why(self, gang: Gang, reason: str, since_ms: int) -> Why:
+    def why(self, gang: Gang, reason: PendingReason, since_ms: int) -> Why:
         """Explain the gang's pending reason, which the assessment or the backlog found."""
         bucket = gang.bucket
         if bucket is None or bucket.blocked_by or gang.held or gang.history.preemption_ended:
@@ -95,32 +83,12 @@ class Explainer:
             said = self._said[bucket, reason, since_ms] = self._why(gang, reason, since_ms)
         return said
 
-    def _why(self, gang: Gang, reason: str, since_ms: int) -> Why:
-        if gang.bucket is not None and reason == gang.bucket.reason and gang.bucket.blocked_by:
-            first = gang.bucket.blocked_by
-            found = Explanation(passing_nobody(first, gang), ahead=(first,))
-        elif gang.bucket is not None and reason == gang.bucket.reason:
-            found = self.bucket(gang.bucket)
-            if gang.bucket.budget_exceeded:
-                found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
-        elif gang.bucket is not None and reason == "RepairRoom":
-            found = self.bucket(gang.bucket)
-            found = found._replace(
-                sentence=f"{gang.placed()} of {max(gang.min_member, 1)} members are placed; "
-                f"of the other members: {found.sentence}"
-            )
-        elif reason == "NotAdmitted":
-            reason, found = self._not_admitted(gang)
-        elif reason == THROTTLED:
-            found = Explanation(_throttled_words(self._state))
-        elif reason == PREEMPTING:
-            found = Explanation(waiting_words(self._state, gang))
-        else:
-            found = Explanation(_plain_sentence(gang, reason))
+    def _why(self, gang: Gang, reason: PendingReason, since_ms: int) -> Why:
+        reason, found = self._explanation(gang, reason)
         if gang.bucket is not None:
             reason = self._device_reason(gang.bucket, reason)
         return Why(
-            reason=reason,
+            reason=reason.value,
             sentence=self._with_holds(gang, found.sentence)[:_SENTENCE_CHARACTERS_MAX],
             since_ms=since_ms,
             shapes=found.shapes,
@@ -131,12 +99,39 @@ class Explainer:
             holders_count=max(found.holders_count - bool(gang.held), 0),
         )
 
-    def _device_reason(self, bucket: Bucket, reason: str) -> str:
+    def _explanation(self, gang: Gang, reason: PendingReason) -> tuple[PendingReason, Explanation]:
+        """The explanation, and the reason again: a gang that is not admitted gets a closer one."""
+        match reason:
+            case PendingReason.NOT_ADMITTED:
+                return self._not_admitted(gang)
+            case PendingReason.BEHIND_IN_QUEUE:
+                first = required(_bucket(gang).blocked_by, gang.full_name, "has no gang ahead")
+                found = behind(first, gang)
+            case (
+                PendingReason.NOT_ENOUGH_RESOURCES
+                | PendingReason.NOT_ENOUGH_QUOTA
+                | PendingReason.SEARCH_BUDGET_EXCEEDED
+            ):
+                bucket = _bucket(gang)
+                found = self.bucket(bucket)
+                if bucket.budget_exceeded:
+                    found = found._replace(sentence=f"{_UNKNOWN}; {found.sentence}")
+            case PendingReason.REPAIR_ROOM:
+                found = self.bucket(_bucket(gang))
+                found = found._replace(
+                    sentence=f"{gang.placed()} of {max(gang.min_member, 1)} members are placed; "
+                    f"of the other members: {found.sentence}"
+                )
+            case _:
+                found = Explanation(SENTENCES[reason](self._state, gang))
+        return reason, found
+
+    def _device_reason(self, bucket: Bucket, reason: PendingReason) -> PendingReason:
         """The reason, replaced if the gang requests a device that no node supports."""
         shapes = self._session.shapes.entries
         wanted = (shapes[shape_id] for _, shape_id, _ in bucket.need.wanted)
         refused = unsupported_device(self._session.node_capacity, wanted)
-        return unsupported_members.DEVICE if refused else reason
+        return PendingReason.UNSUPPORTED_DEVICE if refused else reason
 
     def _with_holds(self, gang: Gang, sentence: str) -> str:
         open_holds = self._state.holds.of(gang)
@@ -263,14 +258,13 @@ class Explainer:
                 return Explanation(unattainable_in_words(unattainable))
         return self._over_quota(entry, amounts, promised=False)
 
-    def _not_admitted(self, gang: Gang) -> tuple[str, Explanation]:
+    def _not_admitted(self, gang: Gang) -> tuple[PendingReason, Explanation]:
         minimum = gang.group.min_resources or () if gang.group is not None else ()
         amounts = gang.queue.amounts(minimum)
         first = first_in_line(self._state, gang)
         if first is not gang or not gang.queue.excess(amounts, promised=True):
-            found = not_admitted(self._state, self._session, gang, first)
-            return found.reason, Explanation(found.sentence, quota=found.quota, ahead=found.ahead)
-        return "NotEnoughQuota", self._over_quota(gang.queue, amounts, promised=True)
+            return not_admitted(self._state, self._session, gang, first)
+        return PendingReason.NOT_ENOUGH_QUOTA, self._over_quota(gang.queue, amounts, promised=True)
 
     def _over_quota(
         self, entry: QueueEntry, amounts: dict[int, int], *, promised: bool
@@ -324,6 +318,10 @@ class Explainer:
             names = tuple(name for _, name in nsmallest(_HOLDERS_MAX, holding))
             found = self._holders[key] = names, len(holding)
         return found
+
+
+def _bucket(gang: Gang) -> Bucket:
+    return required(gang.bucket, gang.full_name, "was refused and is not in the backlog")
 
 
 def _without(names: tuple[str, ...], gang: Gang) -> tuple[str, ...]:
@@ -385,61 +383,104 @@ def _more(resource: str, amount: int) -> str:
     return f"{number} more {unit}"
 
 
-def _throttled_words(state: State) -> str:
+def _throttled_words(state: State, _: Gang) -> str:
     return (
         f"{state.reservations.pods_in_flight} pods are being bound, as many as the API server "
         "takes for now; it has its turn when some of them are"
     )
 
 
-def _plain_sentence(gang: Gang, reason: str) -> str:
-    """The sentence for a reason that does not depend on nodes."""
-    if reason in _FIXED_SENTENCES:
-        return _FIXED_SENTENCES[reason].format(
-            gang=gang.full_name,
-            queue=gang.queue.name,
-            gated=gang.counts[GATED],
-            quorum=gang.min_member,
-        )
-    match reason:
-        case "InvalidGroup":
-            return "; ".join(gang.group.errors if gang.group is not None else ())
-        case "QueueNotOpen":
-            queue = gang.queue.queue
-            return f"queue {gang.queue.name} is {queue.state if queue is not None else 'missing'}"
-        case "NotEnoughPods":
-            return f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
-        case "NotEnoughPodsOfTask":
-            return "; ".join(
-                f"{gang.able(role)} of {count} members of {role} exist that could run"
-                for role, count in gang.role_minima
-                if gang.able(role) < count
-            )
-        case "NotEnoughPodsOfSubGroup":
-            return lacking_in_words(gang)
-        case unsupported_members.CONSTRAINT | unsupported_members.DEVICE | unsupported_members.GANG:
-            return unsupported_members.sentence(gang)
-        case "NotStarting":
-            return not_running_words(gang)
-        case _:
-            return _failure(gang, reason)
+def _queue_state_words(_: State, gang: Gang) -> str:
+    queue = gang.queue.queue
+    return f"queue {gang.queue.name} is {queue.state if queue is not None else 'missing'}"
 
 
-def _failure(gang: Gang, reason: str) -> str:
-    """The sentence for a fault of its queue, or for its last failed attempt."""
-    fault = gang.queue.fault
-    if fault is not None and fault.reason == reason:
-        return fault_in_words(fault)
-    notes = gang.history.notes
-    release, backoff = notes.get("release"), notes.get("backoff")
+def _queue_fault_words(_: State, gang: Gang) -> str:
+    return fault_in_words(required(gang.queue.fault, f"queue {gang.queue.name}", "has no fault"))
+
+
+def _missing_roles_words(_: State, gang: Gang) -> str:
+    return "; ".join(
+        f"{gang.able(role)} of {count} members of {role} exist that could run"
+        for role, count in gang.role_minima
+        if gang.able(role) < count
+    )
+
+
+def _backoff_words(_: State, gang: Gang) -> str:
+    release, backoff = _notes(gang)
     if release is not None:
-        return f"what is bound of it is being released: {release.message}"
-    if reason == "Backoff":
-        words = f": {backoff.message}" if backoff is not None and backoff.message else ""
-        return f"its last decision could not be carried out{words}; it is tried again shortly"
-    if reason == REFUSED:
-        words = backoff.message if backoff is not None else gang.refusal
-        return f"the API server refused to bind {words or 'members'}; it is tried again later"
-    if backoff is None or backoff.reason != reason:
-        return reason
-    return f"it was released: {backoff.message}; it is tried again later"
+        return _releasing_words(release)
+    words = f": {backoff.message}" if backoff is not None and backoff.message else ""
+    return f"its last decision could not be carried out{words}; it is tried again shortly"
+
+
+def _binding_refused_words(_: State, gang: Gang) -> str:
+    release, backoff = _notes(gang)
+    if release is not None:
+        return _releasing_words(release)
+    words = backoff.message if backoff is not None else gang.refusal
+    return f"the API server refused to bind {words or 'members'}; it is tried again later"
+
+
+def _released_words(_: State, gang: Gang) -> str:
+    release, backoff = _notes(gang)
+    if release is not None:
+        return _releasing_words(release)
+    note = required(backoff, gang.full_name, "was released and has no backoff")
+    return f"it was released: {note.message}; it is tried again later"
+
+
+def _notes(gang: Gang) -> tuple[NoteOpened | None, NoteOpened | None]:
+    """The notes of the gang's release and of its backoff."""
+    notes = gang.history.notes
+    return notes.get("release"), notes.get("backoff")
+
+
+def _releasing_words(note: NoteOpened) -> str:
+    return f"what is bound of it is being released: {note.message}"
+
+
+#: The sentences of reasons that do not depend on a search for nodes. The others are explained by
+#: `Explainer`, and DuplicateGroup by `book`: its object has no gang.
+SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
+    PendingReason.GROUP_MISSING: lambda _, gang: f"PodGroup {gang.full_name} does not exist",
+    PendingReason.GROUP_DELETING: lambda _, gang: f"PodGroup {gang.full_name} is being deleted",
+    PendingReason.INVALID_GROUP: lambda _, gang: "; ".join(gang.group.errors if gang.group else ()),
+    PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
+    PendingReason.QUEUE_NOT_OPEN: _queue_state_words,
+    PendingReason.QUEUE_PARENT_MISSING: _queue_fault_words,
+    PendingReason.QUEUE_CYCLE: _queue_fault_words,
+    PendingReason.QUEUE_NOT_LEAF: _queue_fault_words,
+    PendingReason.NOT_ENOUGH_PODS: lambda _, gang: (
+        f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
+    ),
+    PendingReason.NOT_ENOUGH_PODS_OF_TASK: _missing_roles_words,
+    PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP: lambda _, gang: lacking_in_words(gang),
+    PendingReason.GATED: lambda _, gang: f"{gang.counts[GATED]} members have scheduling gates",
+    PendingReason.UNSUPPORTED: lambda _, gang: unsupported_words(gang),
+    PendingReason.UNSUPPORTED_DEVICE: lambda _, gang: unsupported_words(gang),
+    PendingReason.UNSUPPORTED_GANG: lambda _, gang: unsupported_words(gang),
+    PendingReason.PREEMPTING: waiting_words,
+    PendingReason.EVICTED: lambda _, __: (
+        "all its pods are being evicted for another gang; it is placed whole after that"
+    ),
+    PendingReason.CLUSTER_VIEW_STALE: lambda _, __: (
+        "the view of the cluster is stale: no watcher has renewed it"
+    ),
+    PendingReason.BINDING_THROTTLED: _throttled_words,
+    PendingReason.ACTION_MISSING: lambda _, __: "no action of the configuration places such pods",
+    PendingReason.GANG_TOO_LARGE: lambda _, gang: (
+        f"a quorum of {gang.min_member} members does not fit into one decision"
+    ),
+    PendingReason.AWAITS_OUTCOME: lambda _, __: (
+        "its bindings in flight are validated first; its other members depend on them"
+    ),
+    PendingReason.BACKOFF: _backoff_words,
+    PendingReason.BINDING_REFUSED: _binding_refused_words,
+    PendingReason.REPAIR_DEADLINE: _released_words,
+    PendingReason.REPAIRS_BLOCKED: _released_words,
+    PendingReason.START_DEADLINE: _released_words,
+    PendingReason.DEGRADED_GRACE: _released_words,
+    PendingReason.NOT_STARTING: lambda _, gang: not_running_words(gang),
+}

@@ -10,6 +10,7 @@ from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Bucket
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import Fault, QueueEntry, Shortage
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason
 
 
@@ -94,12 +95,12 @@ def fault_in_words(fault: Fault) -> str:
     """A message about a fault of a queue's position in the hierarchy."""
     first = fault.queues[0]
     match fault.reason:
-        case "QueueParentMissing":
+        case PendingReason.QUEUE_PARENT_MISSING:
             return f"queue {first} has the parent {fault.queues[1]}, which does not exist"
-        case "QueueCycle":
+        case PendingReason.QUEUE_CYCLE:
             path = " > ".join(fault.queues)
             return f"the parents of queue {first} run in a circle: {path}"
-        case "QueueNotLeaf":
+        case PendingReason.QUEUE_NOT_LEAF:
             return f"queue {first} has queues below it: gangs wait in those"
         case _:
             assert_never(fault.reason)
