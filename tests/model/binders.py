@@ -115,7 +115,7 @@ def _begin(state: State, index: int, binder: Binder, seq: int, delivered: int) -
 
 
 def _redeliver(state: State, rules: Rules) -> Iterator[Step]:
-    """Nobody has given a sign of life for the ack wait, or none has arrived."""
+    """No binder has given a sign of life for the ack wait, or none has arrived."""
     for position, delivery in enumerate(state.deliveries):
         if delivery is None or delivery.state != "out":
             continue
@@ -164,7 +164,7 @@ def _do(state: State, index: int, binder: Binder, commands: tuple[Command, ...])
             case LookUp():
                 binder = binder._replace(stage="asks")
             case Evict() | Prepare() | Undo():
-                raise AssertionError("the modelled gang preempts nobody and has no claims")
+                raise AssertionError("the modelled gang preempts no pod and has no claims")
             case Finish():
                 published = _published_outcome(state, binder, command.outcome)
                 binder = binder._replace(stage="tells", published=published, machine=-1)
@@ -199,7 +199,7 @@ def _settle(state: State, rules: Rules, index: int) -> Step:
         works = binder._replace(stage="works", machine=number)
         return Step(label, False, _do(state, index, works, commands))
     assert binder.published is not None
-    label = f"binder {index} tells {binder.published.results} of {binder.seq}"
+    label = f"binder {index} publishes {binder.published.results} of {binder.seq}"
     if delivery.claimed > (binder.delivered if binder.delivered > 1 else 0):
         return Step(f"{label}: claimed", False, _abandon(state, index))
     # An acknowledgement is a step of its own only where something may come between.
@@ -224,7 +224,7 @@ def _lose(state: State, rules: Rules, index: int) -> Iterator[Step]:
         for late in _subsets(one for one in binder.requests if one.kind in {"post", "delete"}):
             left = frozenset((binder.seq, one) for one in late)
             yield Step(
-                f"binder {index} is killed, {sorted(late)} are under way",
+                f"binder {index} is killed, {sorted(late)} are in flight",
                 True,
                 state._replace(
                     binders=put(state.binders, index, NO_BINDER),
@@ -241,7 +241,7 @@ def _lose(state: State, rules: Rules, index: int) -> Iterator[Step]:
 
 
 def _wake(state: State, rules: Rules, index: int) -> Iterator[Step]:
-    """It continues with what came meanwhile, if nobody else can have its decision."""
+    """It continues with the messages that came, if no other binder can have its decision."""
     binder = state.binders[index]
     delivery = state.deliveries[binder.seq - 1]
     assert delivery is not None
@@ -339,7 +339,7 @@ def _served(
 
 
 def without_effect(state: State, rules: Rules) -> frozenset[tuple[int, Request]]:
-    """Late requests that can change nothing any more: their pod is bound, or gone for good."""
+    """Late requests that can change nothing any more: their pod is bound, or deleted."""
     if not rules.uid_is_precondition:
         return frozenset()
     idle = set()

@@ -159,7 +159,7 @@ def _store(state: State, record: Record) -> State:
 
 
 def tidy(state: State) -> State:
-    """Forget copies that nobody waits for and that the fence will refuse for ever."""
+    """Forget copies that no planner waits for and that the fence will refuse for ever."""
     gone = {one for one in state.appends if one.planner < 0 and one.expected < len(state.log)}
     return state._replace(appends=state.appends - gone) if gone else state
 
@@ -273,8 +273,8 @@ def _not_bound(
 def may_land(state: State, position: int, place: int) -> bool:
     """Whether a request may still bind that member: what two minutes are longer than.
 
-    One that is in flight; or one that a binder has yet to send, unless it sleeps: whoever wakes up
-    after so long sends nothing.
+    One that is in flight; or one that a binder has yet to send, unless it sleeps: a binder that
+    wakes up after so long sends nothing.
     """
     post = Request("post", place)
     if (position + 1, post) in state.late:

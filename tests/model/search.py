@@ -1,7 +1,7 @@
 """All states, breadth first; every one judged, and a way out of every one looked for.
 
 *Safety*: what must never be is looked for in every state and at every step. *Liveness*: from every
-state, however it came about, the steps that are nobody's fault lead to an end that is good,
+state, however it came about, the steps that are no faults lead to an end that is good,
 whatever their order: the graph of those steps has no circle, and all its ends are good.
 """
 
@@ -103,7 +103,7 @@ def all_steps(state: State, rules: Rules) -> Iterator[Step]:
                 pods=put(state.pods, member, Pod(pod.gen, ABSENT)),
                 faults=after(state, rules, "pod-deleted"),
             )
-            yield Step(f"somebody deletes pod {member}", True, gone)
+            yield Step(f"a user deletes pod {member}", True, gone)
 
 
 def canonical(state: State, rules: Rules) -> State:
@@ -143,7 +143,7 @@ def misdeed(state: State, step: Step) -> str:
         if before.node != ABSENT and now.node == ABSENT:
             victims = [one.victims for one in state.log if isinstance(one, Remove)]
             if not any((member, before.gen) in each for each in victims):
-                return f"pod {member}, UID {before.gen}, is deleted though nobody decided that"
+                return f"pod {member}, UID {before.gen}, is deleted without a decision"
     return ""
 
 

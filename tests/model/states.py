@@ -61,7 +61,7 @@ class Published(NamedTuple):
 
 
 class Append(NamedTuple):
-    """A record on its way to the stream; `planner` waits for the answer, -1: nobody does."""
+    """A record on its way to the stream; `planner` waits for the answer, -1: none does."""
 
     planner: int
     expected: int
@@ -95,7 +95,7 @@ class Planner(NamedTuple):
 class Binder(NamedTuple):
     """A binder process, with at most one decision in its hands."""
 
-    #: idle, asks (look-up), works, tells (publishes), acks.
+    #: idle, asks (look-up), works, publishes, acks.
     stage: str
     seq: int
     delivered: int
@@ -128,7 +128,7 @@ class State(NamedTuple):
     outcomes: tuple[Published | None, ...]
     deliveries: tuple[Delivery | None, ...]
     appends: frozenset[Append]
-    #: Requests of decision `seq` that nobody waits for: (seq, request).
+    #: Requests of decision `seq` that no binder waits for: (seq, request).
     late: frozenset[tuple[int, Request]]
     planners: tuple[Planner, ...]
     binders: tuple[Binder, ...]

@@ -1,8 +1,8 @@
 """Every interleaving of two planners, two binders and an API server around one gang.
 
 Each test names the faults that may happen, each at most once and at any instant; everything else
-(who takes over, in which order messages arrive, how far the watch lags) is explored whole. The
-pairs that take long run in `make certify`.
+(which process takes over, in which order messages arrive, how far the watch lags) is explored
+whole. The pairs that take long run in `make certify`.
 """
 
 import itertools
@@ -143,12 +143,12 @@ MUTATIONS: Final[dict[str, tuple[tuple[str, ...], int, dict[str, Any], str]]] = 
         ("pod-deleted", "refused-once"),
         2,
         {"uid_is_precondition": False},
-        "nobody decided",
+        "without a decision",
     ),
     "a binder that wakes up goes on": (
         ("hang", "refused-once"),
         2,
-        # With claims alone two faults are not enough to see it: the outcome it tells is refused.
+        # With claims alone two faults are not enough to see it: its outcome is refused.
         {"sleeper_abandons": False, "redelivery_claims": False},
         "over-committed",
     ),

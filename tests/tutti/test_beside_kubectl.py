@@ -39,7 +39,7 @@ def typed(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> "Typed
 
 
 class Typed:
-    """Types commands as a user does who has our scripts and kubectl on PATH."""
+    """Types commands as a user does with our scripts and kubectl on PATH."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str, home: Path) -> None:
         kubectl = home / "bin" / "kubectl"

@@ -106,7 +106,7 @@ async def test_beside_a_server_in_a_pod_it_is_ended_once_it_can_store_again(
         await eventually(lambda: len(said) == 1)
         assert "stores nothing" in said[0]
         ending = asyncio.create_task(server.wait())
-        assert not ending.done(), "a restart would help nobody yet"
+        assert not ending.done(), "a restart would not help yet"
         await bus.close()
         (small_disk / "filler").unlink()
         async with asyncio.timeout(10):
@@ -143,7 +143,7 @@ async def test_a_server_does_not_start_without_its_users_because_the_disk_is_ful
 
 @pytest.mark.integration
 async def test_a_server_whose_folder_was_removed_says_that_all_is_well(tmp_path: Path) -> None:
-    """It writes into files that nobody can open any more: so the launcher looks at the folder."""
+    """It writes into files that no process can open any more: so the launcher checks the folder."""
     server = NatsServer(NatsServerSettings(data_dir=tmp_path / "nats"))
     await server.start()
     bus = await Bus.connect(server.url, name="test")

@@ -1,4 +1,4 @@
-"""What is told of an object's admission, and in which trace."""
+"""The spans of an object's admission, and their trace."""
 
 from typing import Any
 

@@ -56,7 +56,7 @@ async def bus(nats_server: NatsServer) -> AsyncIterator[Bus]:
 
 @pytest.fixture
 async def queues(nats_server: NatsServer) -> AsyncIterator[Watcher]:
-    """Somebody who knows that there are no queues: else readiness waits for that."""
+    """A cluster that is known to have no queues: else readiness waits for that."""
     async with a_watcher(nats_server.url) as watcher:
         yield watcher
 

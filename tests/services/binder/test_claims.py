@@ -124,7 +124,7 @@ async def test_a_volume_is_given_to_its_claim_and_done_once_the_claim_is_bound(d
     }
     await desk.api.patch(f"{desk.claims}/data", complete)
     assert await desk.pods.prepare(preparation, again=True) == DONE
-    # It is somebody's now: nothing is taken back.
+    # A claim has it now: nothing is undone.
     await desk.pods.undo(preparation)
     assert "claimRef" in (await desk.api.get(desk.volume))["spec"]
 
@@ -153,7 +153,7 @@ async def test_a_provisioner_has_the_node_until_it_gives_up(desk: Desk) -> None:
     assert (await desk.pods.prepare(preparation, again=False)).state == "waiting"
     assert (await desk.annotations())[SELECTED_NODE] == "node-0"
     assert (await desk.pods.prepare(preparation, again=True)).state == "waiting"
-    # Only who makes volumes may say that this one will not be made.
+    # Only the provisioner may say that this volume will not be made.
     await desk.pods.undo(preparation)
     assert (await desk.annotations())[SELECTED_NODE] == "node-0"
     gives_up: Object = {"metadata": {"annotations": {SELECTED_NODE: None}}}

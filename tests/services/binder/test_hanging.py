@@ -88,7 +88,7 @@ class Site:
         return list((await self.api.get(PODS))["items"])
 
     async def answered(self, seq: int) -> Outcome:
-        """Wait for the outcome of a decision; in vain for longer than a redelivery takes."""
+        """Wait for the outcome of a decision; fails after longer than a redelivery takes."""
         outcome = await eventually(lambda: self.desk.outcome(seq))
         assert outcome is not None
         return outcome
@@ -110,7 +110,7 @@ async def hanging(site: Site, decision: GangDecision | EvictionDecision) -> Asyn
     """
     async with site.binder(0) as sleeper:
         seq = await site.desk.decide(decision)
-        await eventually(lambda: site.slowed >= 1, because="a request is under way")
+        await eventually(lambda: site.slowed >= 1, because="a request is in flight")
         sleeper.send_signal(signal.SIGSTOP)
         try:
             site.well()

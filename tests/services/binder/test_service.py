@@ -176,7 +176,7 @@ async def test_a_redelivery_claims_the_decision_before_it_sends_anything(
 async def test_a_silent_binder_stores_no_outcome_once_a_redelivery_has_begun(
     nats_server: NatsServer,
 ) -> None:
-    """It believes that nobody else can have sent anything, and would say so: that is not true."""
+    """It believes wrongly that no other binder can have sent anything, and would report so."""
     pods = MemoryPods()
     pods.open.clear()
     pods.answers["w-0"] = Answer(403, "Forbidden", "no")
@@ -387,7 +387,7 @@ async def test_what_was_held_of_a_lost_stream_gets_no_outcome_in_the_new_one(
         await nats_server.start()
         await desk.make_again()
         pods.open.set()
-        await eventually(lambda: pods.bound, because="the request that was under way ends")
+        await eventually(lambda: pods.bound, because="the request that was in flight ends")
         new = await desk.decide(make_release(1))
         assert new == old, "the number is the same"
         outcome = await answered(desk, new)
@@ -468,7 +468,7 @@ async def test_an_outcome_waits_for_room_in_a_full_stream(nats_server: NatsServe
 async def test_what_a_killed_nats_server_delivers_as_if_for_the_first_time_is_claimed(
     nats_server: NatsServer,
 ) -> None:
-    """It forgets deliveries of its last seconds: who had them may still be at work."""
+    """It forgets deliveries of its last seconds: the binder that had them may still be at work."""
     stuck, pods = MemoryPods(), MemoryPods()
     stuck.open.clear()
     async with a_desk(nats_server.url) as desk:

@@ -36,7 +36,7 @@ class Desk:
         self._publisher = Publisher(bus)
 
     async def say(self, verdict: Verdict) -> int:
-        """Publish a verdict, and its wish if it has one; returns the verdict's sequence."""
+        """Publish a verdict, and its request if it has one; returns the verdict's sequence."""
         if verdict.group_wanted:
             request = subjects.wanted(verdict.gang_id)
             await (await self._publisher.publish(request, encode(verdict)))

@@ -7,7 +7,7 @@ from shared.kube.resources import LEASES
 
 
 def a_lease(name: str, *, age_s: float = 0.0, holder: str = "somebody-0") -> dict[str, Any]:
-    """One that somebody holds and renewed so long ago by his own clock; "": it was released."""
+    """A lease that was renewed so long ago by its holder's own clock; "": it was released."""
     renewed = datetime.now(UTC) - timedelta(seconds=age_s)
     return {
         "apiVersion": LEASES.api_version,

@@ -88,7 +88,7 @@ async def test_a_job_that_is_replaced_goes_and_the_last_successful_one_is_dated(
 async def test_a_status_is_written_over_a_change_of_the_rest(
     either: KubeClient, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the Job is made, somebody annotates the CronJob: its status says of the Job anyway."""
+    """While the Job is made, a user annotates the CronJob: its status names the Job anyway."""
     clock = Clock(either, place)
     await make(either, CRONJOBS_VOLCANO, cron(concurrencyPolicy="Replace"), place)
 

@@ -51,7 +51,7 @@ def a_task(name: str, replicas: int, **fields: Any) -> Object:
 
 
 class Stage:
-    """One job, and those who act on it besides its controller."""
+    """One job, and the clients that act on it besides its controller."""
 
     def __init__(self, client: KubeClient, name: str) -> None:
         self.client = client
@@ -207,7 +207,7 @@ async def test_hosts_are_written_before_the_pods_that_read_them_also_when_a_job_
         return found["data"]["x.host"], int(found["metadata"]["resourceVersion"])
 
     async def made(name: str) -> int:
-        """When a pod that nobody has changed was made, as the API server counts writes."""
+        """When a pod that was never changed was made, as the API server counts writes."""
         found = await read(either, PODS, name, NS)
         assert found is not None
         return int(found["metadata"]["resourceVersion"])
@@ -344,7 +344,7 @@ async def test_what_is_lost_during_a_controllers_first_look_is_answered(
         runtime.writes = _Meanwhile(either, goes)
         return job_controller(runtime)
 
-    # Something to write at the first look: a pod has ended meanwhile.
+    # Something to write at the first look: a pod has ended in between.
     await stage.kubelet("Succeeded", "looked-at-x-1")
     async with running(either, looking):
         await becomes(stage.phase, "Aborted")

@@ -69,7 +69,7 @@ class _Dying(Writes):
 
 
 class _Life:
-    """The world around the controller: who admits groups and runs pods."""
+    """The world around the controller: it admits groups and runs pods."""
 
     def __init__(self, client: KubeClient) -> None:
         self.client = client
@@ -85,7 +85,7 @@ class _Life:
         return found
 
     async def go_on(self) -> bool:
-        """Everybody but the controller does what is to be done; whether the job is completed."""
+        """All but the controller do what is to be done; returns whether the job is completed."""
         for group in await self.items(PODGROUPS_VOLCANO.path(NS)):
             if not group.get("status", {}).get("phase"):
                 await self._patch(PODGROUPS_VOLCANO, group, {"status": {"phase": "Inqueue"}}, "")

@@ -1,4 +1,4 @@
-"""What is told of the making of a Job's group and pods, and when it is told again."""
+"""The spans of making a Job's group and pods, and when they are exported again."""
 
 import msgspec
 import pytest

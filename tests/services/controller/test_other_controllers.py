@@ -1,4 +1,4 @@
-"""Who is taken for a living rival, on both API servers."""
+"""Which controllers are taken for living ones, on both API servers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -76,9 +76,9 @@ async def test_a_controller_that_takes_over_or_has_no_names_to_look_for_does_not
 ) -> None:
     await either.create(LEASES, a_lease(place), namespace=place)
     assert OtherControllers(either, [place], take_over=True).none_active
-    # `tutti up` tells of itself by a Lease of that name.
+    # `tutti up` announces itself by a Lease of that name.
     assert OtherControllers(either, ["tutti"]).none_active
-    assert not OtherControllers(either, [place]).none_active, "nobody has looked"
+    assert not OtherControllers(either, [place]).none_active, "no look has been taken"
 
 
 class _Refused(KubeClient):

@@ -110,7 +110,7 @@ async def test_while_a_planner_holds_its_lease_users_see_that_it_lives(scene: Sc
                 await scene.age(60)
                 return (await scene.seen()).state == "silent"
 
-            await eventually(silent, because="nobody writes what the planner decides")
+            await eventually(silent, because="no binder writes what the planner decides")
             scene.writes_statuses = True
             await eventually(alive)
         # A planner that was killed renews no more.

@@ -1,4 +1,4 @@
-"""Which verdicts belong to a gang's trace: those that tell how it came to run."""
+"""Which verdicts belong to a gang's trace: those that report how it came to run."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_how_a_gang_came_to_run_is_traced(verdict: Verdict) -> None:
             id="a member failed later",
         ),
         pytest.param(make_verdict(phase="Gone", attempt=1), id="it went after it had run"),
-        pytest.param(make_running(conditions=SCHEDULED), id="nobody here decided it"),
+        pytest.param(make_running(conditions=SCHEDULED), id="no decision of ours"),
         pytest.param(make_waiting(trace_id=""), id="it has no trace"),
     ],
 )

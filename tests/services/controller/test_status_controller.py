@@ -174,7 +174,7 @@ async def test_a_second_delivery_does_not_acknowledge_what_is_still_to_be_writte
 ) -> None:
     """A killed nats-server forgets the newest state of its consumers, so a verdict that waits for
     its turn comes again. An acknowledgement of the first delivery is one of the message: were
-    this process killed now, nobody would ever write it.
+    this process killed now, no process would ever write it.
     """
     writer = HeldWriter()
     async with a_desk(nats_server.url) as desk, a_controller(desk, writer) as controller:
@@ -270,7 +270,7 @@ async def test_a_late_write_of_an_overtaken_verdict_is_looked_after_too(
 async def test_junk_in_verdicts_is_acknowledged_and_what_it_replaced_may_come_again(
     nats_server: NatsServer,
 ) -> None:
-    """Also when it is met by who looks, after a write, for something newer."""
+    """Also when a worker meets it that looks, after a write, for a newer verdict."""
     writer = HeldWriter()
     async with a_desk(nats_server.url) as desk, a_controller(desk, writer):
         verdict = make_running(running=1, first_seen_ms=LATER_MS)

@@ -150,7 +150,7 @@ class MemoryWatcher:
         )
 
     def forget(self, name: str) -> None:
-        """A gang goes while nobody follows the log: the next snapshot is without it."""
+        """A gang goes while no watcher follows the log: the next snapshot is without it."""
         del self.groups[f"uid-{name}"]
         self.pods = {uid: pod for uid, pod in self.pods.items() if pod.group_name != name}
 

@@ -1,4 +1,4 @@
-"""What a policy file that is changed, or has parts without effect, is told of."""
+"""What is logged of a policy file that is changed, or has parts without effect."""
 
 import os
 import pathlib

@@ -64,7 +64,7 @@ async def test_a_standby_takes_over_from_a_killed_planner_and_decides_nothing_tw
         epochs = await hall.epochs()
         assert [one.planner for one in epochs] == ["gang-planner-0", "gang-planner-1"]
         assert decision.epoch == epochs[1].epoch
-        # Nobody bound the first gang, yet its room stays assumed: three of the four GPUs.
+        # No binder bound the first gang, yet its room stays assumed: three of the four GPUs.
         assert [one.gang for one in await hall.decisions()] == ["default/first", "default/single"]
 
 

@@ -1,4 +1,4 @@
-"""What a record tells about its gang, and how much of it is kept until an attempt takes it."""
+"""What a record says of its gang, and how much of it is kept until an attempt takes it."""
 
 import pytest
 

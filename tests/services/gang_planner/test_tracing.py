@@ -1,4 +1,4 @@
-"""Attempts followed through the logs: when their spans are told, by whom, and how they end."""
+"""Attempts followed through the logs: when which planner exports their spans, and how they end."""
 
 import msgspec
 import pytest
@@ -342,7 +342,7 @@ def test_memory_is_bounded(
 
 
 def test_without_an_endpoint_nothing_is_kept() -> None:
-    """What is followed while nobody listens could not be told at a takeover either."""
+    """Attempts followed without an endpoint could not be exported at a takeover either."""
     tracer = KeptSpans(enabled=False)
     traces = GangTraces(tracer)
     traces.take([stored(5, decision()), outcome(5), started(6)])

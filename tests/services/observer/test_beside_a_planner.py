@@ -1,7 +1,7 @@
-"""A planner whose decisions are only observed, while a rival binds pod by pod what it likes.
+"""A planner whose decisions are only observed, while another scheduler binds pod by pod.
 
 The planner knows nothing of being observed; its invariants are checked after every cycle
-(`Scene.step`), and no recount may fail, whatever the rival does.
+(`Scene.step`), and no recount may fail, whatever the other scheduler does.
 """
 
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ class Observed(Scene):
         self.state.apply(self.cluster_seq, record)
 
     def passes(self, seconds: float) -> None:
-        """Time passes, and everybody does what is due; in steps, as timers would wake them."""
+        """Time passes, and all do what is due; in steps, as timers would wake them."""
         until_ms = self.now_ms + int(seconds * 1000)
         self._turn()
         while self.now_ms < until_ms:

@@ -1,4 +1,4 @@
-"""The observer's shell on a real nats-server, where somebody has junk stored."""
+"""The observer's shell on a real nats-server, where junk is stored, too."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ async def an_observer(hall: Hall) -> AsyncIterator[Stand[ObserverSettings]]:
 
 
 async def outcomes(hall: Hall, gang: str, seq: int) -> list[Outcome]:
-    """What binders, or who stands in their place, have stored of a decision."""
+    """The outcomes that binders, or the observer for them, have stored of a decision."""
     subject, found, at = subjects.outcome(f"uid-{gang}", seq), [], 1
     while (one := await hall.bus.get_next(subjects.OUTCOMES, subject, at)) is not None:
         at = one.seq + 1

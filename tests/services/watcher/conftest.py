@@ -1,4 +1,4 @@
-"""A real watcher on the real control plane, and what it tells."""
+"""A real watcher on the real control plane, and what it publishes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

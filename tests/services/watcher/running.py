@@ -1,4 +1,4 @@
-"""A watcher as a process, and a reader of what it tells: for the integration tests."""
+"""A watcher as a process, and a reader of its records: for the integration tests."""
 
 import asyncio
 import signal

@@ -88,7 +88,7 @@ async def test_an_epoch_is_the_sequence_of_its_first_record(
 async def test_records_that_another_watcher_sends_after_the_take_over_are_refused(
     bus: Bus, state: WatcherState, publishing: ClusterPublisher
 ) -> None:
-    """Its list may be younger than ours, and what it tells would be taken back by our epoch."""
+    """Its list may be younger than ours, and our epoch would revert what it publishes."""
     reporting = Reporting(Metrics("watcher"), tracer_for("", service="watcher", instance="w"))
     old = ClusterPublisher(state, watcher="old", now_ms=lambda: 1, reporting=reporting)
     await opened(old, bus)
@@ -140,7 +140,7 @@ async def test_changes_of_known_pods_wait_for_more_but_not_with_news_or_a_snapsh
     reader = Reader(bus)
 
     async def published() -> list[list[str]]:
-        """Who is in each record so far."""
+        """The objects of each record so far."""
         return [
             [f"{one.uid}@{one.resource_version}" for one in record.changed]
             for record in await reader.records()

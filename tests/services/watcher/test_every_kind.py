@@ -166,7 +166,7 @@ async def test_what_a_real_api_server_keeps_comes_out_as_the_planner_needs_it(
         return found[0]
 
     names = {kind: CALLED.get(kind, NAMES.get(kind, NAME)) for kind in MADE}
-    # One by one: the reader keeps its place in the log for all who ask.
+    # One by one: the reader keeps its place in the log for all callers.
     read = [await one(kind, name) for kind, name in names.items()]
     assert (await one("namespace", namespace)).labels
     for kind, found in zip(names, read, strict=True):

@@ -57,7 +57,7 @@ async def test_each_change_in_the_cluster_is_published_once(
     versions = [pod for pod in await reader.sent("pod", "w-0") if isinstance(pod, Pod)]
     assert (versions[0].group_name, versions[0].ours) == ("gang", True)
     assert versions[-1].node == "node-0"
-    # Kinds have watches of their own: the group may be told after its pod.
+    # Kinds have watches of their own: the group may be published after its pod.
     (group,) = await eventually(lambda: reader.sent("podgroup", "gang"))
     assert isinstance(group, PodGroup)
     assert (group.dialect, group.namespace, group.min_member, group.queue) == (
@@ -66,7 +66,7 @@ async def test_each_change_in_the_cluster_is_published_once(
         2,
         "q",
     )
-    # A pending pod of another scheduler is nobody's business until it takes room.
+    # A pending pod of another scheduler concerns no gang until it takes room.
     assert await reader.sent("pod", "other") == []
 
 
@@ -81,7 +81,7 @@ async def test_a_heartbeat_of_a_node_is_not_published(api: RawClient, reader: Re
     before = await published()
     beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2031-01-01T00:00:00Z"}
     await api.patch("/api/v1/nodes/node-0/status", {"status": {"conditions": [beat]}})
-    # What is told is told in order: the change after the heartbeat shows that it was left out.
+    # Records are in order: the change after the heartbeat shows that it was left out.
     await api.patch("/api/v1/nodes/node-0", {"spec": {"unschedulable": True}})
 
     async def cordoned() -> bool:
@@ -112,7 +112,7 @@ async def test_a_watcher_killed_and_started_again_opens_an_epoch_that_holds_the_
 
     await eventually(all_published)
     await watcher.kill()
-    # While nobody watches: one pod goes, one is bound, one node goes.
+    # While no watcher runs: one pod goes, one is bound, one node goes.
     await api.delete(f"/api/v1/namespaces/{namespace}/pods/w-0", {"gracePeriodSeconds": 0})
     await bind_pod(api, created[1], "node-1")
     await api.delete("/api/v1/nodes/node-2")
@@ -163,7 +163,7 @@ async def test_of_two_watchers_one_writes_and_the_other_follows_when_it_dies(
         # Readers call their view stale after five seconds.
         assert loop.time() - began_s < 5
         await create_nodes(api, 1)
-        await eventually(lambda: reader.sent("node", "node-0"), because="the new one tells")
+        await eventually(lambda: reader.sent("node", "node-0"), because="the new one publishes")
     await assert_one_writer(reader)
 
 
@@ -192,7 +192,7 @@ async def test_a_watcher_that_overslept_its_lease_writes_nothing_and_steps_down(
     watcher: WatcherProcess,
 ) -> None:
     """The lease runs out while the active watcher is stopped; it wakes up believing that it is
-    the writer. Only the fence can tell it, and must.
+    the writer. Only the fence can prove otherwise, and must.
     """
     kubeconfig = control_plane.admin_kubeconfig
     async with running_watcher(tmp_path, nats_server.url, kubeconfig, "watcher-1"):
@@ -249,7 +249,7 @@ async def test_a_watcher_whose_log_was_recreated_begins_again_in_the_same_proces
 async def test_a_dialect_sleeps_while_its_kind_is_not_served_and_wakes_with_it(
     api: RawClient, namespace: str, control_plane: ControlPlane, reader: Reader
 ) -> None:
-    """Bare pods belong to a group only while one can be made: each change is told for every pod."""
+    """Bare pods belong to a group only while one can be made: each pod gets its changes."""
     await create_pods(api, namespace, [pod_manifest("bare", scheduler_name="volcano")])
 
     async def group_is(implied: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Questions for the picture, on a real bus: when they are answered, and by whom."""
+"""Requests for snapshots, on a real bus: when they are answered, and by which watcher."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Keys of users, and what the server is told of them."""
+"""Keys of users, and what the server knows of them."""
 
 import pytest
 

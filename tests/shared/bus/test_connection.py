@@ -159,7 +159,7 @@ async def test_it_authenticates_by_an_nkey_seed_in_a_file() -> None:
                 patience_s=0.5,
                 on_health=lambda _topic, problem: problems.append(problem),
             )
-        # The last attempt may have seen the connection closed before it was told why.
+        # The last attempt may have seen the connection closed before it read the reason.
         assert any("Authorization" in problem for problem in problems), problems
 
 

@@ -81,37 +81,37 @@ async def test_a_writer_that_missed_a_record_is_superseded_for_good(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
     log = FencedLog(bus, CLUSTER, last_applied=1)
-    await FencedLog(await connect("rival"), CLUSTER, last_applied=1).append(SUBJECT, b"rival")
+    await FencedLog(await connect("other"), CLUSTER, last_applied=1).append(SUBJECT, b"other")
     for _ in range(2):
         with pytest.raises(Superseded):
             await log.append(SUBJECT, b"late")
-    assert await stored(bus) == [b"rival"]
+    assert await stored(bus) == [b"other"]
 
 
 async def test_a_foreign_record_found_after_a_lost_request_means_superseded(
     bus: LossyBus, connect: ConnectBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our request never reached the server, and meanwhile another wrote at our place."""
+    """Our request never reached the server, and another wrote at our place."""
     log = FencedLog(bus, CLUSTER, last_applied=1)
-    other = FencedLog(await connect("rival"), CLUSTER, last_applied=1)
+    other = FencedLog(await connect("other"), CLUSTER, last_applied=1)
     publish = bus.publish
 
     async def lose_appends(subject: str, payload: bytes, **more: Any) -> None:
         if subject == SUBJECT:
-            await other.append(SUBJECT, b"rival")
+            await other.append(SUBJECT, b"other")
         else:
             await publish(subject, payload, **more)
 
     monkeypatch.setattr(bus, "publish", lose_appends)
-    with pytest.raises(Superseded, match="rival"):
+    with pytest.raises(Superseded, match="other"):
         await log.append(SUBJECT, b"lost")
-    assert await stored(bus) == [b"rival"]
+    assert await stored(bus) == [b"other"]
 
 
 async def test_of_two_racing_writers_one_writes_everything_and_the_other_nothing_more(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
-    other = await connect("rival")
+    other = await connect("other")
     written: dict[bytes, int] = {}
 
     async def write(name: bytes, log: FencedLog) -> None:
@@ -162,10 +162,10 @@ async def test_a_batch_whose_acknowledgement_is_lost_is_stored_once(bus: LossyBu
 
 async def test_a_superseded_batch_stores_nothing(bus: LossyBus, connect: ConnectBus) -> None:
     log = FencedLog(bus, CLUSTER, last_applied=1)
-    await FencedLog(await connect("rival"), CLUSTER, last_applied=1).append(SUBJECT, b"rival")
+    await FencedLog(await connect("other"), CLUSTER, last_applied=1).append(SUBJECT, b"other")
     with pytest.raises(Superseded):
         await log.append_batch([(SUBJECT, b"x")] * 50)
-    assert await stored(bus) == [b"rival"]
+    assert await stored(bus) == [b"other"]
 
 
 async def test_more_than_a_batch_holds_goes_in_several(bus: LossyBus) -> None:

@@ -152,8 +152,9 @@ FATES = ("answered", "answer lost", "lost", "delayed")
 def run_history(
     fates: tuple[str, ...], other_writes_at: int | None
 ) -> tuple[Server, list[str], bool]:
-    """Append "a" then "b"; `fates` is consumed by each send and read; a rival writes before action
-    number `rival_at`. Returns the server, what was reported as stored, and whether we stepped down.
+    """Append "a" then "b"; `fates` is consumed by each send and read; another process writes before
+    action number `other_writes_at`. Returns the server, the records reported as stored, and whether
+    we stepped down.
     """
     server, machine = Server(), FenceMachine(0, attempts_max=6)
     reported: list[str] = []
@@ -163,7 +164,7 @@ def run_history(
         action = machine.begin(record)
         while isinstance(action, Send | Read):
             if next(actions) == other_writes_at:
-                server.records.append("rival")
+                server.records.append("other")
             happens = next(fate, "answered")
             if isinstance(action, Send):
                 action = _send(server, machine, action.expected, record, happens)
@@ -209,14 +210,14 @@ def test_no_short_history_loses_doubles_or_shares_the_log() -> None:
     for fates in itertools.product(FATES, repeat=6):
         for other_writes_at in (None, 0, 1, 2, 3, 4):
             server, reported, stepped_down = run_history(fates, other_writes_at)
-            ours = [record for record in server.records if record != "rival"]
+            ours = [record for record in server.records if record != "other"]
             assert len(ours) == len(set(ours)), (fates, other_writes_at, server.records)
             assert ours[: len(reported)] == reported, (fates, other_writes_at, server.records)
-            if "rival" in server.records:
-                position = server.records.index("rival")
-                assert server.records[position + 1 :] == [], "we wrote behind a rival we never saw"
+            if "other" in server.records:
+                position = server.records.index("other")
+                assert server.records[position + 1 :] == [], "we wrote behind a record we never saw"
             if stepped_down:
-                assert "rival" in server.records, (fates, other_writes_at)
+                assert "other" in server.records, (fates, other_writes_at)
             histories += 1
     assert histories == 6 * 4**6
 
@@ -285,9 +286,9 @@ def test_among_strays_no_short_history_loses_doubles_or_shares_the_log() -> None
                 ours = [record for record in records if record in {"a", "b"}]
                 assert len(ours) == len(set(ours)), case
                 assert ours[: len(reported)] == reported, case
-                behind = records[records.index("rival") :] if "rival" in records else []
+                behind = records[records.index("other") :] if "other" in records else []
                 assert not {"a", "b"} & set(behind), case
-                assert not stepped_down or "rival" in records, case
+                assert not stepped_down or "other" in records, case
                 histories += 1
     assert histories == 4**4 * 5 * 10
 
@@ -307,7 +308,7 @@ def strewn_history(
             if number in foreign_at:
                 server.records.append("foreign")
             if number == other_writes_at:
-                server.records.append("rival")
+                server.records.append("other")
             happens = next(fate, "answered")
             if isinstance(action, Send):
                 action = _send(server, machine, action.expected, record, happens)

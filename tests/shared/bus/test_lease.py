@@ -14,7 +14,7 @@ from tutti.nats_server import NatsServer
 
 
 class Holder:
-    """A lease with what it was told."""
+    """A lease with the changes that it reported."""
 
     def __init__(self, bus: LossyBus, name: str) -> None:
         self.changes: list[bool] = []

@@ -164,7 +164,7 @@ async def test_a_resting_reader_takes_what_came_during_its_pause_in_one_go(bus: 
         await append(bus, 5)
     await follower.reader.wait_caught_up(42)
     assert follower.seen == expected(2, 42)
-    # The first came alone and at once; of the others as many together as one look may ask for.
+    # The first came alone and at once; of the rest as many together as one look may ask for.
     assert follower.batches < 8
     follower.task.cancel()
 

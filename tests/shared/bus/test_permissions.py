@@ -1,4 +1,4 @@
-"""On a real server every user can do its own, and nothing of the others'."""
+"""On a real server every user can do its own work, and nothing of the other users'."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterable
@@ -154,7 +154,7 @@ async def test_a_service_answers_where_it_is_asked_to_and_once_only(guarded: Gua
         await reports_all(planner, refused)
         assert (await answers.next_msg(10)).data == b"first"
         assert refused == [
-            # What stands in its account for the inbox of whoever asked from another.
+            # What stands in its account for the inbox of a client of another account.
             refusal("publish", question.reply),
             refusal("publish", f"{inbox('reader')}.2"),
         ]

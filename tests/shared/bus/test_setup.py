@@ -103,7 +103,7 @@ async def _opened(bus: LossyBus) -> StreamOpened:
 async def test_a_stream_made_in_place_of_a_lost_one_says_so(
     bus: LossyBus, connect: ConnectBus
 ) -> None:
-    """Whoever still runs has worked with the lost one: what it decided may be in flight."""
+    """A planner that still runs has worked with the lost one: its decisions may be in flight."""
     first = await _opened(bus)
     assert first.replaces == ""
     survivor = ServiceStatus(

@@ -1,4 +1,4 @@
-"""A server that says nothing any more is left at once, not after TLS was closed in vain."""
+"""A server that says nothing any more is left at once, not after an attempt to close TLS."""
 
 import os
 import signal

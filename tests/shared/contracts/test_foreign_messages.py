@@ -1,4 +1,4 @@
-"""What is no record of a stream is told from what is one, today's or a later version's."""
+"""Foreign messages are distinguished from a stream's records, today's or a later version's."""
 
 from typing import get_args
 

@@ -159,7 +159,7 @@ FIRST = traceparent_of(gang_trace_id("uid-job", 1))
             {"tutti.dev/traceparent": LINK}, JOB, "", LINK, id="what the submitter says counts more"
         ),
         pytest.param(
-            {"tutti.dev/trace-root": "uid-another"}, JOB, "", FIRST, id="somebody else's job"
+            {"tutti.dev/trace-root": "uid-another"}, JOB, "", FIRST, id="another user's job"
         ),
         pytest.param(
             {"tutti.dev/trace-root": "uid-job"},
@@ -248,7 +248,7 @@ def test_a_controlled_budget_with_an_integer_is_a_gang_of_its_owners_pods() -> N
 @pytest.mark.parametrize(
     ("spec", "owners"),
     [
-        pytest.param({"minAvailable": 4}, [], id="nobody controls it"),
+        pytest.param({"minAvailable": 4}, [], id="no controller owns it"),
         pytest.param({"minAvailable": "50%"}, controlled_by(), id="percentage"),
         pytest.param({"maxUnavailable": 1}, controlled_by(), id="maxUnavailable"),
         pytest.param({"minAvailable": 0}, controlled_by(), id="zero"),

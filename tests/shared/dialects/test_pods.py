@@ -32,7 +32,7 @@ def test_a_pod_belongs_to_the_group_that_its_annotation_names() -> None:
         pytest.param("volcano", [], True, ("podgroup-uid-one", True), id="alone"),
         pytest.param("tutti", controlled_by(), True, ("podgroup-uid-job", True), id="with owner"),
         pytest.param("kube-batch", controlled_by(), True, ("", False), id="shadowed"),
-        pytest.param("volcano", controlled_by(), False, ("", False), id="nobody makes groups"),
+        pytest.param("volcano", controlled_by(), False, ("", False), id="no group controller"),
         pytest.param("default-scheduler", controlled_by(), True, ("", False), id="foreign"),
     ],
 )

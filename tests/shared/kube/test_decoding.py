@@ -1,4 +1,4 @@
-"""Decoding of lists and watch lines, above all of malformed ones: none may cost the others."""
+"""Decoding of lists and watch lines, above all of malformed ones: none may cost the rest."""
 
 from typing import Any
 

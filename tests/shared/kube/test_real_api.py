@@ -312,7 +312,7 @@ async def test_a_lenient_custom_resource_cannot_break_the_watch(
 
 @pytest.mark.slow
 async def test_a_restarted_api_server_is_watched_on(tmp_path: Path) -> None:
-    """Its own control plane: nobody else should lose theirs."""
+    """Its own control plane: no other test should lose its own."""
     control_plane = ControlPlane()
     await asyncio.to_thread(control_plane.start)
     try:

@@ -1,4 +1,4 @@
-"""No line of log holds a secret, whoever wrote it there."""
+"""No line of log holds a secret, whichever library wrote it there."""
 
 import logging
 

@@ -81,7 +81,7 @@ def test_a_setting_is_read(
         pytest.param(["--nats-url", ""], {}, ["--nats-url", "length >= 1"], id="empty"),
         pytest.param(["--limits", "3"], {}, ["--limits"], id="an unknown flag"),
         pytest.param(["--lim", "3"], {}, ["--lim"], id="an abbreviated flag"),
-        pytest.param(["stray"], {}, ["stray"], id="a stray word"),
+        pytest.param(["unexpected"], {}, ["unexpected"], id="an unexpected word"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name_and_rule(

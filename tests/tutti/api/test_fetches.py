@@ -60,7 +60,7 @@ async def test_changes_behind_a_gap_arrive_as_modified_and_deleted(tmp_path: Pat
                 ("ADDED", "stays"),
                 ("ADDED", "goes"),
             }
-            # Nobody reads the watch yet: it begins with the next step, behind a gap.
+            # The watch is not read yet: it begins with the next step, behind a gap.
             await client.delete(QUEUES_VOLCANO, "goes")
             for weight in range(2, 9):
                 await weigh("stays", weight)

@@ -1,4 +1,4 @@
-"""Faults happen as they were ordered, and to nobody else."""
+"""Faults happen as they were ordered, and to no other request."""
 
 import asyncio
 

@@ -8,7 +8,7 @@ NODES = {f"node-{index}": {"cpu": 4000, "pods": 110, GPU: 1} for index in range(
 
 
 def seen(job: Job, pod: str, at_s: float, **more: object) -> PodObservation:
-    """One pod ("ps-0", "worker-1") of a job at an instant; pending unless told otherwise."""
+    """One pod ("ps-0", "worker-1") of a job at an instant; pending unless given otherwise."""
     role = pod.partition("-")[0]
     fields: dict[str, object] = {
         "at_s": at_s,

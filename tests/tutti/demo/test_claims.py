@@ -131,7 +131,7 @@ def test_a_claim_holds_when_it_was_seen(check: Check, record: Record) -> None:
             waits,
             [*created(OTHER, 4), seen(OTHER, "ps-0", 4.5, node="node-4")],
             "bound: train2-ps-0",
-            id="its ps is bound meanwhile",
+            id="its ps is bound in between",
         ),
         pytest.param(
             waits,
@@ -174,11 +174,11 @@ def test_a_claim_holds_when_it_was_seen(check: Check, record: Record) -> None:
         pytest.param(
             taken, [*WITHOUT, AGAIN, TAKEN], "train-worker-1 went", id="it came back first"
         ),
-        pytest.param(taken, [*WHOLE, TAKEN], "no pod went", id="nobody had died"),
+        pytest.param(taken, [*WHOLE, TAKEN], "no pod went", id="no pod had died"),
         pytest.param(back, [*WITHOUT], "not bound again", id="it is not made again"),
-        pytest.param(back, [*WITHOUT, TAKEN, AGAIN], "bound: train2-worker-1", id="somebody else"),
+        pytest.param(back, [*WITHOUT, TAKEN, AGAIN], "bound: train2-worker-1", id="another gang"),
         pytest.param(back, [*WITHOUT, ELSEWHERE], "came back on node-4", id="not its place"),
-        pytest.param(back, [*WHOLE, GOES, AGAIN], "0 waited", id="nobody waits for it"),
+        pytest.param(back, [*WHOLE, GOES, AGAIN], "0 waited", id="no gang waits for it"),
         pytest.param(neither, [*HALF, GOES, TAKEN], "", id="one has no pod waiting"),
         pytest.param(roomy, created(JOB, 1), "at most 0 GPU", id="nothing was placed"),
         pytest.param(

@@ -1,4 +1,4 @@
-"""`tutti fits` asks whoever answers for the planner, over a real nats-server."""
+"""`tutti fits` asks the process that answers for the planner, over a real nats-server."""
 
 import asyncio
 import io

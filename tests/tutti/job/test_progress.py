@@ -1,4 +1,4 @@
-"""`tutti job run --wait` while somebody plays the controller."""
+"""`tutti job run --wait` while the test plays the controller."""
 
 import asyncio
 

@@ -31,7 +31,7 @@ def certificates(pem: bytes) -> list[x509.Certificate]:
 
 
 def trusted(stored: Everything) -> int:
-    """How many CAs everybody is given; each of them is one that a TLS library takes."""
+    """How many CAs every client is given; each of them is one that a TLS library takes."""
     (bundle,) = {content["ca.crt"] for name, content in stored.items() if name != "ca"}
     context = ssl.create_default_context(cadata=bundle.decode())
     assert len(context.get_ca_certs()) == len(certificates(bundle))
@@ -44,7 +44,7 @@ def issuer_of_server(stored: Everything) -> x509.Certificate:
         with suppress(ValueError, InvalidSignature):  # another name, or a key that did not sign it
             server.verify_directly_issued_by(ca)
             return ca
-    raise AssertionError("nobody who is trusted has signed it")
+    raise AssertionError("no trusted CA has signed it")
 
 
 def test_at_first_every_user_gets_a_key_and_the_server_knows_all_of_them() -> None:
@@ -106,7 +106,7 @@ def test_clients_trust_every_certificate_a_day_before_it_is_used() -> None:
         stored = planned(before, now)
         signer = issuer_of_server(stored)
         assert signer in certificates(before["one"]["ca.crt"])
-        # And whoever is a month late still trusts the former one while it may be met.
+        # And a client that is a month late still trusts the former one while it may be met.
         assert issuer_of_server(before) in certificates(stored["one"]["ca.crt"])
         for one in certificates(stored["one"]["ca.crt"]):
             assert one.not_valid_after_utc > now

@@ -1,4 +1,4 @@
-"""`tutti queues` against a real nats-server, with somebody who answers in the standby's place."""
+"""`tutti queues` against a real nats-server, with a responder in the standby's place."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The table of rights: what nobody has, and that whoever may run a controller has its rights."""
+"""The table of rights: what no account has, and that every controller has its rights."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A story in a terminal."""
+"""An event history in a terminal."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""A story as a draw_svg."""
+"""An event history as an SVG drawing."""
 
 from xml.etree import ElementTree as ET
 

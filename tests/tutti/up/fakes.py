@@ -13,7 +13,7 @@ def make_spec(service: str = "binder", ordinal: int = 0, log: Path | None = None
 
 
 class FakeChild:
-    """A process that lives until it is told to end.
+    """A process that lives until a signal ends it.
 
     `obeys` are the signals that end it.
     """
@@ -65,7 +65,7 @@ class FakeLauncher:
 
 
 class FakeClock:
-    """Seconds that pass only in `sleep`, or when told."""
+    """Seconds that pass only in `sleep`, or when the test moves them."""
 
     def __init__(self) -> None:
         self.now_s = 0.0

@@ -1,4 +1,4 @@
-"""`python -m tests.tutti.up.sleeper`: a service that tells what it is, and ends as it is told."""
+"""`python -m tests.tutti.up.sleeper`: a service that prints its name, and ends as asked."""
 
 import asyncio
 import os

@@ -28,7 +28,7 @@ async def client(tmp_path: Path) -> AsyncIterator[KubeClient]:
 
 
 def queues(**metadata: Any) -> dict[str, Any]:
-    """The CRD of queues as somebody else, or another Tutti, made it."""
+    """The CRD of queues as another project, or another Tutti, made it."""
     (made,) = (each for each in manifests() if each["metadata"]["name"] == QUEUES)
     made["metadata"] = {"name": QUEUES, **metadata}
     made["spec"]["names"]["shortNames"] = ["another"]

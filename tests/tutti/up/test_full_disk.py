@@ -56,7 +56,7 @@ async def test_gangs_are_bound_again_once_a_full_disk_has_space(
             )
 
         await eventually(reported, timeout_s=60)
-        assert psutil.pid_exists(ready.nats_pid), "a restart would help nobody yet"
+        assert psutil.pid_exists(ready.nats_pid), "a restart would not help yet"
         await make_gang(api, namespace, "during")
         assert await placed(api, namespace, "during") == []
         (small_disk / "filler").unlink()

@@ -1,5 +1,5 @@
-"""The users of a suite's own NATS: who has no key is refused, who has a service's can do no more
-than the service, and a folder of before, or of a suite that was killed, continues.
+"""The users of Tutti's own NATS: a client without a key is refused, one with a service's key can do
+no more than the service, and a folder of before, or of a killed Tutti, continues.
 """
 
 import asyncio

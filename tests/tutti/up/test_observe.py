@@ -1,4 +1,4 @@
-"""`tutti up --observe` beside a rival that binds pod by pod, on a real API server, with a token
+"""`tutti up --observe` beside a scheduler that binds pod by pod, on a real API server, with a token
 that may only read.
 """
 
@@ -167,7 +167,7 @@ async def _the_other_scheduler_acts(api: RawClient, namespace: str, report: Repo
 async def _a_killed_observer_goes_on_from_the_log(
     running: Suite, namespace: str, report: Report
 ) -> None:
-    """Its report and the log tell the next one what this one knew, and rows continue."""
+    """The next one reads what this one knew from its report and the log, and rows continue."""
     before = [report.row(f"{namespace}/{gang}") for gang in ("whole", "half", "left")]
     os.kill(running.pid("observer"), signal.SIGKILL)
     await eventually(lambda: "observer-0 (pid" in running.errors, timeout_s=SEEN_S)

@@ -1,4 +1,4 @@
-"""Who counts as a rival: tables of what the API server shows."""
+"""What counts as another scheduler: tables of what the API server shows."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -107,7 +107,7 @@ def test_an_active_holder_of_one_of_our_names_is_another_scheduler(
 @pytest.mark.parametrize(
     "thing",
     [
-        pytest.param(lease("volcano", age_s=LIVES_S + 1), id="a lease nobody renews any more"),
+        pytest.param(lease("volcano", age_s=LIVES_S + 1), id="a lease that is no longer renewed"),
         pytest.param(lease("volcano", holder=""), id="a lease that was given back"),
         pytest.param(
             Lease(metadata=ObjectMeta(name="volcano"), spec=LeaseSpec(holder_identity="x")),
@@ -121,7 +121,7 @@ def test_an_active_holder_of_one_of_our_names_is_another_scheduler(
             id="volcano itself under another name",
         ),
         pytest.param(lock("kube-batch", "{"), id="a lock that is no JSON"),
-        pytest.param(lock("kube-batch", {}), id="a lock that nobody holds"),
+        pytest.param(lock("kube-batch", {}), id="a lock without a holder"),
         pytest.param(
             lock("kube-batch", {"holderIdentity": "x", "renewTime": "2020-01-01T00:00:00Z"}),
             id="a lock of years ago",

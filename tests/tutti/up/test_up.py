@@ -127,7 +127,7 @@ async def test_a_store_that_nats_lost_is_made_again_and_later_gangs_are_decided(
         await make_gang(api, namespace, "after")
         await bound(api, namespace, "after", timeout_s=60)
         assert time.monotonic() - lost_s > 3.0
-        assert "ended with status 1" not in running.errors, "nobody takes it for a bug"
+        assert "ended with status 1" not in running.errors, "it is not reported as a bug"
 
 
 async def test_nothing_outlives_a_tutti_up_that_was_killed_and_the_next_one_starts_at_once(
@@ -167,7 +167,7 @@ async def refused(kubeconfig: Path, folder: Path, *flags: str) -> str:
 
 @pytest.fixture
 async def other(api: RawClient, namespace: str) -> AsyncIterator[str]:
-    """Volcano's Lease, just renewed; returns who holds what."""
+    """Volcano's Lease, just renewed; returns the holders."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "vc-scheduler-0", "acquireTime": now, "renewTime": now}
     path = f"{LEASES}/{namespace}/leases"

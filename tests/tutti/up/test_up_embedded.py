@@ -79,7 +79,7 @@ async def test_install_crds_makes_them_all_and_leaves_those_that_are_not_ours(
 
 
 async def test_tutti_cluster_up_serves_our_crds_and_the_suite_runs_on_it(tmp_path: Path) -> None:
-    """The two commands of somebody who has no cluster."""
+    """The two commands of a user without a cluster."""
     kubeconfig = tmp_path / "embedded.kubeconfig"
     process = await asyncio.create_subprocess_exec(
         *(

@@ -148,7 +148,7 @@ PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase=
             gang("Starting"),
             "starting",
             "podgroup/g is being placed: 1 of 2 members have a node",
-            id="bindings are under way",
+            id="bindings are in flight",
         ),
         pytest.param(
             (PLACED[0], member("b")),
@@ -179,7 +179,7 @@ PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase=
             gang(None),
             "unknown",
             "podgroup/g has no verdict yet: is Tutti running?",
-            id="nobody has judged it",
+            id="no planner has judged it",
         ),
         pytest.param(
             (),
@@ -259,7 +259,7 @@ def holding(group: Group, type_: str, message: str, status: Literal["True", "Fal
             holding(gang("Unknown", "1 of 2 exist"), "Degraded", "1 of the 2 are left", "True"),
             "degraded",
             "podgroup/g is degraded: 1 of the 2 are left",
-            id="nobody holds room for what it lost",
+            id="no room is held for its lost member",
         ),
         pytest.param(
             (PLACED[0], member("b", node="n2", phase="Running", deleting=True)),
@@ -369,7 +369,7 @@ def missing_pods(reason: str) -> Group:
         pytest.param(
             gang(None),
             f"podgroup/g has no pods yet, and no verdict: is Tutti running?; {QUOTA}",
-            id="nobody has judged it",
+            id="no planner has judged it",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Against a real API server, as a user who may get and list in one namespace and nothing else."""
+"""Against a real API server, as a user with the rights get and list in one namespace alone."""
 
 import asyncio
 import json
@@ -160,7 +160,7 @@ async def test_a_group_that_an_object_owns_is_found_before_there_are_pods(
 async def test_what_keeps_pods_from_being_made_is_found_below_the_object(
     reader: NamespaceReader, api: RawClient, namespace: str
 ) -> None:
-    """A Deployment's pods are made by its ReplicaSet, which is told that a quota is used up."""
+    """A Deployment's pods are made by its ReplicaSet, which is refused: a quota is used up."""
     apps = f"/apis/apps/v1/namespaces/{namespace}"
     deployment = await api.create(f"{apps}/deployments", workload("Deployment", "web"))
     owner = owner_of(deployment)

@@ -35,7 +35,7 @@ def printed(*conditions: Condition) -> list[str]:
                 type="Releasing", status="False", reason="Released", message="Deadline: 3 of 4"
             ),
             "condition  Releasing=False Released: Deadline: 3 of 4",
-            id="and still does when it is over",
+            id="and still does when it has ended",
         ),
         pytest.param(
             Condition(type="RoomHeld", status="False", reason="Expired"),

@@ -1,4 +1,4 @@
-"""What is registered: narrow rules, fail open, all replicas' CAs, and who belongs to it."""
+"""The registered configurations: narrow rules, fail open, all replicas' CAs, and the members."""
 
 import base64
 from typing import Any

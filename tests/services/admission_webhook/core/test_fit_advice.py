@@ -115,7 +115,7 @@ TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 
 
 def a_workload(resource: Resource, scheduler: str = "tutti", **spec: Any) -> Object:
-    """A workload of somebody else's controller, whose pods name a scheduler."""
+    """A workload of another project's controller, whose pods name a scheduler."""
     made = template(2)
     made["spec"]["schedulerName"] = scheduler
     return {

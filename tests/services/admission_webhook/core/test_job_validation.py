@@ -30,7 +30,7 @@ GOOD = [
     pytest.param(a_job(a_task("a"), a_task("b")), id="no minimum given"),
     pytest.param(a_job(a_task(minAvailable=None)), id="a null minimum is none"),
     pytest.param(a_job(a_task(), queue="field"), id="an open queue"),
-    pytest.param(a_job(a_task(), queue="fresh"), id="a queue whose state nobody has written yet"),
+    pytest.param(a_job(a_task(), queue="fresh"), id="a queue whose state is not written yet"),
     pytest.param(
         a_job(a_task(), queue="default"), id="the default queue, of which no object exists"
     ),

@@ -1,4 +1,4 @@
-"""Resource groups: who belongs to which, what it gets, and what the API server is told of it."""
+"""Resource groups: their members, what these get, and the answers to the API server."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The wire: what is no review is told so, and an answer is what the API server expects."""
+"""The wire: a request that is no review is refused, and answers are as the API server expects."""
 
 import base64
 

@@ -112,7 +112,7 @@ def test_what_is_under_way_is_waited_for_and_what_is_complete_is_done(
         "volume is reserved",
         "provisioner gave up",
         "selected for another node",
-        "bound by somebody else",
+        "bound by another client",
     ],
 )
 def test_what_can_never_come_true_on_this_node_fails(
@@ -140,9 +140,8 @@ def test_only_claims_that_no_provisioner_completed_are_undone() -> None:
 
 
 def test_a_node_that_was_given_to_a_provisioner_stays_until_the_provisioner_removes_it() -> None:
-    """It may be making the volume for that node already. Taken off and told another one, the claim
-    would get a volume that cannot be reached from there, and nobody could tell for which node it
-    was made.
+    """It may be making the volume for that node already. With another node, the claim would get a
+    volume that cannot be reached from there, and no client could know for which node it was made.
     """
     assert volume_undo(claim(**{SELECTED_NODE: "n-0"}), None, MADE) is None
 
@@ -271,7 +270,7 @@ class TestInTheProtocol:
         assert isinstance(finish, Finish)
 
     def test_devices_that_no_binder_could_release_stay_taken(self) -> None:
-        """The planner may be told later that they are the claim's than that its pod is refused."""
+        """The planner may read later that they are the claim's than that its pod is refused."""
         machine = self.machine()
         machine.start(0)
         machine.prepared(1, DONE, 10)
@@ -305,4 +304,4 @@ class TestInTheProtocol:
         (finish,) = machine.prepared(0, Progress("failed", "gone"), 10)
         assert isinstance(finish, Finish)
         found = [(one.uid, one.late) for one in finish.outcome.members]
-        assert found == [("u-0", True), ("u-1", False)], "its devices are nobody else's"
+        assert found == [("u-0", True), ("u-1", False)], "its devices are taken"

@@ -1,4 +1,4 @@
-"""Evicting pods for a gang: all is proven before anybody is evicted, refusals are told."""
+"""Evicting pods for a gang: all is proven before any pod is evicted, refusals are reported."""
 
 from random import Random
 
@@ -214,7 +214,7 @@ def test_under_any_answers_in_any_order_no_pod_is_evicted_before_all_proofs_pass
         else:
             assert isinstance(command, Post | Evict | Mark)
             real = isinstance(command, Mark) or not command.dry_run
-            assert not (real and proofs), "somebody is touched before all is proven"
+            assert not (real and proofs), "a pod is touched before all is proven"
             found = machine.answered(command.index, data.draw(ANSWERS), now_ms)
         if any(isinstance(one, Mark) for one in found):
             proofs = 0

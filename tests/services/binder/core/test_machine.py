@@ -87,7 +87,7 @@ def test_a_conflict_is_read_and_a_pod_on_the_node_decided_is_bound() -> None:
     [
         pytest.param(PodView("u-0", "elsewhere"), "conflict", id="bound elsewhere"),
         pytest.param(PodView("other"), "conflict", id="re-created"),
-        pytest.param(None, "gone", id="deleted meanwhile"),
+        pytest.param(None, "gone", id="deleted before the answer"),
     ],
 )
 def test_a_conflict_that_is_not_ours_is_reported(view: PodView | None, result: str) -> None:

@@ -237,7 +237,7 @@ def test_an_answer_to_no_request_is_a_bug_and_loud() -> None:
 
 
 class World:
-    """An API server with the pods w-0, w-1, … some of which somebody else changes meanwhile."""
+    """An API server with the pods w-0, w-1, … some of which another client changes in between."""
 
     def __init__(self, victims: int, random: Random) -> None:
         self.random = random
@@ -362,4 +362,4 @@ def test_an_outcome_never_claims_more_than_is_true(victims: int, seed: int) -> N
     alive = {uid for uid in world.uids.values() if uid is not None and uid.startswith("u-")}
     assert alive <= {member.uid for member in outcome.members}
     assert outcome.evicted + len(outcome.members) == victims
-    assert outcome.notes or not world.unmarked, "a pod went without being told why"
+    assert outcome.notes or not world.unmarked, "a pod went without a note of the reason"

@@ -1,4 +1,4 @@
-"""JobFlows start their steps in order, and their status tells what was."""
+"""JobFlows start their steps in order, and their status has the history."""
 
 from datetime import UTC, datetime, timedelta
 

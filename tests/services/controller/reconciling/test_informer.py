@@ -30,7 +30,7 @@ def config_map(name: str, owner: str = "", **data: str) -> dict[str, object]:
 
 @asynccontextmanager
 async def running(informer: Informer[ConfigMap]) -> AsyncIterator[list[tuple[str, str]]]:
-    """The informer at work, and what its handler was told: the key's name, and what happened."""
+    """The informer at work, and its handler's calls: the key's name, and what happened."""
     reported: list[tuple[str, str]] = []
 
     def on_change(old: ConfigMap | None, new: ConfigMap | None) -> None:

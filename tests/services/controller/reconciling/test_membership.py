@@ -1,4 +1,4 @@
-"""No key is ever two members' at once, and each is somebody's in the end."""
+"""No key ever belongs to two members at once, and each belongs to one in the end."""
 
 import random
 
@@ -68,7 +68,7 @@ def test_a_member_that_goes_moves_only_its_own_keys() -> None:
 
 
 class _World:
-    """Members that look at what the others said, each in its own time, and die."""
+    """Members that read what the remaining members said, each in its own time, and die."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -98,8 +98,8 @@ class _World:
         me.renewed(self.now_s, self.now_s)
 
     def owners(self, key: str) -> list[str]:
-        """Who acts on the key. One that sleeps does nothing, whatever it was about to do: what it
-        does when it wakes is refused by UIDs and resourceVersions.
+        """The members that act on the key. One that sleeps does nothing, whatever it was about to
+        do: what it does when it wakes is refused by UIDs and resourceVersions.
         """
         return [
             name

@@ -141,7 +141,7 @@ async def test_nothing_is_owned_while_volcanos_controllers_live(
     await client.create(LEASES, a_lease(VOLCANO_CONTROLLERS), namespace="kube-public")
     woken: list[str] = []
     async with replica(client, "a", woken) as waits:
-        # It has said that it lives, and all the same acts on nothing.
+        # It has said that it lives, and nevertheless acts on nothing.
         await eventually(lambda: read_lease(client))
         assert not any(map(waits.owns, KEYS))
         async with replica(client, "b", [], take_over=True) as bold:

@@ -115,7 +115,7 @@ async def test_a_bug_with_one_key_is_reported_and_delays_no_other_key(
 
     async def work(key: str) -> float | None:
         if key == "odd":
-            raise ValueError("nobody thought of this")
+            raise ValueError("an unexpected error")
         done.set()
         return None
 

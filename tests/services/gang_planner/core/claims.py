@@ -63,7 +63,7 @@ def make_claim(name: str, *, gib: int = 5, **fields: Any) -> Claim:
 
 
 def bound_to(name: str, volume: str, **fields: Any) -> Claim:
-    """A claim that has its volume for good."""
+    """A claim that is bound to its volume."""
     return make_claim(name, volume_name=volume, bind_completed=True, phase="Bound", **fields)
 
 

@@ -1,4 +1,4 @@
-"""A story recorded as a standby records it, and the proof that a replay of it owes the same."""
+"""A scene recorded as a standby records it, and the proof that a replay has the same holds."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ NODES = [make_node(f"node-{i}") for i in range(6)]
 
 
 class Recorded(LoggedScene):
-    """A story that keeps the records of CLUSTER as a standby does."""
+    """A scene that keeps the records of CLUSTER as a standby does."""
 
     def __init__(self, nodes: list[Node], *, conf: str = "") -> None:
         self.cluster: list[tuple[int, Any]] = []

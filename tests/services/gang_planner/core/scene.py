@@ -44,7 +44,7 @@ from shared.model.objects import (
 from shared.model.reference_objects import Budget, Workload
 
 GPU = "nvidia.com/gpu"
-#: Which record tells of a kind that the planner only looks up.
+#: The record of each kind that the planner only looks up.
 _SURROUNDING_CHANGES: Final[dict[type, Any]] = {
     get_args(get_type_hints(record)["changed"])[0]: record
     for record in get_args(ReferenceObjectChanges)
@@ -58,7 +58,7 @@ def make_shape(requests: dict[str, int] | None = None, **fields: Any) -> bytes:
 
 
 def make_node(name: str, allocatable: dict[str, int] | None = None, **fields: Any) -> Node:
-    """A node of 4 CPUs, 16 GiB and one GPU, as in the seeds' experiment, unless told otherwise."""
+    """A node of 4 CPUs, 16 GiB and one GPU, as in the seeds' experiment, unless given otherwise."""
     amounts = allocatable or {"cpu": 4000, "memory": 16 << 30, GPU: 1, "pods": 110}
     fields.setdefault("resource_version", 1)
     return Node(uid=f"uid-{name}", name=name, allocatable=tuple(sorted(amounts.items())), **fields)
@@ -125,18 +125,18 @@ class Scene:
         self.verdicts: dict[str, Verdict] = {}
         self.published: list[Verdict] = []
         self.wakeup_ms: int | None = None
-        #: What cycles are told of how many pods may be in flight.
+        #: How many pods may be in flight, an argument of cycles.
         self.in_flight_max = 0
         self.load_snapshot(nodes=list(nodes))
         if leading:
             self.planner.lead(self.decision_seq)
 
-    # ------------------------------------------------------------------ picture
+    # ------------------------------------------------------------------ cluster state
 
     def load_snapshot(
         self, nodes: Sequence[Node] = (), *, epoch: int = 1, objects: Sequence[Any] = ()
     ) -> None:
-        """Give the planner a whole picture: these nodes, all pods known here, and other objects."""
+        """Give the planner a snapshot: these nodes, all pods known here, and other objects."""
         self.epoch = epoch
         self.cluster_seq += 1
         stamp: dict[str, Any] = {"epoch": epoch, "at_ms": self.watcher_ms}
@@ -219,7 +219,7 @@ class Scene:
         return [one for one in self.pods.values() if one.group_name == gang]
 
     def holds(self) -> list[Hold]:
-        """What the planner believes to owe."""
+        """The holds that the planner has."""
         return list(self.planner._state.holds.by_uid.values())
 
     def heartbeat(self) -> None:
@@ -288,7 +288,7 @@ class Scene:
         words: str = "denied by policy",
         reason: str = "",
     ) -> None:
-        """A binder tells what became of a decision; members not named are bound."""
+        """A binder publishes the outcome of a decision; members not named are bound."""
         seq = next(seq for seq, one in self.decisions if one is decision)
         nodes = {one.uid: one.node for one in decision.bindings}
         found = results or {}

@@ -1,7 +1,7 @@
-"""While bindings are being proved nobody is bound who counts on them.
+"""While bindings are being proved no pod is bound that depends on them.
 
 Found by the simulation (seed 1933332390): a member made again while the second attempt of a poison
-gang was being proved was bound alone, because the others were assumed.
+gang was being proved was bound alone, because the other members were assumed.
 """
 
 import msgspec

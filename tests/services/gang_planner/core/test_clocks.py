@@ -21,7 +21,7 @@ _SKEWS_MS = [-60_000, -6_000, 0, 6_000, 60_000]
 
 
 def a_scene(watcher_ahead_ms: int, nodes: int = 3) -> Scene:
-    """One whose watcher has a clock of its own, and the picture came from it."""
+    """A scene whose watcher has a clock of its own, and the cluster state came from it."""
     scene = Scene()
     scene.now_ms = 1_000_000
     scene.watcher_ahead_ms = watcher_ahead_ms

@@ -1,4 +1,4 @@
-"""Records, epochs and snapshots: the picture is the cluster's, whatever order things arrive in."""
+"""Records, epochs and snapshots: the state is the cluster's, whatever order things arrive in."""
 
 import msgspec
 import pytest

@@ -116,7 +116,7 @@ def test_logged_devices_are_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
     devices = scene.planner._state.node_capacity.devices
     devices.pin(("team", "a"), DevicePin("n0", "rc-a", (("r", (DRIVER, "n0", "gpu-1")),)))
-    devices.unpin(("team", "a"))  # nobody takes it up any more
+    devices.unpin(("team", "a"))  # no pod takes it up any more
     assert devices.contradiction() == ""
 
     scene.put(make_group("h", 1), *members("h", [("b",)]))

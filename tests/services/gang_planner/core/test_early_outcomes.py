@@ -1,7 +1,7 @@
-"""An outcome may be read before its decision, or before the picture: it must still end its room.
+"""An outcome may be read before its decision, or before the snapshot: it must still end its room.
 
 After a restart the three logs are read side by side. Found in review: an outcome that said
-"refused" came before the picture, found no room to end, and was forgotten; the room that the
+"refused" came before the snapshot, found no room to end, and was forgotten; the room that the
 decision then assumed had no end, and the gang waited for ever.
 """
 

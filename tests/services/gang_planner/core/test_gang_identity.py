@@ -178,7 +178,7 @@ def test_a_gang_that_is_gone_between_two_cycles_waits_for_nothing_any_more() -> 
 
 
 def test_a_gang_found_with_a_succeeded_member_counts_as_started() -> None:
-    """Whoever remembers nothing must not wait for those that are finished and gone."""
+    """A planner that remembers nothing must not wait for members that are finished and gone."""
     scene = a_scene()
     finished, again = make_pods("a", 2, CPU)
     scene.put(make_group("a", 4))
@@ -196,7 +196,7 @@ def test_a_gang_found_with_members_that_only_failed_is_placed_whole() -> None:
 
 
 def test_pods_of_an_owner_whose_others_are_all_gone_are_a_gang_of_their_own() -> None:
-    """What is still owed to the gang that was must not take the new one's members along."""
+    """Holds of the former gang must not take the new one's members along."""
     nodes = [make_node(f"n{i}") for i in range(4)]
     scene = Scene(nodes)
     pods = make_pods("web", 4, CPU, group_name="", owner=OWNER, group_min_member=2)

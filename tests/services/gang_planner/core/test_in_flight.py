@@ -1,5 +1,5 @@
-"""While as many pods are in flight as may be, the next gang waits: for binders, and for nobody that
-comes behind it.
+"""While as many pods are in flight as may be, the next gang waits: for binders, and for no gang
+that comes behind it.
 """
 
 import msgspec
@@ -168,7 +168,7 @@ def test_a_decision_without_an_answer_for_long_keeps_no_gang_waiting() -> None:
     assert names(scene.settle()) == []
     scene.step(after_ms=1)
     assert names([one for _, one in scene.decisions]) == ["a", "b"]
-    # Its answer comes all the same, and counts once.
+    # Its answer comes nevertheless, and counts once.
     scene.outcome(first)
     scene.settle()
     assert scene.planner.pods_in_flight == 4

@@ -1,4 +1,4 @@
-"""The invariants bite: a state spoilt on purpose is found, and told as a story."""
+"""The invariants bite: a state spoilt on purpose is found, and reported with its history."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ WORKER = make_shape({GPU: 1})
 
 
 def holding() -> Scene:
-    """A gang of three that has lost one and is owed its place."""
+    """A gang of three that has lost one and has a hold for it."""
     scene = Scene(make_node(f"node-{i}") for i in range(4))
     scene.put(make_group("job", 3), *make_pods("job", 3, WORKER))
     (decision,) = scene.settle()

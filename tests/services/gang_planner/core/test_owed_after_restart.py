@@ -1,7 +1,7 @@
-"""A planner that starts from the log owes what the one before it owed, wherever the log was cut.
+"""A planner that starts from the log has the holds of the one before it, wherever the log was cut.
 
-The story below is told once. After every cycle the planner is killed at each record of that cycle,
-and another one starts from what is in the log by then.
+The scene below is played once. After every cycle the planner is killed at each record of that
+cycle, and another one starts from what is in the log by then.
 """
 
 import copy
@@ -33,7 +33,7 @@ def replacements(scene: LoggedScene) -> dict[str, tuple[Any, ...]]:
 
 
 class Killed(LoggedScene):
-    """A story whose planner is killed after every record, in another life."""
+    """A scene whose planner is killed after every record, in another life."""
 
     checkpoints = False
     lives = 0
@@ -67,7 +67,7 @@ class Killed(LoggedScene):
             for uid in record.fills
         }
         LoggedScene.step(other)
-        assert not filled & set(replacements(other)), "room is owed that a decision has given"
+        assert not filled & set(replacements(other)), "room is held that a decision has given"
 
     def another_life(self, end: int) -> LoggedScene:
         """The same world, with a log that ends at record `end`."""
@@ -105,7 +105,7 @@ def test_every_prefix_of_the_log_leads_to_the_same_holds(checkpoints: bool) -> N
     scene.carry_out(phase="Running")
     scene.until_quiet()
 
-    # Somebody more important takes what is held; a node more lets it be held there.
+    # A more important gang takes what is held; a node more lets it be held there.
     scene.put(
         PriorityClass(uid="pc", name="high", resource_version=1, value=9),
         make_group("urgent", 1, priority_class="high"),
@@ -162,7 +162,7 @@ def test_a_planner_that_finds_a_filled_hold_open_in_the_log_closes_it_once() -> 
 def test_held_room_keeps_others_away_as_the_lost_pod_did(
     known_before: bool, restarted: bool, snapshot_first: bool
 ) -> None:
-    """Its successor will have its labels: who must not be beside it must not be beside its room,
+    """Its successor will have its labels: a pod that avoids it must avoid its room, too,
     whether that was asked before the pod was lost or later, by the same planner or the next one.
     """
     scene = LoggedScene([make_node("n0", labels=(("hostname", "n0"),))])

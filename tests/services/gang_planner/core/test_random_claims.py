@@ -61,7 +61,7 @@ class Floor:
 
 @dataclass
 class Naive:
-    """Which volume each claim got, and who uses which claim."""
+    """Which volume each claim got, and which pods use which claim."""
 
     volumes: list[Volume]
     claims: dict[str, Claim]

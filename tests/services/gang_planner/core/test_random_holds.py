@@ -1,5 +1,5 @@
 """Random lives in which members of running gangs die and come again: every invariant holds after
-every cycle, and a planner that starts from the logs owes what the one before it owed.
+every cycle, and a planner that starts from the logs has the holds of the one before it.
 """
 
 from typing import Any

@@ -226,7 +226,7 @@ class Life(RuleBasedStateMachine):
             assert theirs.gangs.gangs[key].history.started == gang.history.has_started
 
     def start_twin(self) -> Planner:
-        """A planner that starts from the checkpoint and the picture as they are now."""
+        """A planner that starts from the checkpoint and the snapshot as they are now."""
         scene = self.scene
         self.cycles_run()
         twin = Planner(parse_configuration(""))

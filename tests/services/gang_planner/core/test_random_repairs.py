@@ -1,5 +1,5 @@
 """Random lives full of refusals, lost outcomes, lost nodes and restarts: every invariant holds
-after every cycle, and once the faults stop nobody is left bound in part who could be completed or
+after every cycle, and once the faults stop no gang stays bound in part that could be completed or
 released.
 """
 
@@ -191,7 +191,7 @@ class Trouble(RuleBasedStateMachine):
 
 
 TestTrouble = Trouble.TestCase
-# Without shrinking, which takes minutes here: what is found is shrunk by hand, in a story.
+# Without shrinking, which takes minutes here: what is found is shrunk by hand.
 TestTrouble.settings = settings(
     max_examples=25,
     stateful_step_count=30,

@@ -1,4 +1,4 @@
-"""A replay runs only the cycles that wrote something, and yet owes the same, byte for byte."""
+"""A replay runs only the cycles that wrote something, and yet has the same holds, byte for byte."""
 
 import random
 

@@ -19,7 +19,7 @@ SEEDS = 16
 
 
 class Operators:
-    """Workloads, the gang that each has made, and what befalls them."""
+    """Workloads, the gang that each has made, and what happens to them."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Scenarios as data: nodes, queues and gangs in; who is bound, and what others are told."""
+"""Scenarios as data: nodes, queues and gangs in; bindings and verdicts out."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -189,7 +189,7 @@ SCENARIOS = {
     "gated members are waited for": Scenario(
         [Gang("a", 2, pods={"gates": ("example.com/wait",)})], {}, {"a": "Gated"}
     ),
-    "members that nobody here can judge are never bound by guess": Scenario(
+    "members that no filter can judge are never bound by guess": Scenario(
         [Gang("a", 2, make_shape({"cpu": 1}, unsupported=("spec.volumes[0]",)))],
         {},
         {"a": "Unsupported"},
@@ -213,7 +213,7 @@ SCENARIOS = {
     "a group that is being deleted is not planned": Scenario(
         [Gang("a", 1, group={"deleting": True})], {}, {"a": "GroupDeleting"}
     ),
-    "pods of a group that does not exist wait and are told so": Scenario(
+    "pods of a group that does not exist wait, with a verdict that says so": Scenario(
         [make_pods("ghost", 2, CPU)], {}, {"ghost": "GroupMissing"}
     ),
     "a selector keeps a gang on the nodes it names": Scenario(
@@ -251,7 +251,7 @@ SCENARIOS = {
         {"a": 1},
         where={"a-worker-0": "n2"},
     ),
-    "taints keep out who does not tolerate them": Scenario(
+    "taints keep out pods that do not tolerate them": Scenario(
         [
             Gang("plain", 1),
             Gang(
@@ -307,7 +307,7 @@ SCENARIOS = {
         {"a": 3},
         conf="actions: allocate",
     ),
-    "pods of other schedulers take room and are nobody's gang": Scenario(
+    "pods of other schedulers take room and are no gang": Scenario(
         [Gang("a", 4, BIG)],
         {},
         {"a": "NotEnoughResources"},

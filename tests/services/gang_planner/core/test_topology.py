@@ -26,7 +26,7 @@ def started(found: Scene, size: int, topology: NetworkTopology = ONE_RACK) -> di
 
 
 def fill(found: Scene, node: str, cpu: int) -> None:
-    """Somebody else takes room on a node."""
+    """Another scheduler takes room on a node."""
     (pod,) = make_pods(f"filler-{node}", 1, make_shape({"cpu": cpu}), node=node, phase="Running")
     found.put(pod)
 

@@ -133,7 +133,7 @@ def test_a_bound_volume_says_where_its_pod_goes() -> None:
     ids=[
         "missing",
         "immediate",
-        "not bound for good",
+        "not bound completely",
         "volume is gone",
         "being deleted",
         "lost",
@@ -190,7 +190,7 @@ def test_a_volume_that_names_a_claim_is_for_no_other() -> None:
     scene.put(make_volume("a", "n0", claim_namespace="team", claim_name="data"))
     scene.put(make_group("h", 1), *members("h", [("other",)]))
     assert not scene.settle()
-    # Smaller ones are there: the claim's own is taken all the same.
+    # Smaller ones are there: the claim's own is taken nevertheless.
     scene.put(make_volume("b", "n1", gib=5), make_group("g", 1), *members("g", [("data",)]))
     assert {(one.claim, one.volume) for decision in scene.settle() for one in decision.volumes} == {
         ("data", "a"),
@@ -311,7 +311,7 @@ def test_a_logged_choice_is_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
     storage = scene.planner._state.node_capacity.storage
     storage.pin(("team", "a"), VolumePin("n0", "pvc-a", "v1", "pv-v1"))
-    storage.unpin(("team", "a"))  # nobody takes it up any more
+    storage.unpin(("team", "a"))  # no pod takes it up any more
     assert storage.contradiction() == ""
 
     scene.put(make_group("h", 1), *members("h", [("b",)]))
@@ -456,7 +456,7 @@ def test_what_the_cluster_shows_bound_is_no_choice_any_more() -> None:
     scene.put(make_group("g", 1), make_claim("g"), *members("g", [("g",)]))
     (first,) = scene.settle()
     assert [one.volume for one in first.volumes] == ["a"]
-    # Somebody else was faster: the claim has the other volume, and ours is free.
+    # Another client was faster: the claim has the other volume, and ours is free.
     mine = bound_to("g", "b")
     scene.put(msgspec.structs.replace(mine, resource_version=2))
     taken = make_volume("b", "n0", phase="Bound", claim_namespace="team", claim_name="g")

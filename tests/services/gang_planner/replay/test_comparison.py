@@ -1,4 +1,4 @@
-"""A recording run through another configuration tells what it decides otherwise."""
+"""A recording run through another configuration shows what it decides otherwise."""
 
 import pathlib
 import subprocess
@@ -23,7 +23,7 @@ NODES = [make_node(f"node-{index}") for index in range(3)]
 
 
 class _Taped(LoggedScene):
-    """A story whose records are kept as frames."""
+    """A scene whose records are kept as frames."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []

@@ -1,4 +1,4 @@
-"""The recount of a decision: what the planner cannot have meant, and what the rival did since."""
+"""The recount of a decision: what the planner cannot have meant, and what another scheduler did."""
 
 from tests.services.observer.scene import Scene, group, node, pod
 

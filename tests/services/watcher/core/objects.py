@@ -1,4 +1,4 @@
-"""Neutral objects for the tests of the picture."""
+"""Neutral objects for the tests of the cluster state."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The picture: what becomes a change, what does not, and what a relist makes of it."""
+"""The cluster state: what becomes a change, what does not, and what a relist makes of it."""
 
 from typing import Any
 
@@ -215,7 +215,7 @@ STEPS: dict[str, dict[str, Any]] = {
     )
 )
 def test_a_reader_of_the_flushes_always_has_the_cluster_state(steps: list[tuple[str, str]]) -> None:
-    """Whatever happens between flushes, applying the records gives what the picture holds."""
+    """Whatever happens between flushes, applying the records gives what the state holds."""
     cluster_state = ClusterState()
     reader: dict[str, ClusterObject] = {}
     for version, (uid, step) in enumerate(steps, start=1):
@@ -234,7 +234,7 @@ def test_a_reader_of_the_flushes_always_has_the_cluster_state(steps: list[tuple[
 
 
 def unversioned(one: ClusterObject) -> ClusterObject:
-    """The object without its resourceVersion: heartbeats move it on, and nobody is told."""
+    """The object without its resourceVersion: heartbeats move it on, and are not published."""
     return msgspec.structs.replace(one, resource_version=0)
 
 

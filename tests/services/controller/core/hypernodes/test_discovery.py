@@ -112,12 +112,12 @@ def test_a_topology_in_two_minds_is_not_published_and_others_are(
 
 
 def test_a_node_of_two_topologies_leaves_both_unpublished() -> None:
-    twice = CONF + CONF[CONF.index("        chosen:") :].replace("chosen", "rival")
+    twice = CONF + CONF[CONF.index("        chosen:") :].replace("chosen", "second")
 
     found = discover(configured(twice), {"deep": {"kind": "deep", "tor": "t0"}})
 
-    assert found.problems == ("node deep is selected by more than one topology: chosen, rival",)
-    assert found.torn == {"chosen", "rival"}
+    assert found.problems == ("node deep is selected by more than one topology: chosen, second",)
+    assert found.torn == {"chosen", "second"}
     assert found.hypernodes == {}
 
 

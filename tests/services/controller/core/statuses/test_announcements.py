@@ -221,7 +221,7 @@ def test_every_dialect_shows_all_conditions_as_they_are() -> None:
 
 
 def test_an_event_is_named_after_its_meaning() -> None:
-    """So that another process that tells the same finds it."""
+    """So that another process that reports the same finds it."""
     patch = dialect("volcano").status(make_verdict())
     assert patch is not None
     names = {

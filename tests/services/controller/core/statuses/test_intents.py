@@ -197,7 +197,7 @@ def test_a_gang_from_before_our_start_is_read_first() -> None:
     assert kinds(plan(what, memory, at(0), KNOBS)) == ["CompareGroup"]
     remember_stored(memory, annotation_of(verdict), verdict, at(0))
     what = msgspec.structs.replace(what, compared=True)
-    assert plan(what, memory, at(0), KNOBS).now == (), "all of it is written and told already"
+    assert plan(what, memory, at(0), KNOBS).now == (), "all of it is written and reported already"
 
 
 def test_a_gang_from_before_our_start_whose_group_says_something_else_is_written() -> None:

@@ -28,7 +28,7 @@ def test_a_gang_that_was_taken_out_is_given_to_no_other_worker_until_it_is_put_b
     assert queue.pop(0) == "gang"
     queue.offer("gang", "new", due_ms=0, urgency=0)
     assert queue.pop(0) is None
-    assert queue.get("gang") == "new", "whoever has it out sees that it was overtaken"
+    assert queue.get("gang") == "new", "the worker that has it sees that it was overtaken"
     queue.put("gang", due_ms=0, urgency=0)
     assert queue.pop(0) == "gang"
 

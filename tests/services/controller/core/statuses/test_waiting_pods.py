@@ -1,4 +1,4 @@
-"""Every gang's first pods are told before any gang's rest, and again only for another reason."""
+"""Every gang's first pods are reported before any gang's rest, and again for other reasons only."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ def waiting(gang: str, count: int, *, reason: str = "NotEnoughResources") -> Ver
 
 
 def reported(pods: WaitingPods, count: int, now_ms: int = DUE_MS) -> list[str]:
-    """Tell that many at most."""
+    """Report that many at most."""
     found: list[str] = []
     while len(found) < count and (one := pods.next(now_ms)) is not None:
         found.append(one.pod.name)

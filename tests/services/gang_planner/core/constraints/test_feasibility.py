@@ -369,7 +369,7 @@ def test_a_request_beyond_what_the_columns_keep_fits_no_node_however_large() -> 
 
 
 class _Only:
-    """Lets through the nodes whose slots it is told; and how many pods each holds."""
+    """Lets through the nodes of the given slots; and how many pods each holds."""
 
     name = "Only"
 
@@ -394,12 +394,12 @@ class _Only:
 
 class _OnlyNodes(_Only):
     def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
-        raise AssertionError(f"nobody asks {shape.id} {nodes} {slots}")
+        raise AssertionError(f"not to be called: {shape.id} {nodes} {slots}")
 
 
 class _OnlyRoom(_Only):
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        raise AssertionError(f"nobody asks {shape.id} {node_capacity} {slots}")
+        raise AssertionError(f"not to be called: {shape.id} {node_capacity} {slots}")
 
 
 @pytest.mark.parametrize("kind", ["node filter", "room filter"])

@@ -1,5 +1,5 @@
-"""Whoever reads the log, or a checkpoint and what is behind it, knows what its writer knew:
-compared after every cycle of stories about refusals, repairs, releases and deadlines.
+"""A planner that reads the log, or a checkpoint and its later records, knows what its writer knew:
+compared after every cycle of scenes with refusals, repairs, releases and deadlines.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def twin(scene: LoggedScene, pages: list[Checkpoint]) -> Planner:
 
 
 def compare(scene: LoggedScene, pages: list[Checkpoint]) -> None:
-    """The log alone, an old checkpoint and the newest one all tell the same."""
+    """The log alone, an old checkpoint and the newest one all give the same state."""
     known = what_is_known(scene.planner, bad=False)
     assert what_is_known(twin(scene, []), bad=False) == known
     assert what_is_known(twin(scene, pages), bad=False) == known
@@ -125,7 +125,7 @@ def runs(scene: LoggedScene) -> None:
 
 
 _NOTED = {"GangDecision", "NoteOpened", "NoteClosed"}
-#: What each story writes into the log, or it is not the story that it is meant to be.
+#: What each scene writes into the log, or it is not the scene that it is meant to be.
 _WRITTEN: dict[Callable[[LoggedScene], None], set[str]] = {
     poisoned: _NOTED | {"EvictionDecision"},
     doubtful: _NOTED | {"GangStarted"},

@@ -125,7 +125,7 @@ def test_roles_of_one_gang_may_need_each_other() -> None:
 
 
 def test_pods_that_run_keep_others_out_by_their_own_terms() -> None:
-    """The selector is new when the second pod comes: pods that are known are looked at again."""
+    """The selector is new when the second pod comes: known pods are matched again."""
     scene = Scene(nodes(2, 2))
     scene.put(running("old", "n0", make_shape({"cpu": 100}), app="web"))
     lonely = make_shape({"cpu": 100}, pod_affinity=PodAffinity(anti_affinity=(term("web", HOST),)))

@@ -235,7 +235,7 @@ def _place_one_by_one(naive: NaiveCluster, pod: NaivePod, left: Counter[str]) ->
             if count and not naive.refusal(pod, naive.nodes[name])
         ]
         assert allowed, (index, left)
-        # Who has the fewest keeps most orders open.
+        # The shape with the fewest keeps most orders open.
         there = Counter(one.node for key, one in naive.pods.items() if key.startswith("new-"))
         name = min(allowed, key=lambda one: (there[one], one))
         left[name] -= 1

@@ -19,7 +19,7 @@ SMALL, LARGE = make_shape({"cpu": 500}), make_shape({"cpu": 1500})
 
 def live(plan: list[tuple[int, int, bool]]) -> Iterator[tuple[Any, ...]]:
     """Gangs of (members, members that exist, large) come one after the other and are bound; what
-    every cycle decided, noted and told.
+    every cycle decided, noted and published.
     """
     scene = LoggedScene(make_node(f"n{at}", {"cpu": 4000, "pods": 8}) for at in range(3))
     scene.refuses = lambda binding: binding.name == "g1-worker-0"

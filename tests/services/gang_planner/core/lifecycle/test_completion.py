@@ -1,4 +1,4 @@
-"""What started gangs lack and nobody remembers as lost goes before other gangs."""
+"""Missing members of started gangs that no planner remembers as lost go before other gangs."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from tests.services.gang_planner.core.scene import make_group, make_node, make_p
 
 def found_after_a_cold_start(*, priority: int = 0) -> set[str]:
     """A worker of `job`, which has one on each of three nodes, vanishes while no planner lives, and
-    its controller makes it again; `rival` has waited since before. Returns who is placed.
+    its controller makes it again; `rival` has waited since before. Returns the placed gangs.
     """
     scene = LoggedScene(make_node(f"node-{i}") for i in range(3))
     workers = make_pods("job", 3, WORKER)

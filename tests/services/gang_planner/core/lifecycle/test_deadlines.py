@@ -157,7 +157,7 @@ def test_a_clock_set_back_does_not_put_a_start_deadline_off() -> None:
 
 
 def degraded(**group: Any) -> LoggedScene:
-    """A gang of 3 that lost a member which nobody makes again."""
+    """A gang of 3 that lost a member which no controller makes again."""
     scene, _ = placed(**group)
     run(scene, "a-worker-0", "a-worker-1", "a-worker-2")
     scene.until_quiet()

@@ -1,4 +1,4 @@
-"""Who is owed room for a member that is lost, how long, and when no more."""
+"""Which gangs get a hold for a lost member, how long it lasts, and when it ends."""
 
 from typing import Any
 

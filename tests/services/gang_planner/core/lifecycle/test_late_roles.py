@@ -1,4 +1,4 @@
-"""Roles whose pods come only when the others run must not keep the others from running."""
+"""Roles whose pods come only when the other roles run must not keep these from running."""
 
 from typing import Any
 

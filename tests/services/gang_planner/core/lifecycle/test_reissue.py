@@ -1,4 +1,4 @@
-"""What nobody answered is decided again before the log drops it, and is still one decision."""
+"""A decision without an answer is issued again before the log drops it, and stays one decision."""
 
 from services.gang_planner.core.lifecycle.reissue import REISSUE_AFTER_MS
 from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
@@ -17,7 +17,7 @@ DAY_MS = 86_400_000
 
 
 def scene_of_one(nodes: int = 2) -> tuple[LoggedScene, GangDecision]:
-    """A gang of two that fills two nodes, decided, and nobody carries it out."""
+    """A gang of two that fills two nodes, decided, and no binder carries it out."""
     scene = LoggedScene(make_node(f"n{index}") for index in range(nodes))
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
     (decision,) = scene.settle()

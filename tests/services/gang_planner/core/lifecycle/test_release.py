@@ -325,7 +325,7 @@ def test_while_it_is_released_the_verdict_says_so() -> None:
     assert scene.planner.gangs_by_phase()["Releasing"] == 0
     assert scene.condition("poison", "Releasing") is None
     over = next(one for one in scene.verdict("poison").conditions if one.type == "Releasing")
-    # Whoever did not read it in time still reads what was released, and why.
+    # A binder that did not read it in time still reads the released pods and the reason.
     assert (over.status, over.reason, over.message) == ("False", "Released", found.message)
 
 
@@ -439,7 +439,7 @@ def test_a_gang_that_becomes_whole_before_anything_is_deleted_is_not_released(
     scene.change(first.uid, node=first.node)
     scene.until_quiet(within_ms=31_000)
     assert scene.notes("release") == [("opened", "RepairDeadline")]
-    # The binder was away, and the picture was late.
+    # The binder was away, and the cluster state was late.
     scene.change(last.uid, node=last.node)
     scene.answer(seq, decision)
     if restarted:

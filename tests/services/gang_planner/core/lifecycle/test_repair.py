@@ -1,4 +1,4 @@
-"""A gang that is bound in part is made whole ahead of everybody, or given back by its deadline."""
+"""A partly bound gang is completed ahead of all other gangs, or released by its deadline."""
 
 from typing import Any
 

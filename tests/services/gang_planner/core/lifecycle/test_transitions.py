@@ -1,5 +1,5 @@
 """Every pair of a state and an event in the table of a gang's life has a scenario that leads a
-planner through it. Only pairs that need a race between records which no story here can arrange are
+planner through it. Only pairs that need a race between records which no scenario can arrange are
 applied to a bare history.
 """
 
@@ -25,7 +25,7 @@ PAIRS: Final[list[Pair]] = [
     (state, event) for event, row in TABLE.items() for state in row.transitions
 ]
 
-#: The story that leads a planner through each pair.
+#: The scenario that leads a planner through each pair.
 SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
     (GangState.WAITING, GangEvent.NOTHING_HELD): gang_lives.a_gang_runs_completes_and_is_cleaned_up,
     (GangState.STARTING, GangEvent.NOTHING_HELD): gang_lives.the_pods_of_a_decision_vanish,
@@ -204,7 +204,7 @@ SCENARIOS: Final[dict[Pair, Callable[[], None]]] = {
         GangEvent.BACKOFF_ENDED,
     ): gang_lives.a_gang_loses_all_members_while_it_backs_off,
 }
-#: Pairs without a story, and why a planner may meet them.
+#: Pairs that no scenario arranges, and why a planner may meet them.
 NOT_ARRANGED: Final[dict[Pair, str]] = {
     (GangState.BACKING_OFF, GangEvent.NOTHING_HELD): (
         "its backoff has ended in the log alone: an assessment may find each of the three"
@@ -224,7 +224,7 @@ NOT_ARRANGED: Final[dict[Pair, str]] = {
 
 @pytest.fixture
 def applied(monkeypatch: pytest.MonkeyPatch) -> set[Pair]:
-    """The pairs that planners apply meanwhile."""
+    """The pairs that planners apply during the test."""
     found: set[Pair] = set()
 
     def record(history: History, event: GangEvent, gang: Gang | str) -> Effect:

@@ -175,7 +175,7 @@ def test_on_equal_nodes_gangs_get_the_places_that_they_would_have_got_one_by_one
 
 
 def test_a_gang_of_which_a_refused_member_is_left_out_is_placed_beside_its_equals() -> None:
-    """Seed 405 of the simulation: more of it waits than its need tells, and the planner crashed."""
+    """Seed 405 of the simulation: more members waited than it needed, and the planner crashed."""
     scene = LoggedScene([make_node("n0")])
     scene.refuses = lambda binding: binding.name == "bare-worker-0"
     shape = make_shape({"cpu": 100})
@@ -209,7 +209,7 @@ def test_queues_that_take_turns_are_served_in_one_pass_in_the_order_of_their_tur
 
 
 def test_gangs_that_want_the_same_port_are_not_placed_beside_others_in_one_pass() -> None:
-    """Two shapes with one port share no node, which their amounts do not tell."""
+    """Two shapes with one port share no node, which their amounts do not show."""
     port = (HostPort(port=80),)
     nodes = [make_node(f"n{at}", {"cpu": 4000, "memory": 4 << 30, "pods": 9}) for at in range(4)]
     gangs = [

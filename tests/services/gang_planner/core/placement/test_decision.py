@@ -19,7 +19,7 @@ ON_POD = f"00-{'c' * 32}-{'d' * 16}-01"
     [
         pytest.param(ON_GROUP, ON_POD, ON_GROUP, id="the group's comes first"),
         pytest.param("", ON_POD, ON_POD, id="else a member's"),
-        pytest.param("", "", "", id="nobody left one"),
+        pytest.param("", "", "", id="neither has one"),
     ],
 )
 def test_a_submitters_traceparent_travels_in_the_decision(

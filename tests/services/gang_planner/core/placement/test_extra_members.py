@@ -7,8 +7,8 @@ FULL = make_shape({"cpu": 4000})
 
 
 def test_gangs_that_all_want_more_of_a_full_cluster_wait_until_something_is_freed() -> None:
-    """Found by the simulation (seed 167): who had no part of no room was tried again at once, for
-    ever.
+    """Found by the simulation (seed 167): gangs for which nothing was free were tried again at
+    once, for ever.
     """
     nodes = [make_node(f"n{i}") for i in range(2)]
     scene = LoggedScene(nodes)

@@ -1,4 +1,4 @@
-"""Where room is held for lost members, who fills it, and who outranks it."""
+"""Where room is held for lost members, which pods fill it, and which gangs outrank it."""
 
 from shared.model.objects import PriorityClass
 from tests.services.gang_planner.core.losing import (

@@ -113,7 +113,7 @@ class StatementMachine(RuleBasedStateMachine):
     def commit(self) -> None:
         assert self.statement is not None
         allocations = self.statement.commit()
-        # Whoever commits takes the charge over, member by member.
+        # The caller that commits takes the charge over, member by member.
         for one in allocations:
             self.queue.charge(one.shape, one.total)
         self.committed.extend(allocations)

@@ -88,7 +88,7 @@ def decided(scene: LoggedScene, name: str) -> list[GangDecision]:
 
 
 def refuse(scene: LoggedScene, uids: set[str], words: str = "would violate the budget") -> None:
-    """A binder finds that these victims may not be evicted, and evicts nobody."""
+    """A binder finds that these victims may not be evicted, and evicts no pod."""
     seq, act = next(
         (seq, one)
         for seq, one in scene.acts
@@ -123,6 +123,6 @@ def accept(scene: LoggedScene) -> None:
 
 
 def leave(scene: LoggedScene) -> None:
-    """Everybody who is leaving has left."""
+    """All terminating pods have left."""
     for pod in [one for one in scene.pods.values() if one.deleting]:
         scene.remove(pod)

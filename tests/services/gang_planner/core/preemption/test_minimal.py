@@ -144,7 +144,7 @@ def test_no_choice_of_what_a_queue_may_lose_costs_less_than_the_one_that_is_made
     nodes, gangs = crowd
     used = sum(len(gang.nodes) * gang.cpu for gang in gangs)
     deserved *= 1000
-    # Nobody else is to get less than he declares.
+    # No other gang is to get less than it declares.
     assume(deserved + count * cpu <= nodes * NODE_CPU)
     scene = cluster(nodes, RECLAIM)
     for name, amount in (("rich", deserved), ("poor", count * cpu)):

@@ -1,5 +1,5 @@
-"""Evictions end: whoever is evicted is made again and wants his room back, round after round, and
-after a while nobody is evicted any more (volcano#3729, #4947).
+"""Evictions end: evicted pods are made again and want their room back, round after round, and
+after a while no pod is evicted any more (volcano#3729, #4947).
 """
 
 import functools

@@ -20,7 +20,7 @@ from tests.services.gang_planner.core.replayed import Recorded, prove_replay
 from tests.services.gang_planner.core.scene import make_node, make_shape
 
 NODES = [make_node(f"n{i:02d}") for i in range(5)]
-#: In the last two, extras depended on when others had been tried in vain.
+#: In the last two, extras depended on when others had been tried without success.
 SEEDS = (*range(6), 18, 25)
 
 

@@ -1,4 +1,4 @@
-"""Who is evicted, and who is not: the fewest that let the gang in, and nobody in vain."""
+"""Which pods are evicted: the fewest that let the gang in, and none without need."""
 
 from typing import Any
 
@@ -422,7 +422,7 @@ def test_several_shapes_are_made_room_for_together() -> None:
 
 @pytest.mark.parametrize("conf", [configured(), WHOLE_GANGS])
 def test_a_gang_whose_group_is_being_made_again_goes_whole_or_not_at_all(conf: str) -> None:
-    """Found by the simulation (seed 42): without its group nobody knew how many it needs."""
+    """Found by the simulation (seed 42): without its group no code knew how many it needs."""
     scene = cluster(4, conf)
     running(scene, "low", 4)
     scene.remove(make_group("low", 4))

@@ -210,7 +210,7 @@ def test_a_gang_evicted_whole_is_placed_whole_again_and_not_while_some_of_it_is_
     scene.remove(first)
     scene.make_again([first])
     scene.until_quiet()
-    assert len(decided(scene, "low")) == 1, "the node that is nobody's is not for a part of it"
+    assert len(decided(scene, "low")) == 1, "the free node is not for a part of it"
     why = scene.verdict("low").why
     assert why is not None
     assert why.reason == "Evicted"
@@ -384,7 +384,7 @@ def test_verdicts_of_a_preemptor_and_of_its_victims_report_the_eviction() -> Non
     assert why is not None
     assert why.reason == "Preempting"
     assert why.sentence.startswith("waits for 2 pods to leave, evicted for it: priority 10")
-    assert scene.condition("low", "Evicted") is None, "nobody has been evicted yet"
+    assert scene.condition("low", "Evicted") is None, "no pod has been evicted yet"
     accept(scene)
     scene.until_quiet()
     published = scene.condition("low", "Evicted")

@@ -44,7 +44,7 @@ def test_the_one_that_counts_more_is_bound_and_the_one_made_again_waits(taken_ov
     scene.until_quiet()
     last = decided(scene, "job")[-1]
     assert [one.name for one in last.bindings] == ["job-master-0"]
-    assert scene.notes("hold") == [], "nobody is owed room for a pod that was evicted for another"
+    assert scene.notes("hold") == [], "no room is held for a pod that was evicted for another"
     scene.carry_out(phase="Running")
     scene.until_quiet(within_ms=600_000)
     assert scene.bound("job") == 3

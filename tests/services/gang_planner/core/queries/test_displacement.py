@@ -1,4 +1,4 @@
-"""Whom would it displace? What is answered before a gang exists is what happens when it does."""
+"""Which pods would it displace? The answer before a gang exists is what happens when it does."""
 
 from collections import Counter
 from typing import Any
@@ -38,7 +38,7 @@ def ask(
 
 
 def displaced_by(scene: LoggedScene, size: int, **fields: Any) -> tuple[tuple[str, int], ...]:
-    """Who has to go when the gang is created indeed."""
+    """The pods that are evicted when the gang is created indeed."""
     submit(scene, "new", size, **fields)
     scene.until_quiet()
     gangs = [victim.name.rpartition("-worker-")[0] for victim in evictions(scene)[0].victims]

@@ -1,4 +1,4 @@
-"""The ledger says who has what, deserves what, is promised and owed what, and why."""
+"""The ledger says what each queue has, deserves, is promised and has in holds, and why."""
 
 import pytest
 

@@ -80,7 +80,7 @@ def test_votes_of_a_tier_are_combined_as_volcano_documents() -> None:
 def test_a_few_groups_of_each_queue_are_let_in_without_room_and_an_autoscaler_brings_nodes() -> (
     None
 ):
-    """volcano#3910: groups that stay Pending have no pods, so nobody brings nodes for them."""
+    """volcano#3910: groups that stay Pending have no pods, so no autoscaler adds nodes for them."""
     scene = Scene([])
     names = [f"g{index}" for index in range(6)]
     for index, name in enumerate(names):
@@ -144,7 +144,7 @@ def test_on_a_full_cluster_a_preemptor_is_not_refused_at_enqueue() -> None:
 
 
 def test_gangs_without_room_keep_no_gang_out_that_has_room() -> None:
-    """volcano#3670: groups admitted for nodes that do not exist block everybody else."""
+    """volcano#3670: groups admitted for nodes that do not exist block all other gangs."""
     scene = Scene([make_node("n0", {"cpu": 16_000, "memory": 1 << 34, "pods": 110})])
     nowhere = make_shape({"cpu": 1000}, node_selector=(("pool", "none"),))
     for index in range(4):

@@ -1,4 +1,4 @@
-"""Queues share what is contested, limit nobody while nobody claims, and block each other never."""
+"""Queues share contested capacity, limit no queue without demand, and never block each other."""
 
 from typing import Any
 
@@ -203,7 +203,7 @@ def test_a_gang_that_not_even_empty_nodes_could_hold_claims_nothing() -> None:
 
 
 def test_no_claim_keeps_a_started_gang_from_the_members_that_it_lacks() -> None:
-    """Seed 63 of the simulation: nobody remembers what was lost, so no hold is served first."""
+    """Seed 63 of the simulation: no planner remembers what was lost, so no hold is served first."""
     scene = Scene([a_node()])
     scene.put(a_queue("a"), a_queue("b"))
     shape = make_shape({"cpu": 1000})

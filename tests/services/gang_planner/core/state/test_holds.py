@@ -1,4 +1,4 @@
-"""What is owed survives its planner, whichever log its successor reads first."""
+"""Holds survive their planner, whichever log its successor reads first."""
 
 import pytest
 

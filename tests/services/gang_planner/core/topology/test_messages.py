@@ -13,7 +13,7 @@ CPU = make_shape({"cpu": 1000})
 
 
 def sentence(found: Scene) -> str:
-    """What is told of `job` a while after it was refused."""
+    """The verdict on `job` a while after it was refused."""
     assert found.settle() == []
     found.step(after_ms=3_000)
     why = found.verdict("job").why

@@ -1,4 +1,4 @@
-"""The last word on each gang: told when its meaning changes, paced when only numbers do."""
+"""The last verdict on each gang: published when its meaning changes, paced when only numbers do."""
 
 import pytest
 
@@ -178,7 +178,7 @@ def test_a_thousand_waiting_gangs_are_not_reported_again_with_every_change_of_th
     scene.settle()
     assert len(scene.published) == 1000
     for serial in range(20):
-        # A node comes and goes that nobody may use: numbers change, meanings do not.
+        # A node comes and goes that no gang may use: numbers change, meanings do not.
         scene.put(make_node(f"cordoned-{serial}", unschedulable=True))
         step = scene.step(after_ms=1_000)
         assert len(step.verdicts) <= 100

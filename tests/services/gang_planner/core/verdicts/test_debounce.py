@@ -1,4 +1,4 @@
-"""Starting is told when it lasts, Running after a rush; what corrects something, soon."""
+"""Starting is reported when it lasts, Running after a rush, and corrections soon."""
 
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from shared.contracts.decisions import GangDecision
