@@ -1,6 +1,7 @@
 """Refactoring changes no decision: tapes of the planner before issue 16, played to the present one.
 
-The tapes go when that issue ends. `python -m tests.recordings` took them at commit 644eef1.
+The tapes go when that issue ends. `python -m tests.recordings` took them at commit 644eef1, and
+seeds 1, 13 and 21 again when gangs whose eviction was refused began to be assessed again.
 """
 
 from pathlib import Path

@@ -165,7 +165,7 @@ class CycleRunner:
         self._session.begin(state.reservations.pods_in_flight, in_flight_max)
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if state.preemptions.logged:
-            state.preemptions.sync(state)
+            self._wakeups.add(state.preemptions.sync(state, self.now_ms))
         return work
 
     def _repeat(self, work: CycleContext) -> None:

@@ -20,4 +20,7 @@ SEEDS: Final[dict[str, int]] = {
     "group_made_again_while_room_is_held": 2008,
     # Release and restart of the planner while the binding had no outcome yet.
     "release_beside_an_unanswered_decision": 2022,
+    # A gang whose eviction was refused stayed out of the backlog, and was reported as being
+    # evicted for ever.
+    "eviction_refused_and_not_assessed_again": 153,
 }

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: Maximum duration of the reservations. The grace period of a victim may be an hour, but then the
 #: gang is placed elsewhere instead of waiting.
 LEAVING_MS: Final = 600_000
+#: How long after its decision an eviction may still be carried out: binders start none later than a
+#: minute after it, and no request lasts longer than two minutes.
+_CARRIED_OUT_MS: Final = 180_000
 
 #: Maximum number of evicted pods that are listed for one gang.
 _PODS_MAX: Final = 100
@@ -134,27 +137,44 @@ class Preemptions:
             _drop(tables, one, uid)
         if one.gang is not None and self._of.get(one.gang.key) is one:
             del self._of[one.gang.key]
-        self.let_go(tables, one)
+        self._let_go(tables, one, over=False)
 
-    def let_go(self, tables: "Tables", one: Preemption) -> None:
-        """Drop the victims of an ended preemption that are gone, or that its outcome reports as not
-        evicted.
+    def _let_go(self, tables: "Tables", one: Preemption, *, over: bool) -> None:
+        """Drop the victims of an ended preemption that are gone, and those that stay: its outcome
+        reports them as not evicted, or its time is `over`. The gangs of the latter are assessed
+        again, because they may have waited for their eviction.
         """
         refused = not_evicted(one)
         for victim in one.act.victims:
+            if self.victims.get(victim.uid) is not one:
+                continue
             member = tables.members.get(victim.uid)
-            gone = member is None and tables.view.cluster_seq >= one.act.cycle.cluster_seq
-            stays = victim.uid in refused and member is not None and not member.pod.deleting
-            if (gone or stays) and self.victims.get(victim.uid) is one:
+            if member is None:
+                if tables.view.cluster_seq >= one.act.cycle.cluster_seq:
+                    del self.victims[victim.uid]
+            elif not member.pod.deleting and (over or victim.uid in refused):
                 del self.victims[victim.uid]
+                self.stirred += 1
+                if member.gang is not None:
+                    tables.gangs.touch(member.gang)
 
-    def sync(self, tables: "Tables") -> None:
-        """Update gangs and reservations from the cluster state, before a cycle places gangs."""
+    def sync(self, tables: "Tables", now_ms: int) -> int | None:
+        """Update gangs and reservations from the cluster state, before a cycle places gangs.
+
+        Returns:
+            When the next ended preemption drops the victims that stay; None: there is none.
+        """
+        following: int | None = None
         for seq, one in list(self.logged.items()):
             if one.ended:
-                self.let_go(tables, one)
+                # The clock may have been set back since.
+                one.at_ms = min(one.at_ms, now_ms)
+                over_ms = one.at_ms + _CARRIED_OUT_MS
+                self._let_go(tables, one, over=over_ms <= now_ms)
                 if not any(self.victims.get(each.uid) is one for each in one.act.victims):
                     del self.logged[seq]
+                elif over_ms > now_ms and (following is None or over_ms < following):
+                    following = over_ms
                 continue
             gang = _gang_of(tables, one)
             if gang is not one.gang:
@@ -167,6 +187,7 @@ class Preemptions:
             _sync_rows(tables, one)
             if not one.hit:
                 one.hit = _hit_by(tables, one)
+        return following
 
     def release(self, tables: "Tables", one: Preemption) -> None:
         """End a preemption's reservations for an attempt; `sync_one` makes them again."""

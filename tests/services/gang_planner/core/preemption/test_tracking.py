@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from shared.contracts.decisions import EvictionDecision
+from shared.contracts.outcomes import Member
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
@@ -214,6 +215,67 @@ def test_a_gang_evicted_whole_is_placed_whole_again_and_not_while_some_of_it_is_
     why = scene.verdict("low").why
     assert why is not None
     assert why.reason == "Evicted"
+
+
+def evicted_whole_and_short() -> LoggedScene:
+    """A gang of two and one member above its minimum, which waits; both placed members are asked
+    for by a gang of higher priority.
+    """
+    scene = cluster(2)
+    submit(scene, "low", 3, minimum=2)
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    submit(scene, "high", 1, priority=10)
+    scene.until_quiet()
+    (eviction,) = evictions(scene)
+    assert len(eviction.victims) == 2
+    assert reason_of(scene, "low") == "Evicted"
+    return scene
+
+
+def reason_of(scene: LoggedScene, gang: str) -> str:
+    why = scene.verdict(gang).why
+    return why.reason if why is not None else ""
+
+
+def test_a_gang_whose_eviction_is_refused_is_assessed_again() -> None:
+    """Seed 153 of the simulation. A gang was bound in part when NATS lost its storage; the next
+    planner decided its eviction in its first cycle, and a disruption budget refused it. The end of
+    the preemption was recorded for the preemptor only: the gang stayed out of the backlog, and was
+    reported as being evicted for ever.
+    """
+    scene = evicted_whole_and_short()
+    refuse(scene, {one.uid for one in evictions(scene)[0].victims})
+    scene.until_quiet()
+    assert ends(scene) == ["EvictionRefused"]
+    assert reason_of(scene, "low") != "Evicted"
+    scene.put(make_node("spare-0"), make_node("spare-1"))
+    scene.until_quiet()
+    scene.carry_out(phase="Running")
+    assert (scene.bound("high"), scene.bound("low")) == (1, 3)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_victim_that_stays_counts_as_evicted_only_while_a_request_may_be_in_flight(
+    restarts: bool,
+) -> None:
+    """The API server did not answer the evictions, and carried none of them out."""
+    scene = evicted_whole_and_short()
+    (act,) = evictions(scene)
+    seq = next(seq for seq, one in scene.acts if one is act)
+    unknown = [Member(uid=one.uid, node="", result="unknown") for one in act.victims]
+    scene.done.add(seq)
+    scene.answer(seq, act, unknown, "BinderGaveUp")
+    scene.until_quiet()
+    if restarts:
+        scene.restart(checkpoint=True)
+    scene.until_quiet(within_ms=179_000)
+    assert ends(scene)[0] == "EvictionRefused"
+    assert len(evictions(scene)) == 1
+    assert reason_of(scene, "low") == "Evicted"
+    scene.until_quiet(within_ms=2_000)
+    assert reason_of(scene, "low") == "Evicted"
+    assert len(evictions(scene)) == 2, "they may be evicted again"
 
 
 def at_once(scene: LoggedScene) -> None:
