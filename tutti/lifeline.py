@@ -1,4 +1,5 @@
-"""Ties a child process to its parent, so that the child ends even when the parent is killed.
+"""Ties a child process to its parent, so that the child ends even when the parent is killed; and
+reads the end of a child's log.
 
 A parent that ends in order stops its children itself. If it ends without running a handler
 (SIGKILL, a crash), the kernel sends the child a signal. Linux only: on other platforms the children
@@ -10,8 +11,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_LOG_TAIL_BYTES = 2_000
 
 
 def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], None] | None:
@@ -38,3 +41,12 @@ def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], Non
             os.kill(os.getpid(), sent)
 
     return tie
+
+
+def log_tail(path: Path | None) -> str:
+    """The end of a child's log, for messages; "" when there is none."""
+    if path is None or not path.is_file():
+        return ""
+    with path.open("rb") as log:
+        log.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
+        return log.read().decode(errors="replace").strip()

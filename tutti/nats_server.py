@@ -21,7 +21,7 @@ from typing import IO
 import msgspec
 
 from shared.runtime.whole_files import write_whole
-from tutti.lifeline import dying_with_parent
+from tutti.lifeline import dying_with_parent, log_tail
 
 START_TIMEOUT_S = 10.0
 """Ready in 16 ms on an empty store; recovering a gigabyte of streams takes seconds."""
@@ -34,7 +34,6 @@ survives that).
 _PORTS_POLL_S = 0.005
 _MEMORY_STORE_BYTES_MAX = 256 * 1024**2
 _FILE_STORE_BYTES_MAX = 16 * 1024**3
-_LOG_TAIL_BYTES = 2_000
 
 
 class NatsServerError(RuntimeError):
@@ -206,12 +205,7 @@ class NatsServer:
 
     def log_tail(self) -> str:
         """The end of the server's log, for messages."""
-        path = self.data_dir / "nats.log"
-        if not path.is_file():
-            return ""
-        with path.open("rb") as log:
-            log.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
-            return log.read().decode(errors="replace").strip()
+        return log_tail(self.data_dir / "nats.log")
 
     def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:

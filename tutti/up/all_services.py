@@ -22,7 +22,7 @@ from shared.contracts.questions import ServiceStatus
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.heartbeat import Heartbeat
-from tutti.api.failures import first_failure
+from tutti.api.failures import Refusal, first_failure
 from tutti.up.cluster_checks import check_cluster
 from tutti.up.crds import install
 from tutti.up.heartbeats import Heartbeats
@@ -54,11 +54,11 @@ _NATS_PATIENCE_S: Final = 10.0
 _CONNECTIONS_MAX: Final = 8
 
 
-class DataDirBusy(Exception):
+class DataDirBusy(Refusal):
     """Another `tutti up` uses the data folder."""
 
 
-class OtherSchedulersFound(Exception):
+class OtherSchedulersFound(Refusal):
     """Another program serves our scheduler names; the message names it and the remedy."""
 
 
@@ -79,17 +79,10 @@ async def run_services(
         announce: Receives the line that reports that all services are ready.
 
     Raises:
-        CredentialsError: No usable kubeconfig.
-        TransportError: The API server cannot be reached.
+        Refusal: The cluster, another `tutti up`, a NATS user's key or a service's flags prevent it.
+        KubeError: No usable kubeconfig, or the API server does not answer.
         BusError: NATS cannot be reached or set up.
-        BadKey: A file of a NATS user's key is not valid.
         NatsServerError: Our NATS does not start.
-        ClusterUnreachable: The API server does not answer, or refuses our credentials.
-        OtherSchedulersFound: Another program serves our scheduler names.
-        AnotherIsHere: Another `tutti up` has just started.
-        CrdsNotEstablished: The API server does not serve a CRD in time.
-        DataDirBusy: Another `tutti up` uses the data folder.
-        ServiceRefused: A service refused its flags.
         OSError: Files or processes cannot be created.
     """
     run = _Run(options, launcher, heartbeats, say, announce)

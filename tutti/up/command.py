@@ -165,27 +165,9 @@ def _run(options: UpOptions) -> int:
     # Imported here so that `tutti up --help` and wrong flags cost nothing.
     from shared.bus.errors import BusError
     from shared.kube.errors import KubeError
+    from tutti.api.failures import Refusal
     from tutti.nats_server import NatsServerError
-    from tutti.up.all_services import DataDirBusy, OtherSchedulersFound, run_services
-    from tutti.up.cluster_checks import ClusterUnreachable
-    from tutti.up.crds import CrdsNotEstablished
-    from tutti.up.keys import BadKey
-    from tutti.up.presence import AnotherIsHere
-    from tutti.up.supervisor import ServiceRefused
-
-    expected = (
-        AnotherIsHere,
-        BadKey,
-        BusError,
-        ClusterUnreachable,
-        CrdsNotEstablished,
-        DataDirBusy,
-        KubeError,
-        NatsServerError,
-        OSError,
-        OtherSchedulersFound,
-        ServiceRefused,
-    )
+    from tutti.up.all_services import run_services
 
     logging.basicConfig(format="tutti: %(message)s", level=logging.WARNING)
     # The task that keeps our NATS running reports its problems.
@@ -196,7 +178,7 @@ def _run(options: UpOptions) -> int:
 
     try:
         asyncio.run(run_services(options, launcher, heartbeats, say, announce))
-    except expected as error:
+    except (BusError, KubeError, NatsServerError, OSError, Refusal) as error:
         for line in str(error).splitlines():
             say(line)
         return 1

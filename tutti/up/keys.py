@@ -16,6 +16,7 @@ from shared.bus.authorization import SERVICES, BadSeed, authorization, new_seed,
 from shared.bus.permissions import User
 from shared.model.invariants import required
 from shared.runtime.whole_files import write_whole
+from tutti.api.failures import Refusal
 
 #: In the data folder.
 FOLDER: Final = "nats-keys"
@@ -24,7 +25,7 @@ _STREAMS: Final = Path("store", "jetstream")
 _BEFORE: Final = "$G"
 
 
-class BadKey(Exception):
+class BadKey(Refusal):
     """A file is not a user's seed; the message names it. It is not replaced automatically."""
 
 

@@ -1,4 +1,4 @@
-"""The start time and the name of a process, from the kernel."""
+"""The start time, the CPU time and the name of a process, from the kernel."""
 
 import ctypes
 import os
@@ -25,12 +25,24 @@ def age_s(pid: int | None = None) -> float:
 
 def start_ticks(pid: int) -> int | None:
     """When a process was started, in clock ticks since boot; None: there is none, or no /proc."""
+    fields = _stat_fields(pid)
+    return int(fields[19]) if fields else None
+
+
+def cpu_s(pid: int) -> float | None:
+    """CPU time that a process has used; None: there is none, or no /proc."""
+    fields = _stat_fields(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; [] without a process or /proc."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
     except OSError:
-        return None
+        return []
     # The name, in parentheses, may itself hold parentheses and blanks.
-    return int(stat.rpartition(")")[2].split()[19])
+    return stat.rpartition(")")[2].split()
 
 
 def set_name(name: str) -> None:

@@ -18,6 +18,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import LIVES_S, Lease, micro_time
 from shared.kube.resources import LEASES
+from tutti.api.failures import Refusal
 from tutti.up.other_schedulers import OWN_LEASE
 from tutti.up.own_process import start_ticks
 
@@ -25,7 +26,7 @@ _RENEW_S: Final = 20.0
 _RELEASE_TIMEOUT_S: Final = 2.0
 
 
-class AnotherIsHere(Exception):
+class AnotherIsHere(Refusal):
     """Another `tutti up` took the Lease at the same moment."""
 
 

@@ -10,6 +10,7 @@ from typing import IO, Final, Protocol
 
 from tutti.lifeline import dying_with_parent
 from tutti.up.plan import ProcessSpec
+from tutti.up.watchdog import Watched
 
 #: A larger log is renamed (one generation is kept) before the process starts again, so that daily
 #: starts do not fill a laptop's disk.
@@ -20,20 +21,11 @@ LOG_BYTES_MAX: Final = 8 * 1024 * 1024
 ISOLATED: Final = ("-P",)
 
 
-class Child(Protocol):
+class Child(Watched, Protocol):
     """A process that was started."""
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        ...
 
     async def wait(self) -> int:
         """Wait for its end; the exit status, negative for a signal."""
-        ...
-
-    def send_signal(self, number: signal.Signals, /) -> None:
-        """Signal it; nothing happens when it has ended."""
         ...
 
 
@@ -133,12 +125,3 @@ def open_log(path: Path | None) -> IO[bytes] | None:
     if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
         path.replace(path.with_name(f"{path.name}.1"))
     return path.open("ab")
-
-
-def log_tail(path: Path | None, bytes_max: int = 2_000) -> str:
-    """The end of a log, for messages; "" when there is none."""
-    if path is None or not path.is_file():
-        return ""
-    with path.open("rb") as log:
-        log.seek(max(0, path.stat().st_size - bytes_max))
-        return log.read().decode(errors="replace").strip()

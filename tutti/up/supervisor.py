@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
+from tutti.api.failures import Refusal
+from tutti.lifeline import log_tail
 from tutti.up.heartbeats import Heartbeats
 from tutti.up.plan import ProcessSpec
-from tutti.up.processes import Child, Launcher, log_tail
+from tutti.up.processes import Child, Launcher
 from tutti.up.restarts import Restarts
 from tutti.up.watchdog import Say, kill_when_hung
 
@@ -28,7 +30,7 @@ GRACE_S: Final = 12.0
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class ServiceRefused(Exception):
+class ServiceRefused(Refusal):
     """A service refused its flags; a restart would not help."""
 
 

@@ -7,12 +7,12 @@ after a restart the same work would begin again.
 """
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Protocol
+
+from tutti.up.own_process import cpu_s
 
 #: Limit without a heartbeat and without CPU time: far above the scheduling delays of a loaded
 #: machine and, with a restart (2 s) and a redelivery (2 s), far below the 30 s within which a gang
@@ -67,7 +67,7 @@ class Watched(Protocol):
         ...
 
     def send_signal(self, number: signal.Signals, /) -> None:
-        """Signal it."""
+        """Signal it; nothing happens when it has ended."""
         ...
 
 
@@ -83,14 +83,3 @@ async def kill_when_hung(
             say(f"{title} (pid {process.pid}) hangs, {why}: killed")
             process.send_signal(signal.SIGKILL)
             return
-
-
-def cpu_s(pid: int) -> float | None:
-    """CPU time that a process has used; None: there is none, or no /proc."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
-    except OSError:
-        return None
-    # The name, in parentheses, may itself hold parentheses and blanks.
-    user, system = stat.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

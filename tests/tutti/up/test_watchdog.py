@@ -15,8 +15,9 @@ from tests.tutti.up.test_launchers import lives, sleeper
 from tutti.up import watchdog as module
 from tutti.up.fork_server_launcher import ForkServerLauncher
 from tutti.up.heartbeats import Heartbeats
+from tutti.up.own_process import cpu_s
 from tutti.up.supervisor import Keeper
-from tutti.up.watchdog import BUSY_MAX_S, LOOK_EVERY_S, SILENT_MAX_S, Watchdog, cpu_s
+from tutti.up.watchdog import BUSY_MAX_S, LOOK_EVERY_S, SILENT_MAX_S, Watchdog
 
 
 def silence(dog: Watchdog, *, until_s: float, busy: bool = False) -> float | None:
