@@ -5,24 +5,19 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tutti.api.ages import since
 from tutti.cluster.admission import Call
 from tutti.cluster.objects import Obj, dig
 from tutti.cluster.store import Stored
+from tutti.pod.columns import ready, restarts, status
 
 Cell = Callable[[Obj], Any]
 Column = tuple[str, Cell]  # its name (wide ones end in *) and its value
 _STEP = re.compile(r'\[\?\(@\.(\w+)\s*==\s*"([^"]*)"\)\]|\[(-?\d+):?\]|\.?((?:\\.|[^.\[\\])+)')
 
 
-def age(text: object) -> str:
-    """The time since an instant, in kubectl's short form."""
-    if not isinstance(text, str):
-        return "<unknown>"
-    seconds = int((dt.datetime.now(dt.UTC) - dt.datetime.fromisoformat(text)).total_seconds())
-    for unit, length, limit in (("s", 1, 120), ("m", 60, 180 * 60), ("h", 3600, 48 * 3600)):
-        if seconds < limit:
-            return f"{max(seconds, 0) // length}{unit}"
-    return f"{seconds // 86400}d"
+def _age(text: object) -> str:
+    return since(text, dt.datetime.now(dt.UTC))
 
 
 def _path(expression: str) -> Cell:
@@ -42,24 +37,8 @@ def _path(expression: str) -> Cell:
     return value
 
 
-def _pod_status(pod: Obj) -> str:
-    status: Obj = pod["status"]
-    if pod["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    if "SchedulingGated" in [item.get("reason") for item in status.get("conditions", ())]:
-        return "SchedulingGated"
-    states = [dig(item, "state.terminated.reason") for item in status.get("containerStatuses", ())]
-    return str(status.get("reason") or next(iter(states), None) or status["phase"])
-
-
-def _ready(pod: Obj) -> str:
-    ready = [item for item in dig(pod, "status.containerStatuses") or () if item.get("ready")]
-    return f"{len(ready)}/{len(pod['spec']['containers'])}"
-
-
-def _restarts(pod: Obj) -> int:
-    statuses: list[Obj] = dig(pod, "status.containerStatuses") or []
-    return sum(int(item.get("restartCount", 0)) for item in statuses)
+def _restarts(pod: Obj) -> str:
+    return restarts(pod, dt.datetime.now(dt.UTC))
 
 
 def _node_status(node: Obj) -> str:
@@ -69,15 +48,15 @@ def _node_status(node: Obj) -> str:
 
 
 _NAME: Column = ("Name", _path(".metadata.name"))
-_AGE: Column = ("Age", lambda obj: age(obj["metadata"]["creationTimestamp"]))
+_AGE: Column = ("Age", lambda obj: _age(obj["metadata"]["creationTimestamp"]))
 _BUILT_IN: dict[str, list[Column]] = {
     "pods": [
-        *(_NAME, ("Ready", _ready), ("Status", _pod_status), ("Restarts", _restarts), _AGE),
+        *(_NAME, ("Ready", ready), ("Status", status), ("Restarts", _restarts), _AGE),
         *(("IP*", _path(".status.podIP")), ("Node*", _path(".spec.nodeName"))),
     ],
     "nodes": [_NAME, ("Status", _node_status), _AGE],
     "events": [
-        ("Last Seen", lambda event: age(event.get("lastTimestamp") or event.get("eventTime"))),
+        ("Last Seen", lambda event: _age(event.get("lastTimestamp") or event.get("eventTime"))),
         *(("Type", _path(".type")), ("Reason", _path(".reason"))),
         ("Object", lambda event: "{kind}/{name}".format_map(event["involvedObject"]).lower()),
         ("Message", _path(".message")),
@@ -87,7 +66,7 @@ _BUILT_IN: dict[str, list[Column]] = {
 
 def _custom(column: Obj) -> Column:
     value = _path(column["jsonPath"])
-    cell = (lambda obj: age(value(obj))) if column["type"] == "date" else value
+    cell = (lambda obj: _age(value(obj))) if column["type"] == "date" else value
     return column["name"] + ("*" if column.get("priority") else ""), cell
 
 
