@@ -13,10 +13,9 @@ import asyncio
 import collections
 import contextlib
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from shared.telemetry.tracing import Attributes, EndedSpan, Event, sampled
+from shared.telemetry.tracing import EndedSpan, sampled
 
 if TYPE_CHECKING:
     from shared.telemetry.otlp_export import Exporter
@@ -66,31 +65,14 @@ class OtlpTracer:
         """See `shared.telemetry.tracing.Tracer`."""
         return self._ratio >= 1.0 or sampled(trace_id, self._ratio)
 
-    def span(
-        self,
-        name: str,
-        *,
-        trace_id: str,
-        start_ms: int,
-        end_ms: int,
-        key: str = "",
-        parent: str = "",
-        attributes: Attributes | None = None,
-        links: Sequence[str] = (),
-        events: Sequence[Event] = (),
-        error: str = "",
-    ) -> None:
-        """See `shared.telemetry.tracing.Tracer`."""
+    def span(self, name: str, *, trace_id: str, **fields: Any) -> None:
+        """See `shared.telemetry.tracing.Tracer`; the fields are those of `EndedSpan`."""
         if not self.keeps(trace_id):
             return
         if len(self._queue) >= self._queue_max or self._paused_until_s > self._loop.time():
             self.lost += 1
             return
-        self._queue.append(
-            EndedSpan(
-                name, trace_id, start_ms, end_ms, key, parent, attributes, links, events, error
-            )
-        )
+        self._queue.append(EndedSpan(name, trace_id, **fields))
         self._news.set()
         if len(self._queue) >= BATCH_MAX:
             self._due.set()

@@ -1,8 +1,6 @@
 """Makes the tracer that a service's settings configure: with an exporter, or without."""
 
-from collections.abc import Sequence
-
-from shared.telemetry.tracing import Attributes, Event, Tracer
+from shared.telemetry.tracing import Tracer
 
 
 class _NoTracer:
@@ -16,20 +14,7 @@ class _NoTracer:
         del trace_id
         return False
 
-    def span(
-        self,
-        name: str,
-        *,
-        trace_id: str,
-        start_ms: int,
-        end_ms: int,
-        key: str = "",
-        parent: str = "",
-        attributes: Attributes | None = None,
-        links: Sequence[str] = (),
-        events: Sequence[Event] = (),
-        error: str = "",
-    ) -> None:
+    def span(self, name: str, **fields: object) -> None:
         """Drop the span."""
 
     async def close(self, timeout_s: float) -> None:

@@ -49,12 +49,12 @@ class EndedSpan(NamedTuple):
     trace_id: str
     start_ms: int
     end_ms: int
-    key: str
-    parent: str
-    attributes: Attributes | None
-    links: Sequence[str]
-    events: Sequence[Event]
-    error: str
+    key: str = ""
+    parent: str = ""
+    attributes: Attributes | None = None
+    links: Sequence[str] = ()
+    events: Sequence[Event] = ()
+    error: str = ""
 
 
 class Tracer(Protocol):
