@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict
+from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
 from shared.model.objects import PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.planner_liveness import PlannerLiveness
@@ -43,7 +43,7 @@ _URGENCY: tuple[State, ...] = (
     "not-ours",
     "completed",
 )
-_NAMED_MAX = 3
+_NOT_WAITING = Why(reason="", sentence="")
 
 
 class NotRunning(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,15 +134,7 @@ def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
     loose = [
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
     ]
-    gangs = [
-        _group_answer(
-            group,
-            [each for each in facts.pods if belongs(each, group)],
-            scheduler_names,
-            facts,
-        )
-        for group in facts.groups
-    ]
+    gangs = [_group_answer(group, scheduler_names, facts) for group in facts.groups]
     gangs += [
         _loose_answer(title, members, facts, scheduler_names)
         for title, members in _by_owner(loose, facts).items()
@@ -193,18 +185,14 @@ def _answer(facts: Facts, sentence: str, state: State, gangs: Sequence[GangAnswe
     )
 
 
-def _group_answer(
-    group: Group,
-    members: Sequence[MemberPod],
-    scheduler_names: Collection[str],
-    facts: Facts,
-) -> GangAnswer:
+def _group_answer(group: Group, scheduler_names: Collection[str], facts: Facts) -> GangAnswer:
+    members = [each for each in facts.pods if belongs(each, group)]
     verdict = group.verdict
     name = group_title(group, facts)
     least = (verdict.min_member if verdict is not None else 0) or group.min_member
     why = verdict.why if verdict is not None else None
     state, sentence = _judge(name, group, members, least, scheduler_names)
-    waits = state == "waiting" and why is not None
+    pending = why if state == "waiting" and why is not None else _NOT_WAITING
     if state == "waiting" or (state == "running" and any(not each.pod.node for each in members)):
         sentence = "; ".join([sentence, *_more(verdict, facts.troubles)])
     if state not in {"running", "completed", "not-ours"}:
@@ -217,21 +205,21 @@ def _group_answer(
         group=group.title,
         state=state,
         sentence=sentence,
-        reason=why.reason if why is not None and waits else "",
-        since=_instant(why.since_ms) if why is not None and waits else "",
+        reason=pending.reason,
+        since=_instant(pending.since_ms),
         min_member=least,
         members=len(members),
         phases=_phases(members),
         roles=_roles(members),
         nodes=_nodes(members),
         not_running=_not_running(members),
-        shapes=why.shapes if why is not None and waits else (),
-        quota=why.quota if why is not None and waits else (),
+        shapes=pending.shapes,
+        quota=pending.quota,
         queue=verdict.queue if verdict is not None else "",
-        ahead=why.ahead if why is not None and waits else (),
-        ahead_count=why.ahead_count if why is not None and waits else 0,
-        holders=why.holders if why is not None and waits else (),
-        holders_count=why.holders_count if why is not None and waits else 0,
+        ahead=pending.ahead,
+        ahead_count=pending.ahead_count,
+        holders=pending.holders,
+        holders_count=pending.holders_count,
         conditions=verdict.conditions if verdict is not None else (),
     )
 

@@ -97,29 +97,30 @@ def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
         kinds: The kinds that the API server serves.
     """
     base, _, place = word.partition(".")
-    found: dict[tuple[str, str], Kind] = {}
-    for kind in kinds:
-        resource = kind.resource
-        if base not in kind.words or not _is_at(resource, place):
-            continue
-        key = (resource.group, resource.plural)
-        if key not in found or (kind.preferred and not found[key].preferred):
-            found[key] = kind
-    return list(found.values())
+    return _one_version_each(
+        kind for kind in kinds if base in kind.words and _is_at(kind.resource, place)
+    )
 
 
 def workloads(kinds: Iterable[Kind]) -> list[Resource]:
     """The namespaced kinds among which a bare name is searched, one version of each."""
+    chosen = _one_version_each(kind for kind in kinds if _is_workload(kind.resource))
+    return [kind.resource for kind in chosen]
+
+
+def _is_workload(resource: Resource) -> bool:
+    known = resource.group in _WORKLOAD_GROUPS or resource.kind in _CORE_WORKLOADS
+    return resource.namespaced and known and resource.kind not in _NO_WORKLOADS
+
+
+def _one_version_each(kinds: Iterable[Kind]) -> list[Kind]:
+    """One version of each kind: the preferred one, or else the first."""
     found: dict[tuple[str, str], Kind] = {}
     for kind in kinds:
-        resource = kind.resource
-        known = resource.group in _WORKLOAD_GROUPS or resource.kind in _CORE_WORKLOADS
-        if not resource.namespaced or not known or resource.kind in _NO_WORKLOADS:
-            continue
-        key = (resource.group, resource.plural)
+        key = (kind.resource.group, kind.resource.plural)
         if key not in found or (kind.preferred and not found[key].preferred):
             found[key] = kind
-    return [kind.resource for kind in found.values()]
+    return list(found.values())
 
 
 def _is_at(resource: Resource, place: str) -> bool:

@@ -65,18 +65,13 @@ class _Asked(Owned, frozen=True, kw_only=True):
     status: Any = None
 
 
-class _Priority(KubeStruct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     min_member: int | str | None = None
     min_available: int | str | None = None
     priority_class_name: str = ""
 
 
-class _GroupObject(KubeStruct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _GroupObject(Owned, frozen=True, kw_only=True):
     spec: _GroupSpec = _GroupSpec()
 
 
@@ -92,13 +87,12 @@ class _Pod(kube.Pod, frozen=True, kw_only=True):
     status: _PodStatus = _PodStatus()
 
 
-class _Event(KubeStruct, frozen=True, kw_only=True):
+class _Event(Owned, frozen=True, kw_only=True):
     type: str = ""
     reason: str = ""
     message: str = ""
     last_timestamp: str = ""
     event_time: str = ""
-    metadata: ObjectMeta = ObjectMeta()
 
 
 T = TypeVar("T", bound=KubeStruct)
@@ -228,7 +222,7 @@ class NamespaceReader:
         faults: list[str] = []
         for name in sorted(names - {""}):
             try:
-                await self._client.get(PRIORITY_CLASSES, name, _Priority)
+                await self._client.get(PRIORITY_CLASSES, name, Owned)
             except NotFound:
                 faults.append(f"PriorityClass {name} does not exist")
             except Forbidden:
