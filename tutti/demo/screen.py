@@ -1,6 +1,7 @@
 """The demo's output: its lines, and below them, on a terminal, the present state of the cluster."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -32,25 +33,18 @@ class Screen:
 
     async def run(self) -> None:
         """Show until cancelled; then every line has been printed."""
-        if not self._console.is_terminal:
-            await self._print_only()
-            return
-        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+        live: Live | None = None
+        if self._console.is_terminal:
+            live = Live(console=self._console, auto_refresh=False, transient=True)
+        with live or contextlib.nullcontext():
             try:
                 while True:
                     self.print_lines()
-                    live.update(draw_cluster(self._stage), refresh=True)
+                    if live is not None:
+                        live.update(draw_cluster(self._stage), refresh=True)
                     await asyncio.sleep(_FRAME_S)
             finally:
                 self.print_lines()
-
-    async def _print_only(self) -> None:
-        try:
-            while True:
-                self.print_lines()
-                await asyncio.sleep(_FRAME_S)
-        finally:
-            self.print_lines()
 
     def print_lines(self) -> None:
         """Print the new lines."""

@@ -3,7 +3,6 @@
 The files have the words of the printed texts with the indentation restored.
 """
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -44,7 +43,7 @@ def varied(
     Raises:
         KeyError: The manifest has no such replica type.
     """
-    job = copy.deepcopy(printed(file))
+    job = printed(file)
     types = job["spec"]["tfReplicaSpecs"]
     for kind, count in replicas.items():
         types[kind]["replicas"] = count

@@ -4,6 +4,7 @@ A stay begins when the last member of its decision was bound, and ends when CLUS
 last of its pods has ended or was deleted. A decision without an outcome has no stay yet.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
@@ -51,11 +52,15 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     stays: tuple[Stay, ...] = ()
 
     @property
+    def events(self) -> tuple[Wait | Stay, ...]:
+        """All waits, then all stays."""
+        return (*self.waits, *self.stays)
+
+    @property
     def gangs(self) -> list[str]:
         """All gangs, ordered by their first wait or stay."""
-        events = [(one.began_ms, one.gang) for one in self.waits]
-        events += [(one.began_ms, one.gang) for one in self.stays]
-        return list(dict.fromkeys(gang for _, gang in sorted(events)))
+        events = sorted((one.began_ms, one.gang) for one in self.events)
+        return list(dict.fromkeys(gang for _, gang in events))
 
     @property
     def nodes(self) -> list[str]:
@@ -88,21 +93,17 @@ def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") 
         if one.attempt == 1 and one.quorum
     ]
     waits += _waiting(logs.verdicts, stays, namespace)
+    waits.sort(key=lambda one: (one.began_ms, one.gang))
+    stays.sort(key=lambda one: (one.began_ms, one.gang, _natural(one.node)))
+
+    def is_within(one: Wait | Stay) -> bool:
+        return one.began_ms <= to_ms and (not one.ended_ms or one.ended_ms >= from_ms)
+
     return History(
         from_ms=from_ms,
         to_ms=to_ms,
-        waits=tuple(
-            sorted(
-                (one for one in waits if one.began_ms <= to_ms and _lasts(one, from_ms)),
-                key=lambda one: (one.began_ms, one.gang),
-            )
-        ),
-        stays=tuple(
-            sorted(
-                (one for one in stays if one.began_ms <= to_ms and _lasts(one, from_ms)),
-                key=lambda one: (one.began_ms, one.gang, _natural(one.node)),
-            )
-        ),
+        waits=tuple(filter(is_within, waits)),
+        stays=tuple(filter(is_within, stays)),
     )
 
 
@@ -131,19 +132,14 @@ def _waiting(verdicts: Iterable[Verdict], stays: Iterable[Stay], namespace: str)
 
 def trimmed(history: History) -> History:
     """The history without the time before the first gang and after the last one."""
-    if not history.waits and not history.stays:
+    if not history.events:
         return history
-    began = [one.began_ms for one in history.waits] + [one.began_ms for one in history.stays]
-    ended = [one.ended_ms for one in history.waits] + [one.ended_ms for one in history.stays]
+    ended = [one.ended_ms for one in history.events]
     return msgspec.structs.replace(
         history,
-        from_ms=max(history.from_ms, min(began)),
+        from_ms=max(history.from_ms, min(one.began_ms for one in history.events)),
         to_ms=history.to_ms if 0 in ended else min(history.to_ms, max(ended)),
     )
-
-
-def _lasts(one: Wait | Stay, from_ms: int) -> bool:
-    return not one.ended_ms or one.ended_ms >= from_ms
 
 
 def _stays(decided: dict[int, GangDecision], logs: Logs) -> list[Stay]:
@@ -201,17 +197,8 @@ def _ends(logs: Logs) -> dict[str, tuple[int, End]]:
 
 def _natural(name: str) -> tuple[tuple[int, str], ...]:
     """A sort key by which `node-2` comes before `node-10`."""
-    parts: list[tuple[int, str]] = []
-    digits = ""
-    for letter in f"{name} ":
-        if letter.isdigit():
-            digits += letter
-            continue
-        if digits:
-            parts.append((int(digits), ""))
-            digits = ""
-        parts.append((-1, letter))
-    return tuple(parts)
+    parts = re.findall(r"[0-9]+|[^0-9]", f"{name} ")
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
 def lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
