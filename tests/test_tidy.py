@@ -138,6 +138,11 @@ REFUSED: list[tuple[Rule, str, list[File]]] = [
         ":1: `in vain`",
         [file("bench/a.py", "# In it, in vain\n")],
     ),
+    (
+        readers_need_no_private_vocabulary,
+        "a.yaml:1: `nobody`",
+        [file("tests/scenarios/gang/a.yaml", "title: nobody\nsays: {a: nobody}\n")],
+    ),
     (names_need_no_private_vocabulary, ":1: `nobody` in", [file("bench/a.py", "nobody = 1\n")]),
     (
         names_need_no_private_vocabulary,

@@ -113,7 +113,6 @@ ALLOWED: Final = {
         (f"tests/services/gang_planner/core/{path}", "the others"): "a verdict's wording"
         for path in (
             "queries/test_would_fit.py",
-            "test_scenarios.py",
             "test_seeds.py",
             "verdicts/test_book.py",
         )
@@ -130,6 +129,8 @@ ALLOWED_NAMES: Final = {
 _SOURCES: Final = ("services/", "shared/", "tutti/", "bench/", "tests/")
 #: Files about the words themselves.
 _ABOUT_WORDS: Final = ("tests/support/banned_words.py", "tests/test_tidy.py")
+#: Scenarios as YAML: their titles are names of tests.
+_SCENARIOS: Final = "tests/scenarios/"
 #: Documents that are not checked: reports of past runs, and pages made from the code.
 _HISTORY: Final = ("docs/certificates/", "docs/reference/")
 #: Sources that are clean of the further words, and of words in names.
@@ -158,6 +159,8 @@ def readers_need_no_private_vocabulary(files: list[File]) -> Iterator[str]:
             lines = _outside_code(file.text)
         elif file.is_python and path.startswith(_SOURCES) and path not in _ABOUT_WORDS:
             lines = _prose_of(file.text)
+        elif path.endswith(".yaml") and path.startswith(_SCENARIOS):
+            lines = _titles_of(file.text)
         else:
             continue
         banned = _STRICT_PROSE if path.startswith(_CLEAN) else _PROSE
@@ -208,6 +211,13 @@ def _outside_code(text: str) -> Iterator[tuple[int, str]]:
         if line.lstrip().startswith(("```", "~~~")):
             fenced = not fenced
         elif not fenced:
+            yield number, line
+
+
+def _titles_of(text: str) -> Iterator[tuple[int, str]]:
+    """Titles of scenarios, by line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("title:"):
             yield number, line
 
 
