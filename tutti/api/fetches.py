@@ -46,7 +46,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     field_selector: str = ""
 
     def params(self) -> dict[str, str]:
-        """The query's parameters."""
         given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {key: value for key, value in given.items() if value}
 

@@ -171,7 +171,6 @@ def namespace_flag(letter: str = "-n") -> Callable[[F], F]:
 
 
 def everywhere_flag(function: F) -> F:
-    """`--all-namespaces`."""
     return click.option("--all-namespaces", "-A", is_flag=True, help="Use all namespaces.")(
         function
     )
@@ -201,7 +200,6 @@ report_flag = click.option(
 
 
 def watch_flag(function: F) -> F:
-    """`--watch`."""
     return click.option(
         "--watch", "-w", is_flag=True, help="After the list, print changes until Ctrl-C."
     )(function)
@@ -219,7 +217,6 @@ def selector_flag(function: F) -> F:
 
 
 def namespace_or_default(given: str, of_context: str) -> str:
-    """The namespace given, or the default one."""
     return given or conventions().namespace or of_context
 
 

@@ -110,7 +110,6 @@ async def list_kind(
 
 
 def kept(objects: Sequence[Object], listing: Listing) -> list[Object]:
-    """The objects that pass the filters."""
     _, part = split_selector(listing.selector)
     return [each for each in objects if part in name_of(each) and listing.keep(each)]
 

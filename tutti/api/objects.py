@@ -28,7 +28,6 @@ def number(obj: Object, path: str) -> int:
 
 
 def name_of(obj: Object) -> str:
-    """`metadata.name`."""
     return text(obj, "metadata.name")
 
 
@@ -43,7 +42,6 @@ def created(obj: Object) -> str:
 
 
 def labels_of(obj: Object) -> dict[str, str]:
-    """`metadata.labels`."""
     found = field(obj, "metadata.labels", {})
     return found if isinstance(found, dict) else {}
 

@@ -46,7 +46,6 @@ class Printer:
         self._out = out
 
     def all(self, objects: Sequence[Object]) -> None:
-        """Print a list."""
         if self._format in {"json", "yaml"}:
             items = [without_managed_fields(each) for each in objects]
             self._document({"apiVersion": "v1", "kind": "List", "items": items, "metadata": {}})
@@ -56,14 +55,12 @@ class Printer:
             self._out(NOTHING)
 
     def one(self, obj: Object) -> None:
-        """Print one object."""
         if self._format in {"json", "yaml"}:
             self._document(without_managed_fields(obj))
         else:
             self.more([obj])
 
     def more(self, objects: Sequence[Object]) -> None:
-        """Print objects one by one."""
         if self._format == "name":
             for each in objects:
                 self._out(reference(self._resource, name_of(each)))
@@ -97,7 +94,6 @@ def echo_json(found: object) -> None:
 
 
 def as_yaml(document: Object) -> str:
-    """YAML in block style."""
     import yaml
 
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")

@@ -17,7 +17,6 @@ QUEUE_COMMANDS_NAMESPACE = "default"
 
 
 def build_command(resource: Resource, target: Object, action: Action) -> Object:
-    """The Command's manifest."""
     owner = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

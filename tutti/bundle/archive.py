@@ -56,7 +56,6 @@ class Archive:
         self._files.append((entry, content))
 
     def add_json(self, path: str, what: str, found: object) -> None:
-        """Add a file of indented JSON."""
         self.add(path, what, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
 
     def miss(self, what: str, why: str) -> None:

@@ -62,7 +62,6 @@ async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
 
 
 def versions(archive: Archive, bus: Bus, found: list[ServiceStatus], own: str) -> None:
-    """Add the versions of all components."""
     found_versions = {
         "tutti": own,
         "python": platform.python_version(),
@@ -168,7 +167,6 @@ def _end(path: Path, most: int) -> bytes:
 
 
 async def cluster_version(archive: Archive, client: KubeClient) -> None:
-    """Add the version of the API server."""
     try:
         reply = await client.request("GET", "/version", timeout_s=_PATIENCE_S)
     except KubeError as error:

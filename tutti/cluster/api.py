@@ -62,7 +62,6 @@ class Api:
         return Call(resource, version, namespace, name, subresource=sub, user=user)
 
     def get(self, call: Call) -> Stored:
-        """One object."""
         row = self.store.get(call.resource.key, call.namespace, call.name)
         if row is None:
             raise not_found(call.resource, call.name)

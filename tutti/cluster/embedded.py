@@ -30,8 +30,6 @@ _CRD_KIND = "CustomResourceDefinition"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of an embedded cluster."""
-
     port: int = 0  # 0: any free port, as for bind(2)
     nodes: int = 4  # simulated nodes, each as in seeds/000: 4 CPU, 16 GiB, one GPU
     node_labels: dict[str, str] = {}

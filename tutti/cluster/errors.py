@@ -30,7 +30,6 @@ class ApiError(Exception):
         self.details = {**(details or {}), **retry}
 
     def body(self) -> Obj:
-        """The Status object."""
         status: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         rest = {"message": self.message, "reason": self.reason, "details": self.details}
         return status | {key: value for key, value in rest.items() if value} | {"code": self.code}

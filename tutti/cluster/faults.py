@@ -54,7 +54,6 @@ class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fie
         )
 
     def error(self, call: Call) -> ApiError:
-        """The error of a rule with a status."""
         return ApiError(
             self.status,
             _REASONS[self.status],

@@ -32,7 +32,6 @@ class Server:
         self.faults = FaultInjector(self._drop_watches, api.store.expire_all)
 
     def app(self) -> web.Application:
-        """The aiohttp application."""
         app = web.Application(client_max_size=BODY_BYTES_MAX)
         app.router.add_route("*", "/{path:.*}", self._handle)
         return app

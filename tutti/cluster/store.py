@@ -106,7 +106,6 @@ class Store:
         return self._logs[key]
 
     def get(self, key: Key, namespace: str, name: str) -> Stored | None:
-        """One object's present state."""
         return self._tables.get(key, {}).get((namespace, name))
 
     def rows(self, key: Key, namespace: str = "") -> list[Stored]:

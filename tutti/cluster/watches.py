@@ -21,8 +21,6 @@ Encode = Callable[[Stored], bytes]
 
 
 class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters of a watch."""
-
     revision: int | None  # None: begin with all present objects
     bookmarks: bool
     timeout_s: float

@@ -18,7 +18,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
 
 
@@ -53,7 +52,6 @@ class PodObservation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def running(self) -> bool:
-        """Whether it runs."""
         return self.phase == "Running" and not self.gone
 
 

@@ -47,7 +47,6 @@ class Screen:
                 self.print_lines()
 
     def print_lines(self) -> None:
-        """Print the new lines."""
         for line in self._stage.lines[self._printed :]:
             self._console.print(timed_line(line), highlight=False)
         self._printed = len(self._stage.lines)

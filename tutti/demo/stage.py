@@ -107,13 +107,11 @@ class Stage:
         return self.observer.record
 
     def act(self, title: str, about: str) -> None:
-        """Begin an act."""
         self.title, self.jobs = title, []
         self.say(title, "bold")
         self.say(about, "dim")
 
     def say(self, text: str, style: str = "") -> None:
-        """Show a line."""
         self.lines.append(Line(at_s=time.monotonic() - self._began_s, text=text, style=style))
 
     def claim(self, text: str, finding: Finding) -> None:
@@ -123,7 +121,6 @@ class Stage:
         self.say(f"{'✓' if finding.held else '✗'} {text} ({finding.evidence})", style)
 
     async def create_namespace(self, name: str) -> None:
-        """Create a namespace."""
         await self.client.create(
             NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         )

@@ -27,28 +27,23 @@ def phase(job: Object) -> str:
 
 
 def queue(job: Object) -> str:
-    """The Job's queue."""
     return text(job, "spec.queue") or "default"
 
 
 def replicas(job: Object) -> int:
-    """The number of pods of all its tasks."""
     return sum(number(task, "replicas") for task in tasks(job))
 
 
 def tasks(job: Object) -> list[Object]:
-    """`spec.tasks`."""
     found = field(job, "spec.tasks", [])
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def scheduler(job: Object) -> str:
-    """The scheduler of its pods."""
     return text(job, "spec.schedulerName")
 
 
 def job_type(job: Object) -> str:
-    """The job type of its label."""
     return labels_of(job).get(_JOB_TYPE_LABEL, "Batch")
 
 

@@ -67,7 +67,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return {key: value for key, value in found.items() if value}
 
     def selector(self, job: str) -> str:
-        """The label selector of the pods."""
         terms = [f"{JOB_NAME_LABEL}={job}"]
         if self.task:
             terms.append(f"{_TASK_LABEL}={self.task}")
@@ -94,8 +93,6 @@ async def print_logs(access: Access, namespace: str, name: str, reading: Reading
 
 
 class _Logs:
-    """The logs of one Job."""
-
     def __init__(
         self,
         client: KubeClient,

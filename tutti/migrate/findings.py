@@ -50,7 +50,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def blocked(self) -> bool:
-        """Whether a finding blocks a switch."""
         return any(finding.level == "blocks" for finding in self.findings)
 
 

@@ -29,7 +29,6 @@ _HOLDS: Final = {"name": "scheduler", "suite": "tutti up", "podgroups": "control
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """Findings about the installation."""
     yield from _policies(facts)
     yield from _crds(facts)
     yield from _webhooks(facts)

@@ -36,7 +36,6 @@ _ERRORS_MAX: Final = 3
 
 
 def findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """Findings about stored objects."""
     for refused in facts.refused:
         errors = "; ".join(refused.errors[:_ERRORS_MAX])
         more = len(refused.errors) - _ERRORS_MAX

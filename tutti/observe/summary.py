@@ -47,7 +47,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize(observation: Observation) -> Summary:
-    """The counts and waits of an observation."""
     rows = observation.gangs
     fresh = [row for row in rows if not row.before]
     waiting = [row for row in fresh if not row.whole_ms and not row.ended_ms]

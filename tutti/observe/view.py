@@ -25,7 +25,6 @@ def show(observation: Observation, console: Console) -> None:
 
 
 def sentences(observation: Observation) -> list[str]:
-    """The summary."""
     found = summarize(observation)
     hours = (observation.at_ms - observation.since_ms) / 3_600_000
     lines = [

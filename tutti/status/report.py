@@ -19,8 +19,6 @@ _GANGS: Final = re.compile(r'gangs\{phase="([^"]*)"\}')
 
 
 class ServiceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One instance of a service."""
-
     service: str
     instance: str
     ready: bool
@@ -34,8 +32,6 @@ class ServiceLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One stream."""
-
     stream: str
     messages: int
     first_seq: int

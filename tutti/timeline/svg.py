@@ -45,8 +45,6 @@ text { font: 12px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 
 
 class _Paper:
-    """The elements of the drawing."""
-
     def __init__(self, history: History) -> None:
         self.history = history
         self.parts: list[str] = []

@@ -108,8 +108,6 @@ async def run_services(
 
 
 class _Run:
-    """One run of all services."""
-
     def __init__(
         self,
         options: UpOptions,

@@ -39,7 +39,6 @@ class Crd(KubeStruct, frozen=True, kw_only=True):
 
     @property
     def established(self) -> bool:
-        """Whether its kind is served."""
         return any(c.type == "Established" and c.status == "True" for c in self.status.conditions)
 
 

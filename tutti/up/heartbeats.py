@@ -39,7 +39,6 @@ class Heartbeats:
 
     @property
     def supported(self) -> bool:
-        """Whether this platform supports heartbeats."""
         return self._channel is not None
 
     @property
@@ -71,7 +70,6 @@ class Heartbeats:
         return self._last_s.get(pid)
 
     def forget(self, pid: int) -> None:
-        """Remove a process that has ended."""
         self._last_s.pop(pid, None)
 
     def _on_readable(self, channel: socket.socket) -> None:

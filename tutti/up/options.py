@@ -91,7 +91,6 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
-        """The number of processes of a service."""
         if service not in self.services or (service == "admission-webhook" and not self.webhook):
             return 0
         if service == "observer":

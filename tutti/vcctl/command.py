@@ -106,5 +106,4 @@ def vcctl() -> None:
 
 
 def main() -> None:
-    """The program."""
     vcctl(prog_name="vcctl")

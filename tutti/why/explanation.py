@@ -105,8 +105,6 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The whole answer."""
-
     asked: str
     namespace: str
     sentence: str
