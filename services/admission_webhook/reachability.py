@@ -43,7 +43,9 @@ _PAUSE_S_MAX: Final = 0.25
 HANDSHAKE_TIMEOUT_S: Final = 1.0
 
 
-class _Stored(KubeStruct, frozen=True, kw_only=True):
+class StoredConfiguration(KubeStruct, frozen=True, kw_only=True):
+    """The part of a stored configuration that is read."""
+
     metadata: ObjectMeta = ObjectMeta()
 
 
@@ -89,7 +91,7 @@ async def is_reached(
 async def remove_left_behind(client: KubeClient, now_ms: int) -> None:
     """Remove probes of processes that were killed during the test. Raises KubeError."""
     labels = ",".join([*(f"{key}={value}" for key, value in LABELS.items()), PROBE])
-    page = await client.list(MUTATING_WEBHOOKS, _Stored, label_selector=labels)
+    page = await client.list(MUTATING_WEBHOOKS, StoredConfiguration, label_selector=labels)
     for found in page.items:
         metadata = found.metadata
         if now_ms - metadata.created_ms > LEFT_BEHIND_MS:

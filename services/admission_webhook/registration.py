@@ -26,6 +26,7 @@ from services.admission_webhook.core.configurations import (
 )
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.reachability import (
+    StoredConfiguration,
     is_alive,
     is_loopback,
     is_reached,
@@ -36,7 +37,7 @@ from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from shared.pacing import Backoff
 
@@ -51,12 +52,6 @@ _RESOURCES: Final[tuple[tuple[Phase, Resource], ...]] = (
 _CONFLICTS_MAX: Final = 5
 #: The longest pause between attempts while not registered.
 RETRY_S_MAX: Final = 30.0
-
-
-class StoredConfiguration(KubeStruct, frozen=True, kw_only=True):
-    """The part of a stored configuration that is read."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class Identity(NamedTuple):

@@ -13,27 +13,12 @@ from tutti.api.objects import Object
 
 #: Colours of phases and states.
 _COLOURS = {
-    "Running": "green",
-    "Completed": "green",
-    "Succeed": "green",
-    "Succeeded": "green",
-    "Open": "green",
-    "Pending": "yellow",
-    "Inqueue": "yellow",
-    "Restarting": "yellow",
-    "Completing": "yellow",
-    "Terminating": "yellow",
-    "Aborting": "yellow",
-    "Closing": "yellow",
-    "Aborted": "magenta",
-    "Closed": "magenta",
-    "Terminated": "red",
-    "Failed": "red",
-    "Unknown": "red",
-    "Error": "red",
-    "CrashLoopBackOff": "red",
-    "ImagePullBackOff": "red",
-    "ErrImagePull": "red",
+    **dict.fromkeys(("Running", "Completed", "Succeed", "Succeeded", "Open"), "green"),
+    **dict.fromkeys(("Pending", "Inqueue", "Restarting", "Completing", "Terminating"), "yellow"),
+    **dict.fromkeys(("Aborting", "Closing"), "yellow"),
+    **dict.fromkeys(("Aborted", "Closed"), "magenta"),
+    **dict.fromkeys(("Terminated", "Failed", "Unknown", "Error"), "red"),
+    **dict.fromkeys(("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull"), "red"),
 }
 
 

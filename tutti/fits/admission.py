@@ -5,7 +5,7 @@ schemas, webhooks and quotas apply. Some errors are found without it: unknown fi
 minimum above the number of members, scheduler names that Tutti does not serve.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,8 @@ from shared.dialects.workloads import parts_of
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Forbidden
 from shared.kube.resources import JOBS_VOLCANO, Resource
+from tutti.cluster.objects import clone
+from tutti.cluster.schema import fit
 from tutti.manifests.crds import manifests
 from tutti.why.kinds import Kind, discover
 
@@ -128,27 +130,9 @@ def _unknown_fields(one: Json) -> Iterator[str]:
             continue
         for served in spec["versions"]:
             if served["name"] == version:
-                schema = served["schema"]["openAPIV3Schema"]
-                yield from _unknown({**one, "metadata": {}}, schema, "")
-
-
-def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Fields that the API server would prune."""
-    if isinstance(value, list) and "items" in schema:
-        for index, item in enumerate(value):
-            yield from _unknown(item, schema["items"], f"{path}[{index}]")
-    if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
-        return
-    known = schema.get("properties", {})
-    other = schema.get("additionalProperties")
-    for name, item in value.items():
-        at = f"{path}.{name}" if path else name
-        if name in known:
-            yield from _unknown(item, known[name], at)
-        elif isinstance(other, dict):
-            yield from _unknown(item, other, at)
-        elif known and not other and at not in {"apiVersion", "kind", "metadata"}:
-            yield f'unknown field "{at}"'
+                # The fields that the API server would prune.
+                pruned, _ = fit(served["schema"]["openAPIV3Schema"], clone(one))
+                yield from (f'unknown field "{path}"' for path in pruned)
 
 
 def _minimum(one: Json) -> Iterator[str]:

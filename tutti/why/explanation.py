@@ -16,33 +16,21 @@ from shared.model.objects import PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.planner_liveness import PlannerLiveness
 
+#: In the order of the answer for several gangs: failures, then waiting gangs, then running ones.
 State = Literal[
-    "waiting",
-    "starting",
     "stuck",
     "releasing",
-    "running",
-    "growing",
     "degraded",
-    "suspended",
-    "completed",
-    "not-ours",
+    "waiting",
     "unknown",
+    "suspended",
+    "growing",
+    "starting",
+    "running",
+    "not-ours",
+    "completed",
 ]
-#: Order of the answer for several gangs: failures, then waiting gangs, then running ones.
-_URGENCY: tuple[State, ...] = (
-    "stuck",
-    "releasing",
-    "degraded",
-    "waiting",
-    "unknown",
-    "suspended",
-    "growing",
-    "starting",
-    "running",
-    "not-ours",
-    "completed",
-)
+_URGENCY: tuple[State, ...] = get_args(State)
 _NOT_WAITING = Why(reason="", sentence="")
 
 
