@@ -30,8 +30,8 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tests.services.binder.core.samples import CYCLE
 from tests.services.binder.harness import EPOCH, a_binder, a_desk
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
-from tutti.nats_server import running_nats_server
 
 _BODY = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201})
 _ANSWER = (

@@ -36,9 +36,9 @@ from shared.kube.credentials import load
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.fixtures import CRDS_DIR
+from tests.support.nats_server import running_nats_server
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
-from tutti.nats_server import running_nats_server
 
 #: Of the ratio: less than this and the controller itself is what is slow.
 RATIO_BAR: Final = 0.8

@@ -41,9 +41,9 @@ from shared.contracts import codec, subjects
 from shared.contracts.questions import ServiceStatus, StatusRequest
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
-from tutti.nats_server import running_nats_server
 
 HOST: Final = "127.0.0.1"
 REVIEWS: Final = 10_000

@@ -13,7 +13,8 @@ import psutil
 import pytest
 from blockbuster import blockbuster_ctx
 
-from tutti.nats_server import NatsServer, running_nats_server
+from tests.support.nats_server import running_nats_server
+from tutti.nats_server import NatsServer
 
 # On a busy machine the first draw of a cold process is slow; how long one takes says nothing.
 hypothesis.settings.register_profile(

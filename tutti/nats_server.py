@@ -1,4 +1,4 @@
-"""A real nats-server as a child process: `tutti up` starts it without `--nats`, and tests use it.
+"""A real nats-server as a child process: `tutti up` starts it without `--nats`.
 
 The server listens on 127.0.0.1 only, keeps its JetStream files in one data folder, and ends with
 its parent. The server itself holds the folder's lock, also after the program that started it has
@@ -12,9 +12,6 @@ import json
 import shutil
 import signal
 import sysconfig
-import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
 
@@ -256,26 +253,6 @@ class NatsServer:
             self._port = _port_of(ports["nats"][0])
             self._monitor_port = _port_of(ports["monitoring"][0])
             return
-
-
-@asynccontextmanager
-async def running_nats_server(
-    *, data_dir: Path | None = None, port: int = -1, extra_config: str = ""
-) -> AsyncIterator[NatsServer]:
-    """Run a server for the length of the block; without ``data_dir`` its store is temporary and
-    removed at the end.
-    """
-    with tempfile.TemporaryDirectory(prefix="tutti-nats-") as scratch:
-        server = NatsServer(
-            NatsServerSettings(
-                data_dir=data_dir or Path(scratch), port=port, extra_config=extra_config
-            )
-        )
-        await server.start()
-        try:
-            yield server
-        finally:
-            await server.stop()
 
 
 def _port_of(address: str) -> int:

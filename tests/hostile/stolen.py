@@ -13,8 +13,8 @@ from shared.bus.permissions import User, users
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import is_foreign
 from tests.services.gang_planner.running import Hall, a_hall
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
-from tutti.nats_server import running_nats_server
 
 API = "$JS.API"
 _HALL = User(name="hall", publish=(">",), subscribe=(">",))

@@ -8,9 +8,9 @@ import pytest
 from shared.bus.connection import Bus
 from shared.bus.setup import ensure_streams
 from tests.controlplane.cluster import ControlPlane
+from tests.support.nats_server import running_nats_server
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
-from tutti.nats_server import running_nats_server
 
 pytestmark = pytest.mark.integration
 

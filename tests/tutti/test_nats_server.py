@@ -9,13 +9,13 @@ import nats
 import psutil
 import pytest
 
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
 from tutti.nats_server import (
     NatsServer,
     NatsServerError,
     NatsServerSettings,
     find_nats_server,
-    running_nats_server,
 )
 
 pytestmark = pytest.mark.integration
@@ -163,7 +163,7 @@ async def test_the_server_dies_with_a_parent_that_was_killed(tmp_path: Path) -> 
     program = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        "from tutti.nats_server import running_nats_server\n"
+        "from tests.support.nats_server import running_nats_server\n"
         "async def main():\n"
         "    async with running_nats_server(data_dir=Path(sys.argv[1])) as server:\n"
         "        print(server.pid, flush=True)\n"

@@ -12,7 +12,8 @@ from shared.bus.connection import Bus
 from shared.bus.permissions import PROVISION, READER, users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
-from tutti.nats_server import NatsServer, running_nats_server
+from tests.support.nats_server import running_nats_server
+from tutti.nats_server import NatsServer
 from tutti.provision.folder import provision
 from tutti.service_bus import NotReachable, ServiceBus, service_options
 from tutti.up.readiness import STATE_FILE

@@ -62,52 +62,9 @@ class OtherSchedulersFound(Refusal):
     """Another program serves our scheduler names; the message names it and the remedy."""
 
 
-async def run_services(
-    options: UpOptions,
-    launcher: Launching,
-    heartbeats: Heartbeats,
-    say: Say,
-    announce: Callable[[str], None],
-) -> None:
-    """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
+class AllServices:
+    """One run of NATS and all services."""
 
-    Args:
-        options: The flags.
-        launcher: Starts the services; entered here, and left when all have ended.
-        heartbeats: Receives the heartbeats of the started processes.
-        say: Receives a line per event (restarts, warnings).
-        announce: Receives the line that reports that all services are ready.
-
-    Raises:
-        Refusal: The cluster, another `tutti up`, a NATS user's key or a service's flags prevent it.
-        KubeError: No usable kubeconfig, or the API server does not answer.
-        BusError: NATS cannot be reached or set up.
-        NatsServerError: Our NATS does not start.
-        OSError: Files or processes cannot be created.
-    """
-    run = _Run(options, launcher, heartbeats, say, announce)
-    task = asyncio.create_task(run.run(), name="all services")
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def on_signal() -> None:
-        nonlocal asked
-        if asked:
-            run.hurry()
-        else:
-            asked = True
-            task.cancel()
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, on_signal)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not asked:
-            raise
-
-
-class _Run:
     def __init__(
         self,
         options: UpOptions,
@@ -116,6 +73,15 @@ class _Run:
         say: Say,
         announce: Callable[[str], None],
     ) -> None:
+        """Nothing is started before `run`.
+
+        Args:
+            options: The flags.
+            launcher: Starts the services; entered in `run`, and left when all have ended.
+            heartbeats: Receives the heartbeats of the started processes.
+            say: Receives a line per event (restarts, warnings).
+            announce: Receives the line that reports that all services are ready.
+        """
         self._options = options
         self._launcher = launcher
         self._heartbeats = heartbeats
@@ -126,15 +92,36 @@ class _Run:
         self._decisions = ""
         self._state_path = Path()
 
-    def hurry(self) -> None:
-        """Kill the processes that are still stopping."""
-        if self._supervisor is not None:
-            self._supervisor.hurry()
-
     async def run(self) -> None:
-        """Start, serve until cancelled, stop in order."""
+        """Run until SIGTERM, SIGINT or SIGHUP. A second signal kills what is still stopping.
+
+        Raises:
+            Refusal: The cluster, another `tutti up`, a NATS user's key or a service's flags prevent
+                it.
+            KubeError: No usable kubeconfig, or the API server does not answer.
+            BusError: NATS cannot be reached or set up.
+            NatsServerError: Our NATS does not start.
+            OSError: Files or processes cannot be created.
+        """
+        task = asyncio.create_task(self._run(), name="all services")
+        loop = asyncio.get_running_loop()
+        asked = False
+
+        def on_signal() -> None:
+            nonlocal asked
+            if not asked:
+                asked = True
+                task.cancel()
+            elif self._supervisor is not None:
+                self._supervisor.hurry()
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, on_signal)
         try:
-            await self._run()
+            await task
+        except asyncio.CancelledError:
+            if not asked:
+                raise
         except BaseExceptionGroup as failures:
             # Concurrent tasks fail as a group; one reason is enough.
             raise first_failure(failures) from failures

@@ -167,7 +167,7 @@ def _run(options: UpOptions) -> int:
     from shared.kube.errors import KubeError
     from tutti.api.failures import Refusal
     from tutti.nats_server import NatsServerError
-    from tutti.up.all_services import run_services
+    from tutti.up.all_services import AllServices
 
     logging.basicConfig(format="tutti: %(message)s", level=logging.WARNING)
     # The task that keeps our NATS running reports its problems.
@@ -177,7 +177,7 @@ def _run(options: UpOptions) -> int:
         click.echo(f"tutti: {line}")
 
     try:
-        asyncio.run(run_services(options, launcher, heartbeats, say, announce))
+        asyncio.run(AllServices(options, launcher, heartbeats, say, announce).run())
     except (BusError, KubeError, NatsServerError, OSError, Refusal) as error:
         for line in str(error).splitlines():
             say(line)

@@ -14,7 +14,8 @@ from shared.bus.connection import Bus, HealthListener
 from shared.bus.setup import ensure_streams
 from tests.shared.bus.simulated import SimulatedServer
 from tests.simulation.bus import SimBus
-from tutti.nats_server import NatsServer, running_nats_server
+from tests.support.nats_server import running_nats_server
+from tutti.nats_server import NatsServer
 
 
 class LossyBus(Bus):

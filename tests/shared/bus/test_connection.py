@@ -12,8 +12,9 @@ from shared.bus.connection import Bus, Message
 from shared.bus.errors import ApiRefused, BusClosed, BusUnavailable, MessageTooLarge, NoAnswer
 from shared.contracts.subjects import CLUSTER
 from tests.shared.bus.conftest import ConnectBus, LossyBus
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
-from tutti.nats_server import NatsServer, running_nats_server
+from tutti.nats_server import NatsServer
 
 
 async def test_a_request_gets_the_first_answer(connect: ConnectBus) -> None:

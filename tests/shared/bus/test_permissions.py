@@ -14,8 +14,8 @@ from shared.bus.connection import Bus
 from shared.bus.permissions import PEOPLES_API, PROVISION, User, inbox, users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
-from tutti.nats_server import running_nats_server
 
 USERS = users()
 INFO = f"{PEOPLES_API}.STREAM.INFO.{subjects.CLUSTER}"

@@ -19,8 +19,8 @@ from shared.kube.credentials import load
 from shared.kube.errors import Forbidden
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.support.nats_server import running_nats_server
 from tests.support.rbac import service_account
-from tutti.nats_server import running_nats_server
 from tutti.provision import cluster
 from tutti.provision.command import provision as command
 from tutti.provision.plan import BadSecret, names

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from shared.bus.connection import Bus
 from shared.bus.errors import BusUnavailable
 from tests.controlplane.certificates import Authority
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
-from tutti.nats_server import running_nats_server
 from tutti.provision.command import nats_reload
 from tutti.provision.nats_process import keep_loaded
 

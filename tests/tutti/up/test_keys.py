@@ -21,10 +21,10 @@ from shared.bus.permissions import PROVISION, local_users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.runtime.whole_files import write_whole
+from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
 from tests.tutti.up.running import suite, tutti
 from tutti.cluster.embedded import EmbeddedCluster, Settings
-from tutti.nats_server import running_nats_server
 from tutti.up.keys import FOLDER, BadKey, Keys, keep
 from tutti.up.nats import running_nats
 
