@@ -1,5 +1,6 @@
 """The requests of pods on each node, and their gangs. Pure."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final
 
@@ -50,8 +51,8 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
 
 def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
     """Every node, by name, without ended pods and pods whose requests cannot be read."""
-    used: dict[str, dict[str, int]] = {}
-    gangs: dict[str, dict[str, int]] = {}
+    used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    gangs: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
         name = pod.spec.node_name
         if not name or pod.status.phase in _ENDED:
@@ -60,18 +61,11 @@ def uses(nodes: Iterable[Node], pods: Iterable[Pod]) -> list[NodeUse]:
             asked = effective_requests(pod.spec, resize_of(pod.status))
         except QuantityError:
             continue
-        total = used.setdefault(name, {})
-        for resource, amount in asked:
-            total[resource] = total.get(resource, 0) + amount
+        used[name].update(dict(asked))
         group = pod.metadata.annotations.get(GROUP_NAME, "")
         if group:
-            full = f"{pod.metadata.namespace}/{group}"
-            counts = gangs.setdefault(name, {})
-            counts[full] = counts.get(full, 0) + 1
-    found = [
-        _use(node, used.get(node.metadata.name, {}), gangs.get(node.metadata.name, {}))
-        for node in nodes
-    ]
+            gangs[name][f"{pod.metadata.namespace}/{group}"] += 1
+    found = [_use(node, used[node.metadata.name], gangs[node.metadata.name]) for node in nodes]
     return sorted(found, key=lambda one: one.name)
 
 
@@ -85,7 +79,7 @@ def by_share(found: Iterable[NodeUse], resource: str) -> list[NodeUse]:
     return sorted(found, key=key)
 
 
-def _use(node: Node, used: dict[str, int], gangs: dict[str, int]) -> NodeUse:
+def _use(node: Node, used: Counter[str], gangs: Counter[str]) -> NodeUse:
     try:
         has = amounts(node.status.allocatable, "status.allocatable")
     except QuantityError:
@@ -97,9 +91,9 @@ def _use(node: Node, used: dict[str, int], gangs: dict[str, int]) -> NodeUse:
         name=node.metadata.name,
         state=f"{state},cordoned" if node.spec.unschedulable else state,
         resources=tuple(
-            ResourceUse(resource=name, used=used.get(name, 0), allocatable=has.get(name, 0))
+            ResourceUse(resource=name, used=used[name], allocatable=has.get(name, 0))
             for name in names
-            if has.get(name, 0) or used.get(name, 0)
+            if has.get(name, 0) or used[name]
         ),
         gangs=tuple(sorted(gangs, key=lambda gang: (-gangs[gang], gang))),
     )
