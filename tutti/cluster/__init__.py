@@ -5,7 +5,7 @@ It is a means, not a product: it imitates what Tutti, its demo and its tests use
 nothing on disk.
 
 From the inside out: `objects`, `errors`, `selectors`, `patches`, `schema` (values) < `resources`
-(kinds) < `store` (objects and their history) < `pods`, `crds`, `deletion`, `kinds` (rules) <
+(kinds) < `store` (objects and their history) < `pods`, `crds`, `kinds` (rules) <
 `admission` (webhooks) < `api` (the verbs) < `garbage` (owners, namespaces), `kubelet` (simulated
 nodes), `watches`, `tables`, `discovery`, `faults`, `queries`, `server` (HTTP) <
 `embedded` (all of it, started and stopped).

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tutti.cluster import crds, kinds, patches, pods
 from tutti.cluster.admission import Admission, Call, Review
-from tutti.cluster.deletion import deleted, must_go
 from tutti.cluster.errors import (
     ApiError,
     already_exists,
@@ -108,7 +107,7 @@ class Api:
             if self.store.get(resource.key, call.namespace, call.name) is row:
                 if call.dry_run or obj == row.obj:
                     return obj
-                going = must_go(resource, obj)
+                going = kinds.must_go(resource, obj)
                 return self.remove(call, obj) if going else self._written(call, obj)
         raise conflict(resource, call.name, "the object kept changing while webhooks were called")
 
@@ -140,7 +139,7 @@ class Api:
         """Delete an object; return its last state, and whether it is already gone."""
         await self._admitted(Review(call, "DELETE", None, self.get(call).obj))
         old = self.get(call).obj
-        new, gone = deleted(call.resource, old, options)
+        new, gone = kinds.deleted(call.resource, old, options)
         if call.dry_run:
             return new, gone
         if gone and call.resource.key != PODS:
@@ -168,7 +167,7 @@ class Api:
         refusal = pods.budget_refusal(pod, self.store)
         if refusal is not None:
             raise refusal
-        deleted(call.resource, pod, options)  # its preconditions, before anything is written
+        kinds.deleted(call.resource, pod, options)  # its preconditions, before anything is written
         if not call.dry_run:
             why = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
             set_condition(pod["status"], "DisruptionTarget", "True", **why)
