@@ -40,29 +40,17 @@ class PflagCommand(click.Command):
 
     @override
     def get_help(self, ctx: click.Context) -> str:
-        return _help(ctx) or super().get_help(ctx)
+        write = conventions(ctx).help_
+        return (write(ctx) if write is not None else None) or super().get_help(ctx)
 
 
-class PflagGroup(click.Group):
+class PflagGroup(PflagCommand, click.Group):
     """A group whose flags and commands are parsed in the same way."""
 
     command_class = PflagCommand
 
-    @override
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, as_click_reads(self, args, conventions(ctx).ignored))
-
-    @override
-    def get_help(self, ctx: click.Context) -> str:
-        return _help(ctx) or super().get_help(ctx)
-
 
 PflagGroup.group_class = PflagGroup
-
-
-def _help(ctx: click.Context) -> str | None:
-    write = conventions(ctx).help_
-    return None if write is None else write(ctx)
 
 
 def as_click_reads(
