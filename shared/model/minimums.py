@@ -65,7 +65,13 @@ class MemberDeclarations:
 
     def replace(self, before: Pod, pod: Pod) -> bool:
         """A member has changed; returns whether `declared` or `disagree` has changed."""
-        if _values(before) == _values(pod) and _has_ended(before) == _has_ended(pod):
+        # Compared field by field, because this is called for every change of a pod.
+        if (
+            pod.group_min_member == before.group_min_member
+            and pod.priority == before.priority
+            and pod.queue == before.queue
+            and _has_ended(pod) == _has_ended(before)
+        ):
             return False
         changed = self._count(before, -1)
         return (self._count(pod, 1) or changed) and self._judge()

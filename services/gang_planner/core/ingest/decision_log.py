@@ -79,10 +79,9 @@ def note_record(state: State, seq: int, record: Act | Note) -> None:
     """Store the sequence number of a record in its gang's history, unless the record is the end of
     a note or a hold's note.
     """
-    if not isinstance(record, NoteClosed) and not (
-        isinstance(record, NoteOpened) and record.kind == "hold"
-    ):
-        state.gangs.history(record.gang_id).noted_at = seq
+    if isinstance(record, NoteClosed) or (isinstance(record, NoteOpened) and record.kind == "hold"):
+        return
+    state.gangs.history(record.gang_id).noted_at = seq
 
 
 def _recall_act(state: State, seq: int, record: Act) -> None:

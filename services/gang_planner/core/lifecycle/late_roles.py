@@ -51,7 +51,8 @@ def watch(work: CycleContext, gang: Gang) -> None:
         late = {role: n for role, n in named.items() if role not in there}
         _leave_out(gang, late, gang.declared - _existing(gang))
         return
-    _leave_out(gang, {}, 0)
+    if gang.late:
+        _leave_out(gang, {}, 0)
     if gang.members and _is_mpi_job(gang):
         _wait_for_launcher(work, gang)
 

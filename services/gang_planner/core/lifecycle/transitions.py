@@ -219,7 +219,7 @@ def apply_event(history: History, event: GangEvent, gang: Gang | str) -> Effect:
             f"gang {gang}", f"event '{event}' cannot happen while it is {state}: {row.otherwise}"
         )
     if found.next_state is not state:
-        history.state = found.next_state
+        history.enter(found.next_state)
     return found.effect
 
 
@@ -229,11 +229,11 @@ def restore_state(history: History, *, started: bool) -> None:
     """
     notes = history.notes
     if "release" in notes:
-        history.state = _RELEASING_STARTED if started else _RELEASING
+        history.enter(_RELEASING_STARTED if started else _RELEASING)
     elif "repair" in notes:
         # A repair ends before the gang starts.
-        history.state = _REPAIRING
+        history.enter(_REPAIRING)
     elif started:
-        history.state = _RUNNING
+        history.enter(_RUNNING)
     elif not history.dormant:
-        history.state = _BACKING_OFF if "backoff" in notes else _WAITING
+        history.enter(_BACKING_OFF if "backoff" in notes else _WAITING)

@@ -193,9 +193,9 @@ def _avoided(gang: Gang) -> tuple[str, ...]:
 
 def is_too_large(state: State, gang: Gang, need: Need) -> bool:
     """Whether the gang's quorum exceeds one decision."""
-    needed = unplaced_quorum(gang)
-    if needed <= ALWAYS_FIT and not need.attached:
+    if need.quorum <= ALWAYS_FIT and not need.attached:
         return False
+    needed = unplaced_quorum(gang)
     return sum(sorted(_binding_sizes(state, gang))[:needed]) > _BINDINGS_BYTES_MAX
 
 

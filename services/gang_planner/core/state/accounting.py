@@ -129,8 +129,13 @@ def settle(state: State, member: Member) -> None:
         gang.move(member, found)
         state.gangs.touch(gang)
         state.preemptions.stirred += found in {PLACED, RUNNING}
+    _charge(member, gang)
+
+
+def _charge(member: Member, gang: Gang) -> None:
+    """Charge the gang's queue for the capacity that the member takes in its state."""
     # A pod on a node that does not exist takes no capacity: its hold is charged instead.
-    holds = (member.slot >= 0 and found != LOST) or member.reservation is not None
+    holds = (member.slot >= 0 and member.state != LOST) or member.reservation is not None
     if holds != member.charged:
         member.charged = holds
         gang.hold(member.shape, 1 if holds else -1)
@@ -259,7 +264,7 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     if declares or gang.members_with_preference == 1:
         # Members may determine queue, priority, and the preferred one of two group objects.
         state.gangs.choose(gang, at_ms)
-    settle(state, member)
+    _charge(member, gang)
     if not gang.bound_ms and gang.bound:
         gang.bound_ms = at_ms
 

@@ -15,7 +15,6 @@ class History:
     """The state that a gang keeps across decisions; a restart restores it from DECISIONS."""
 
     __slots__ = (
-        "_state",
         "attempt",
         "bad",
         "failed_on",
@@ -32,15 +31,17 @@ class History:
         "preemptions_failed",
         "spared",
         "started",
+        "state",
     )
 
     def __init__(self, first_seen_ms: int = 0) -> None:
         #: Number of decisions so far.
         self.attempt = 0
-        #: Whether its quorum was placed once, and it still has members. Set with `state`; an
-        #: attribute because every change of a gang reads it a dozen times.
+        #: The gang's lifecycle state, set by `enter`. It and `started` are attributes because every
+        #: change of a gang reads them a dozen times.
+        self.state = GangState.WAITING
+        #: Whether its quorum was placed once, and it still has members.
         self.started = False
-        self._state = GangState.WAITING
         self.first_seen_ms = first_seen_ms
         #: Failed decisions in a row.
         self.failures = 0
@@ -70,32 +71,27 @@ class History:
         #: UIDs of victims that were refused -> time until which they are not chosen again.
         self.spared: dict[str, int] = {}
 
-    @property
-    def state(self) -> GangState:
-        """The gang's lifecycle state. Only `lifecycle.transitions` changes it."""
-        return self._state
-
-    @state.setter
-    def state(self, state: GangState) -> None:
-        self._state = state
+    def enter(self, state: GangState) -> None:
+        """Change the gang's lifecycle state. Only `lifecycle.transitions` does it."""
+        self.state = state
         self.started = state.is_started
 
     @property
     def dormant(self) -> bool:
         """Whether its quorum was placed once, and no member is left."""
-        return self._state is GangState.DORMANT
+        return self.state is GangState.DORMANT
 
     @property
     def has_started(self) -> bool:
         """Whether its quorum was placed once. False again after a release, or a new decision after
         the loss of all members.
         """
-        return self.started or self._state is GangState.DORMANT
+        return self.started or self.dormant
 
     @property
     def releasing(self) -> bool:
         """Whether its bound members are being deleted: it places no members and has no holds."""
-        return self._state.is_releasing
+        return self.state.is_releasing
 
 
 #: Pending reasons of gangs whose release or backoff is noted in the log, by the note's reason.

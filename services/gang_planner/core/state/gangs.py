@@ -441,10 +441,15 @@ class Gang:
         """Update the counts for a changed pod that stays in this gang, with the same role and
         shape; return whether the members' declarations changed.
         """
-        self.implied += pod.group_implied - before.group_implied
-        self.self_declared += pod.group_self_declared - before.group_self_declared
-        self.stuck += bool(pod.waiting) - bool(before.waiting)
-        self._rank(pod)
+        # Most changes are of a pod's node or phase.
+        if pod.group_implied != before.group_implied:
+            self.implied += pod.group_implied - before.group_implied
+        if pod.group_self_declared != before.group_self_declared:
+            self.self_declared += pod.group_self_declared - before.group_self_declared
+        if pod.waiting != before.waiting:
+            self.stuck += bool(pod.waiting) - bool(before.waiting)
+        if pod.priority != before.priority or pod.task_priority != before.task_priority:
+            self._rank(pod)
         return self.declarations.replace(before, pod)
 
     def move(self, member: Member, state: int) -> None:
@@ -462,7 +467,7 @@ class Gang:
             of_role[before] -= 1
             counts[state] += 1
             of_role[state] += 1
-        if self.bound_ms and not self.bound:
+        if self.bound_ms and not counts[PLACED] and not counts[RUNNING]:
             self.bound_ms = 0
 
     def assume(self, members: Collection[Member]) -> dict[tuple[str, int], int]:
@@ -477,7 +482,7 @@ class Gang:
             member.state, member.charged = ASSUMED, True
         taken: dict[tuple[str, int], int] = {}
         if len(members) == counts[WAITING]:
-            taken.update((key, len(group)) for key, group in waiting.items())
+            taken = {key: len(group) for key, group in waiting.items()}
             waiting.clear()
         else:
             for member in members:

@@ -128,7 +128,7 @@ class Book:
             stale: Whether the cluster state was too old for placement.
         """
         verdicts = self._gone(state, now_ms)
-        unsaid = self._unsaid
+        unsaid, rush = self._unsaid, _rush(state)
         for gang_id, gang in self._to_tell(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
             reason = reason_of(state, gang, stale=stale) if known else None
@@ -143,7 +143,7 @@ class Book:
             if gang.shown and (gang.shown == meant or _passing(gang, meant, now_ms)):
                 self._queue(gang)
                 continue
-            if self._holds_back(state, gang, reason, now_ms):
+            if self._holds_back(state, gang, reason, now_ms, rush=rush):
                 continue
             if reason in _MOVING and gang.key not in self._in_ring:
                 self._in_ring.add(gang.key)
@@ -196,7 +196,7 @@ class Book:
         return verdicts
 
     def _holds_back(
-        self, state: State, gang: Gang, reason: PendingReason | None, now_ms: int
+        self, state: State, gang: Gang, reason: PendingReason | None, now_ms: int, *, rush: bool
     ) -> bool:
         throttled = reason is PendingReason.BINDING_THROTTLED
         passing = throttled or (reason is None and gang.phase in {"Starting", "Running"})
@@ -205,7 +205,7 @@ class Book:
             return False
         last = self.published.get(gang.gang_id)
         return self._held_back.holds(
-            gang, last, state.epoch, now_ms, throttled=throttled, rush=_rush(state)
+            gang, last, state.epoch, now_ms, throttled=throttled, rush=rush
         )
 
     def _queue(self, gang: Gang) -> None:

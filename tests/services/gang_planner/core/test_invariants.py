@@ -106,10 +106,10 @@ def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
     del gang.history.notes["repair"]
     with pytest.raises(InvariantViolation, match="under repair without a note"):
         scene.planner.validate()
-    gang.history.state = GangState.STARTING
+    gang.history.enter(GangState.STARTING)
     scene.planner._state.repairs.clear()
     with pytest.raises(InvariantViolation, match="neither repaired nor released"):
         scene.planner.validate()
-    gang.history.state = GangState.RELEASING
+    gang.history.enter(GangState.RELEASING)
     with pytest.raises(InvariantViolation, match="is Releasing, and its notes are"):
         scene.planner.validate()
