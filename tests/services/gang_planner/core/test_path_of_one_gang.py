@@ -25,7 +25,14 @@ from shared.contracts.decisions import GangDecision
 
 _CORE: Final = Path(core.__file__).parent
 _THE_GANG: Final = (Gang, Bucket, Need, GangPlacement, FoundPlacement, Assignments, BatchRequest)
-_CONSULTED: Final = ("state/", "policies/", "framework/", "constraints/", "scoring/")
+_CONSULTED: Final = (
+    "state/",
+    "lifecycle/transitions.py",
+    "policies/",
+    "framework/",
+    "constraints/",
+    "scoring/",
+)
 _FILES_MAX: Final = 12
 _DECIDED: Final = "allocation/decision.py"
 
