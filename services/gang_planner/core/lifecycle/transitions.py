@@ -215,8 +215,9 @@ def apply_event(history: History, event: GangEvent, gang: Gang | str) -> Effect:
     state = history.state
     found = row.transitions.get(state)
     if found is None:
+        name = gang if isinstance(gang, str) else gang.full_name
         raise InvariantViolation(
-            f"gang {gang}", f"event '{event}' cannot happen while it is {state}: {row.otherwise}"
+            f"gang {name}", f"event '{event}' cannot happen while it is {state}: {row.otherwise}"
         )
     if found.next_state is not state:
         history.enter(found.next_state)

@@ -9,8 +9,6 @@ which is the object's UID.
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from typing_extensions import override
-
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -552,10 +550,6 @@ class Gang:
     def full_name(self) -> str:
         """`namespace/name`, for logs and messages."""
         return f"{self.namespace}/{self.name}"
-
-    @override
-    def __str__(self) -> str:
-        return self.full_name
 
     @property
     def title(self) -> str:
