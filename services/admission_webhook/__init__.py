@@ -2,12 +2,14 @@
 
 Consumes: AdmissionReviews over TLS; queues, namespaces and PriorityClasses from CLUSTER (by its own
 durable consumer, after the watcher's snapshot); the admission configuration file.
-Emits: answers to reviews; requests to `ask.planner.fit` for advice.
+Emits: answers to reviews; requests to `ask.planner.fit` for advice; reads of PodGroups that users'
+pods name.
 Owns: its serving certificate, its own two webhook configurations.
 
 Rights in Kubernetes: get, list, watch, create, update, delete of `validatingwebhookconfigurations`
-and `mutatingwebhookconfigurations`; create `configmaps` in one namespace (dry-run only). They serve
-its registration; no review is answered by a request to the API server.
+and `mutatingwebhookconfigurations`; create `configmaps` in one namespace (dry-run only), all for
+its registration. Get and list of PodGroups, for a warning about one that does not exist
+(`group_lookup`): the only request to the API server for a review, and of few reviews.
 
 Invariants:
 * Objects of other schedulers and of unknown kinds are allowed unread.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, Literal, get_args
 
 from services.admission_webhook.adviser import Ending
+from services.admission_webhook.group_lookup import LookupEnding
 from shared.telemetry.metrics import Metrics
 
 Result = Literal["allowed", "changed", "refused", "not ours", "malformed"]
@@ -25,6 +26,12 @@ class Reporting:
             "ending",
             get_args(Ending),
         )
+        self._lookups = metrics.counters(
+            "group_lookups_total",
+            "Look-ups of PodGroups that users' pods name, by how they ended",
+            "ending",
+            get_args(LookupEnding),
+        )
         self.review_seconds = metrics.histogram(
             "review_seconds", "From a whole request to its answer", _BUCKETS
         )
@@ -45,6 +52,10 @@ class Reporting:
     def advised(self, ending: Ending) -> None:
         """Count a request to the planner by its ending."""
         self._advice(ending).inc()
+
+    def looked_up(self, ending: LookupEnding) -> None:
+        """Count a look-up of a PodGroup by its ending."""
+        self._lookups(ending).inc()
 
     def registered(self, registered: bool) -> None:
         """Set whether the API server sends reviews to this process."""

@@ -1,8 +1,8 @@
 """Answers reviews over HTTPS.
 
-Each path has a function from request to verdict. No answer needs a request to the API server. An
-answer waits, for a bounded time, in two cases only: for a queue that may be known in a moment, and
-for the planner's advice.
+Each path has a function from request to verdict. An answer waits, for a bounded time, in three
+cases only: for a queue that may be known in a moment, for the planner's advice, and for the API
+server's answer whether the PodGroup exists that a user's pod names.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from services.admission_webhook.core.configurations import (
     VOLCANO_MUTATE_PATHS,
     VOLCANO_VALIDATE_PATHS,
 )
+from services.admission_webhook.core.named_groups import named_group
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.review import (
@@ -44,6 +45,7 @@ from services.admission_webhook.core.review import (
 )
 from services.admission_webhook.core.rules import ReferenceObjects
 from services.admission_webhook.errors import BadReview
+from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.guarded_server import (
     BODY_BYTES_MAX,
     Bodies,
@@ -103,6 +105,7 @@ class ReviewServer:
         scheduler_names: tuple[str, ...],
         follower: ReferenceFollower,
         adviser: Adviser,
+        lookup: GroupLookup,
         reporting: Reporting,
         *,
         groups: Callable[[], ResourceGroups] = tuple,
@@ -112,6 +115,7 @@ class ReviewServer:
         self._groups = groups
         self._follower = follower
         self._adviser = adviser
+        self._lookup = lookup
         self._reporting = reporting
         self._on_validated = on_validated
         self._paths: Mapping[str, Answer] = {
@@ -196,6 +200,7 @@ class ReviewServer:
         self._reporting.reviewed("allowed" if verdict.allowed else "refused")
         if verdict.allowed:
             verdict = await self._with_advice(review, subject, verdict)
+            verdict = await self._with_missing_group(review, subject, verdict)
         else:
             _log_refusal(subject, verdict)
         self._on_validated(review, subject, verdict, clock_s() - began_s)
@@ -213,6 +218,15 @@ class ReviewServer:
             return verdict
         namespace = subject.case.namespace
         more = fit_advice.advice_warnings(answer, namespace=namespace, dry_run=dry_run)
+        return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
+
+    async def _with_missing_group(
+        self, review: AdmissionRequest, subject: Subject, verdict: Verdict
+    ) -> Verdict:
+        named = named_group(subject, dry_run=bool(review.dry_run))
+        if named is None:
+            return verdict
+        more = await self._lookup.warnings(named)
         return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, *more))
 
     async def _probe(self, review: AdmissionRequest) -> Verdict:

@@ -26,6 +26,7 @@ from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
 from services.admission_webhook.errors import BadConfiguration
 from services.admission_webhook.group_file import GroupFile
+from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.registration import Identity, Registrar
 from services.admission_webhook.reporting import Reporting
@@ -83,10 +84,13 @@ class Webhook:
             settings.scheduler_name,
             self._follower,
             adviser,
+            GroupLookup(lambda: self._client, self._reporting.looked_up),
             self._reporting,
             groups=lambda: self._groups.groups,
             on_validated=AdmissionSpans(ctx.tracer, ctx.now_ms).validated,
         )
+        #: Client of the API server; None while it is not open, and with `--no-register`.
+        self._client: KubeClient | None = None
         #: Why this process is not registered; "" when it is.
         self._unregistered = ""
         #: URL of this process; "" until it listens.
@@ -132,6 +136,7 @@ class Webhook:
         async with KubeClient(
             credentials, user_agent="tutti-admission-webhook", on_call=calls
         ) as client:
+            self._client = client
             registrar = Registrar(
                 client,
                 _identity(ctx),

@@ -66,6 +66,18 @@ def readers() -> dict[Resource, tuple[Kind, ...]]:
     return found
 
 
+@cache
+def group_resources() -> tuple[Resource, ...]:
+    """The resources of the group objects that pods name, by the precedence of their dialects."""
+    found = (
+        kind.resource
+        for one in by_precedence()
+        for kind in one.kinds
+        if kind.neutral == "podgroup" and not kind.claims_by_owner
+    )
+    return tuple(dict.fromkeys(found))
+
+
 def dialect_of(resource: Resource) -> Dialect | None:
     """The dialect that reads a resource, the first by name if there are two; None when no dialect
     does.

@@ -79,6 +79,7 @@ DIALECT: Final = Dialect(
             read=read_disruption_budget,
             read_undecodable=read_undecodable_disruption_budget,
             status_at="",
+            claims_by_owner=True,
         ),
     ),
     status=status,

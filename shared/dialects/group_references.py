@@ -107,6 +107,10 @@ class ReferenceTable:
         """
         read = [(reference, dialect) for dialect in dialects for reference in dialect.references]
         keys = {(reference.place, reference.key) for reference, _ in read}
+        #: References by which pods name a group object of a dialect.
+        self.to_objects = tuple(
+            reference for reference, dialect in read if not dialect.self_declared
+        )
         #: References that no dialect reads.
         self.unread = tuple(one for one in known if (one.place, one.key) not in keys)
         self._labels: dict[str, _Row] = {}

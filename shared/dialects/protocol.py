@@ -93,6 +93,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         validated: Whether admission validates objects of the kind by `Dialect.validate`.
         status_at: Where the controller writes the status: "" is the main resource, "status" the
             subresource, None: it writes none.
+        claims_by_owner: For `neutral` "podgroup": its objects claim the pods of their controller
+            (`PodGroup.by_owner`), so that no pod names them.
     """
 
     resource: Resource
@@ -103,6 +105,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     lookup: bool = False
     validated: bool = False
     status_at: str | None = None
+    claims_by_owner: bool = False
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,19 +1,23 @@
 """The table of RBAC rights that dialects bring, generated from their kinds."""
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from shared.dialects.discovery import kinds
+from shared.dialects.discovery import group_resources, kinds
 from shared.kube.resources import Resource
 
+Service: TypeAlias = Literal["admission-webhook", "controller", "watcher"]
+
 _READ: Final = ("list", "watch")
+#: A group that a pod names; and if there is none, the names that its author may have meant.
+_LOOK_UP: Final = ("get", "list")
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """Verbs that a service needs on a resource or its subresource."""
 
-    service: Literal["controller", "watcher"]
+    service: Service
     group: str
     #: As in a rule of RBAC: "podgroups" or "podgroups/status".
     resource: str
@@ -21,10 +25,12 @@ class Right(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 def rights() -> tuple[Right, ...]:
-    """The rights of the watcher to read, and of the status controller to patch; sorted, without
-    duplicates.
+    """The rights of the watcher to read, of the status controller to patch, and of the webhook to
+    look up groups; sorted, without duplicates.
     """
-    found: set[Right] = set()
+    found: set[Right] = {
+        _right("admission-webhook", resource, "", _LOOK_UP) for resource in group_resources()
+    }
     for kind in kinds():
         found.add(_right("watcher", kind.resource, "", _READ))
         if kind.status_at is None:
@@ -37,7 +43,7 @@ def rights() -> tuple[Right, ...]:
 
 
 def _right(
-    service: Literal["controller", "watcher"],
+    service: Service,
     resource: Resource,
     subresource: str,
     verbs: tuple[str, ...],

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from services.admission_webhook.core.named_groups import NamedGroup
+from services.admission_webhook.group_lookup import GroupLookup
 from services.controller.hypernode_controller import CONFIGURATION_KEY, HyperNodeReconciler
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
@@ -233,3 +235,15 @@ async def test_a_right_that_is_not_in_the_table_is_denied(
         with pytest.raises(ApiError) as refused:
             await stranger.create(f"/api/v1/namespaces/{namespace}/pods", pod_manifest("p"))
     assert refused.value.status == 403
+
+
+async def test_the_webhook_looks_up_a_group_in_each_api(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    path = await as_account(control_plane.admin_kubeconfig, "admission-webhook")
+    endings: list[str] = []
+    async with KubeClient(await load(str(path))) as client:
+        lookup = GroupLookup(lambda: client, endings.append, timeout_s=20)
+        (warning,) = await lookup.warnings(NamedGroup(namespace, "trian", "the pod waits"))
+    assert "does not exist; the pod waits" in warning
+    assert endings == ["missing"]

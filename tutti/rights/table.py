@@ -144,6 +144,7 @@ _WEBHOOK: Final = (
         "the owner of its configurations: they are deleted when it is uninstalled",
         names=(f"{RELEASE}-admission-webhook",),
     ),
+    *_of_dialects("admission-webhook", "whether the group exists that a user's pod names"),
 )
 
 _EVENTS: Final = _may("create get patch", CORE_EVENTS, "create and count Events")

@@ -35,6 +35,8 @@ _ABSENT = msgspec.Raw(b"null")
 class _Metadata(KubeStruct, frozen=True, kw_only=True):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    # Decoded by `named_groups`.
+    owner_references: msgspec.Raw = _ABSENT
 
 
 class _Spec(KubeStruct, frozen=True, kw_only=True):
@@ -69,6 +71,7 @@ def _read_head(raw: msgspec.Raw) -> JsonObject:
         "metadata": {
             "labels": head.metadata.labels or {},
             "annotations": head.metadata.annotations or {},
+            "ownerReferences": head.metadata.owner_references,
         },
         "spec": {
             "schedulerName": head.spec.scheduler_name,

@@ -2,18 +2,14 @@
 that Tutti does not read. Pods with such a declaration are not bound.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from services.admission_webhook.core.parts import as_object, decoded_member, objects_at, text_at
+from services.admission_webhook.core.gang_declarations import read_declaration
+from services.admission_webhook.core.parts import as_object, objects_at, text_at
 from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import did_you_mean
-from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
-from shared.kube import objects as kube
-from shared.kube.decoding import without_nulls
 
 #: Warnings about unread declarations of one object; the templates of a Job mostly have the same.
 _UNREAD_MARKS_MAX: Final = 3
@@ -51,19 +47,5 @@ def task_templates(job: JsonObject) -> list[JsonObject]:
 
 
 def _unread_marks(pods: Sequence[JsonObject]) -> tuple[str, ...]:
-    found = {sentence for pod in pods for sentence in _unread_marks_in(pod)}
+    found = {sentence for pod in pods for sentence in read_declaration(pod)[1]}
     return tuple(f"tutti: not bound: {one}" for one in sorted(found)[:_UNREAD_MARKS_MAX])
-
-
-def _unread_marks_in(pod: JsonObject) -> Iterator[str]:
-    metadata = as_object(pod.get("metadata")) or {}
-    spec = as_object(pod.get("spec")) or {}
-    fields = {key: decoded_member(spec, key) for key in ("schedulingGroup", "workloadRef")}
-    marks = {key: metadata.get(key) for key in ("labels", "annotations")}
-    try:
-        found = msgspec.convert(without_nulls({"metadata": marks, "spec": fields}), kube.Pod)
-    except msgspec.ValidationError:
-        return  # the API server reports fields of the wrong type
-    # The webhook does not know which dialects are served; it takes each of them for served.
-    _, objections = pod_vocabulary().references.read(found.metadata, found.spec, None)
-    yield from objections

@@ -15,6 +15,7 @@ from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
 from services.admission_webhook.certificates import CertificateFiles, ServingCertificate
 from services.admission_webhook.core.queue_tree import QueueTree
+from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
@@ -23,6 +24,7 @@ from shared.telemetry.metrics import Metrics
 from tests.services.admission_webhook.reviews import NAMES, Object
 
 if TYPE_CHECKING:
+    from shared.kube.client import KubeClient
     from shared.model.objects import Queue
 
 HOST = "127.0.0.1"
@@ -81,7 +83,11 @@ class Webhook:
         self.queues = MemoryQueues()
         self.adviser = MemoryAdviser()
         self.metrics = Metrics("admission-webhook")
-        self.server = ReviewServer(NAMES, self.queues, self.adviser, Reporting(self.metrics))
+        reporting = Reporting(self.metrics)
+        #: Client of an API server, if a test sets one.
+        self.client: KubeClient | None = None
+        lookup = GroupLookup(lambda: self.client, reporting.looked_up)
+        self.server = ReviewServer(NAMES, self.queues, self.adviser, lookup, reporting)
         self.url = ""
         self.certificate = own_certificate(folder)
         self._session: aiohttp.ClientSession | None = None

@@ -15,13 +15,16 @@ from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
+from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import (
+    DEPLOYMENTS,
     JOBS_VOLCANO,
     MUTATING_WEBHOOKS,
     PODGROUPS_INCUBATOR,
+    PODGROUPS_VOLCANO,
     PODS,
     QUEUES_VOLCANO,
     VALIDATING_WEBHOOKS,
@@ -150,6 +153,89 @@ async def test_what_users_see_of_it(
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
             page = await client.list(resource, dict[str, Any])
             assert page.items == []
+
+
+async def test_a_pod_whose_group_does_not_exist_is_warned_of_and_no_other(
+    client: KubeClient,
+    kubeconfig: Path,
+    nats_server: NatsServer,
+    bus: Bus,
+    tmp_path: Path,
+    queues: Watcher,
+) -> None:
+    """No planner runs: the webhook reads the group from the API server."""
+
+    async def warning_for(group: str) -> str:
+        pod = a_pod("tutti", {GROUP_NAME: group})
+        reply = await client.create(PODS, pod, namespace="default")
+        await client.delete(PODS, pod["metadata"]["name"], namespace="default", grace_s=0)
+        return reply.headers.get("Warning", "")
+
+    async def warning_for_a_misspelt_group() -> str:
+        return await warning_for("gruop-7")
+
+    async with a_webhook(tmp_path, bus, nats_server.url, f"--kubeconfig={kubeconfig}") as webhook:
+
+        async def look_ups() -> dict[str, float]:
+            figures = (await webhook.status()).figures
+            kept = "group_lookups_total"
+            return {one: value for one, value in figures.items() if one.startswith(kept)}
+
+        await webhook.status()
+        await is_asked(client)
+        for index in range(50):
+            group = a_pod_group(minMember=1) | {"metadata": {"name": f"group-{index}"}}
+            await client.create(PODGROUPS_VOLCANO, group, namespace="default")
+            assert await warning_for(f"group-{index}") == ""
+        before = await look_ups()
+        assert sum(before.values()) == 50
+        assert before['group_lookups_total{ending="found"}'] > 0
+
+        # On a busy machine the API server may take longer than a review waits.
+        warning = await eventually(warning_for_a_misspelt_group, timeout_s=20)
+        expected = "PodGroup default/gruop-7 does not exist"
+        assert expected in warning
+
+        before = await look_ups()
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
+        pod = a_pod("tutti", {GROUP_NAME: "gruop-7"})
+        pod["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+        _, warning = await tried(client, PODS, pod)
+        assert warning == ""
+        assert await look_ups() == before, "a controller's pod costs no look-up"
+    for index in range(50):
+        await client.delete(PODGROUPS_VOLCANO, f"group-{index}", namespace="default")
+
+
+@pytest.mark.parametrize("kubeconfig", ["real"], indirect=True)
+async def test_a_deployment_whose_pods_name_a_missing_group_is_warned_of(
+    client: KubeClient,
+    kubeconfig: Path,
+    nats_server: NatsServer,
+    bus: Bus,
+    tmp_path: Path,
+    queues: Watcher,
+) -> None:
+    labels = {"app": "trial"}
+    pod = a_pod("tutti", {GROUP_NAME: "trian"})
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    template = {"metadata": {**pod["metadata"], "labels": labels}, "spec": pod["spec"]}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
+
+    async def warned_of(**metadata: object) -> list[str]:
+        deployment = {"metadata": {"name": "trial", **metadata}, "spec": spec}
+        reply = await client.create(DEPLOYMENTS, deployment, namespace="default")
+        await client.delete(DEPLOYMENTS, "trial", namespace="default")
+        return [text for name, text in reply.headers.items() if name == "Warning"]
+
+    async with a_webhook(tmp_path, bus, nats_server.url, f"--kubeconfig={kubeconfig}") as webhook:
+        await webhook.status()
+        await is_asked(client)
+        # On a busy machine the API server may take longer than a review waits.
+        (warning,) = await eventually(warned_of, timeout_s=20)
+        assert "PodGroup default/trian does not exist; its pods wait until it is" in warning
+        assert await warned_of(ownerReferences=[owner]) == []
 
 
 async def test_a_killed_webhook_blocks_no_request_and_the_next_one_cleans_up(

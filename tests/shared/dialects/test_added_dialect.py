@@ -226,6 +226,7 @@ case = Case(
 assert error.text == "spec.size: is 0"
 verbs = {(one.service, one.resource): one.verbs for one in rights() if one.group == TEAMS.group}
 assert verbs == {
+    ("admission-webhook", "teams"): ("get", "list"),
     ("controller", "teams"): ("get", "patch"),
     ("controller", "teams/status"): ("patch",),
     ("watcher", "teams"): ("list", "watch"),

@@ -10,6 +10,7 @@ from shared.dialects.discovery import (
     dialect,
     dialect_of,
     dialects,
+    group_resources,
     kinds,
     preferred_dialects,
     readers,
@@ -17,7 +18,15 @@ from shared.dialects.discovery import (
 )
 from shared.dialects.protocol import Dialect
 from shared.dialects.rights import Right, rights
-from shared.kube.resources import DISRUPTION_BUDGETS, NAMESPACES, QUEUES_SIGS, Resource
+from shared.kube.resources import (
+    DISRUPTION_BUDGETS,
+    NAMESPACES,
+    PODGROUPS_INCUBATOR,
+    PODGROUPS_SIGS,
+    PODGROUPS_VOLCANO,
+    QUEUES_SIGS,
+    Resource,
+)
 from shared.model.objects import KINDS
 
 UNKNOWN_PODS = Resource("example.com", "v1", "pods", "Pod")
@@ -56,6 +65,10 @@ def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
     assert first.decoded is second.decoded
 
 
+def test_pods_name_the_groups_of_three_apis_and_no_budget() -> None:
+    assert group_resources() == (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
+
+
 def test_every_kind_of_the_model_is_read() -> None:
     assert {kind.neutral for kind in kinds()} == set(KINDS)
 
@@ -73,6 +86,9 @@ def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> Non
     )
     assert Right(service="watcher", group="", resource="pods", verbs=("list", "watch")) in table
     assert {right.verbs for right in table if right.service == "watcher"} == {("list", "watch")}
+    assert {(right.resource, right.verbs) for right in table if "webhook" in right.service} == {
+        ("podgroups", ("get", "list"))
+    }
     assert {right.resource for right in table if right.service == "controller"} == {
         "podgroups",
         "podgroups/status",

@@ -1,0 +1,81 @@
+"""The PodGroup that a user's pod or workload names, and the warning when there is none.
+
+Pods that a controller creates are left out: no user reads the warnings about them, and they are
+nearly all pods.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from services.admission_webhook.core import names
+from services.admission_webhook.core.admission import Subject
+from services.admission_webhook.core.gang_declarations import read_declaration
+from services.admission_webhook.core.parts import (
+    as_list,
+    as_object,
+    decoded_member,
+    member,
+    text_at,
+)
+from services.admission_webhook.core.suggestions import one_typing_error_apart
+from shared.dialects.protocol import JsonObject
+from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
+
+#: Workloads whose controllers create pods of `spec.template` and no PodGroup.
+TEMPLATED: Final = frozenset({DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH})
+
+
+class NamedGroup(NamedTuple):
+    """A group that pods name, and that must exist before they are placed."""
+
+    namespace: str
+    name: str
+    #: What waits until the group exists: "the pod waits".
+    consequence: str
+    dry_run: bool = False
+
+
+def named_group(subject: Subject, *, dry_run: bool = False) -> NamedGroup | None:
+    """The group that an object names which a user creates; None when there is none to look up."""
+    rules, case = subject
+    if rules.resource == PODS:
+        pod, consequence = case.candidate, "the pod waits"
+    elif rules.resource in TEMPLATED:
+        pod = as_object(member(case.candidate, "spec", "template")) or {}
+        consequence = "its pods wait"
+    else:
+        return None
+    if case.operation != "CREATE" or _has_controller(case.candidate):
+        return None
+    if text_at(pod, "spec", "schedulerName") not in case.known.scheduler_names:
+        return None
+    declared, _ = read_declaration(pod)
+    if declared is None or declared.self_declared:
+        return None
+    # No object can have another name, and the names become parts of a path.
+    if names.subdomain(declared.group_name) or names.label(case.namespace):
+        return None
+    return NamedGroup(case.namespace, declared.group_name, consequence, dry_run)
+
+
+def missing_group_warning(named: NamedGroup, existing: Iterable[str]) -> str:
+    """The warning about a group that does not exist.
+
+    Args:
+        named: The group.
+        existing: Names of groups in its namespace. One is suggested only if it differs by a single
+            typing error: a sender of forged reviews learns no name that it does not know already.
+    """
+    near = min((one for one in existing if one_typing_error_apart(one, named.name)), default="")
+    hint = f' (did you mean "{near}"?)' if near else ""
+    # Also not if its manifest stands before the pod's in the same file.
+    uncreated = ", and a dry run creates none" if named.dry_run else ""
+    return (
+        f"tutti: PodGroup {named.namespace}/{named.name} does not exist{hint}{uncreated}; "
+        f"{named.consequence} until it is created"
+    )
+
+
+def _has_controller(candidate: JsonObject) -> bool:
+    owners = as_list(decoded_member(as_object(candidate.get("metadata")) or {}, "ownerReferences"))
+    return any((as_object(one) or {}).get("controller") is True for one in owners)
