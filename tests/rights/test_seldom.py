@@ -244,6 +244,6 @@ async def test_the_webhook_looks_up_a_group_in_each_api(
     endings: list[str] = []
     async with KubeClient(await load(str(path))) as client:
         lookup = GroupLookup(lambda: client, endings.append, timeout_s=20)
-        (warning,) = await lookup.warnings(NamedGroup(namespace, "trian", "the pod waits"))
+        (warning,) = await lookup.warnings(NamedGroup(namespace, "traim", "the pod waits"))
     assert "does not exist; the pod waits" in warning
     assert endings == ["missing"]

@@ -34,7 +34,7 @@ from tests.support.scripted_apiserver import (
 from tests.support.waiting import eventually
 
 NAMESPACE = "default"
-MISSING = f"tutti: PodGroup {NAMESPACE}/trian does not exist; the pod waits until it is created"
+MISSING = f"tutti: PodGroup {NAMESPACE}/traim does not exist; the pod waits until it is created"
 ABSENT = failure(404, "NotFound")
 #: On a busy machine an API server may take longer than reviews wait.
 PATIENCE_S = 20
@@ -52,7 +52,7 @@ class Looking:
         self.client = client
         self.lookup = GroupLookup(lambda: self.client, self._ended, timeout_s=timeout_s)
 
-    async def at(self, name: str = "trian") -> tuple[str, ...]:
+    async def at(self, name: str = "traim") -> tuple[str, ...]:
         return await self.lookup.warnings(naming(name))
 
     def _ended(self, ending: str) -> None:
@@ -83,13 +83,13 @@ async def test_a_group_that_does_not_exist_is_warned_of_with_its_likely_name(
     assert await looking.at() == (MISSING,)
     await make(groups, "train")
     (warning,) = await looking.at()
-    assert 'PodGroup default/trian does not exist (did you mean "train"?)' in warning
+    assert 'PodGroup default/traim does not exist (did you mean "train"?)' in warning
     assert looking.endings == {"missing": 2}
 
 
 @pytest.mark.parametrize("resource", group_resources(), ids=lambda one: one.group)
 async def test_a_group_of_any_api_exists(groups: KubeClient, resource: Resource) -> None:
-    await make(groups, "trian", resource)
+    await make(groups, "traim", resource)
     looking = Looking(groups, PATIENCE_S)
     assert await looking.at() == ()
     assert looking.endings == {"found": 1}

@@ -172,7 +172,7 @@ async def test_a_pod_whose_group_does_not_exist_is_warned_of_and_no_other(
         return reply.headers.get("Warning", "")
 
     async def warning_for_a_misspelt_group() -> str:
-        return await warning_for("gruop-7")
+        return await warning_for("groub-7")
 
     async with a_webhook(tmp_path, bus, nats_server.url, f"--kubeconfig={kubeconfig}") as webhook:
 
@@ -193,12 +193,12 @@ async def test_a_pod_whose_group_does_not_exist_is_warned_of_and_no_other(
 
         # On a busy machine the API server may take longer than a review waits.
         warning = await eventually(warning_for_a_misspelt_group, timeout_s=20)
-        expected = "PodGroup default/gruop-7 does not exist"
+        expected = "PodGroup default/groub-7 does not exist"
         assert expected in warning
 
         before = await look_ups()
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
-        pod = a_pod("tutti", {GROUP_NAME: "gruop-7"})
+        pod = a_pod("tutti", {GROUP_NAME: "groub-7"})
         pod["metadata"]["ownerReferences"] = [owner | {"controller": True}]
         _, warning = await tried(client, PODS, pod)
         assert warning == ""
@@ -217,7 +217,7 @@ async def test_a_deployment_whose_pods_name_a_missing_group_is_warned_of(
     queues: Watcher,
 ) -> None:
     labels = {"app": "trial"}
-    pod = a_pod("tutti", {GROUP_NAME: "trian"})
+    pod = a_pod("tutti", {GROUP_NAME: "traim"})
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     template = {"metadata": {**pod["metadata"], "labels": labels}, "spec": pod["spec"]}
     spec = {"selector": {"matchLabels": labels}, "template": template}
@@ -234,7 +234,7 @@ async def test_a_deployment_whose_pods_name_a_missing_group_is_warned_of(
         await is_asked(client)
         # On a busy machine the API server may take longer than a review waits.
         (warning,) = await eventually(warned_of, timeout_s=20)
-        assert "PodGroup default/trian does not exist; its pods wait until it is" in warning
+        assert "PodGroup default/traim does not exist; its pods wait until it is" in warning
         assert await warned_of(ownerReferences=[owner]) == []
 
 
