@@ -16,7 +16,7 @@ from services.admission_webhook.group_lookup import (
     TIMEOUT_S,
     GroupLookup,
 )
-from services.admission_webhook.registration import StoredConfiguration
+from services.admission_webhook.reachability import StoredConfiguration
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
