@@ -199,8 +199,9 @@ class CycleRunner:
     def _advance(self, work: CycleContext, gang: Gang) -> None:
         """Advance a gang's backoff, repair, release and deadlines."""
         history = gang.history
-        if history.known_as not in {"", gang.gang_id}:
-            work.rename(gang)
+        known_as = history.known_as
+        if known_as is not None and known_as != gang.gang_id:
+            work.rename(gang, known_as)
         backoff.close_pause(work, gang)
         if history.bad or history.failed_pods:
             backoff.date_failures(work, gang)

@@ -119,12 +119,12 @@ class CycleContext:
             )
         )
 
-    def rename(self, gang: Gang) -> None:
+    def rename(self, gang: Gang, before: str) -> None:
         """Write the gang's open notes again under its current id, after its object was recreated
-        and so got another id than in the log.
+        and so got another id than `before`, its id in the log.
         """
         history = gang.history
-        before, history.known_as = history.known_as, gang.gang_id
+        history.known_as = gang.gang_id
         if history.started:
             self.record_start(gang)
         for kind, note in sorted(history.notes.items()):

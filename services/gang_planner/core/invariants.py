@@ -50,7 +50,9 @@ def _check_node_capacity(state: State) -> None:
     nodes.allocatable.ensure(*node_capacity.free.cells.shape)
     expected = nodes.allocatable.cells[: node_capacity.free.cells.shape[0], : nodes.size].copy()
     ports = PortTable()
-    loads = [(one.slot, one.shape, uid) for uid, one in state.members.items() if one.slot >= 0]
+    loads = [
+        (one.slot, one.shape, uid) for uid, one in state.members.items() if one.slot is not None
+    ]
     loads += [
         (reservation.slot, reservation.shape, reservation.uid)
         for reservation in state.reservations.every()
@@ -114,13 +116,13 @@ def _check_gang(state: State, gang: Gang) -> None:
 
 def _check_members(state: State) -> None:
     for uid, member in state.members.items():
-        node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+        node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
         right = state_of(member, node_exists=node_exists)
         if member.state != right:
             raise InvariantViolation(
                 f"pod {uid}", f"is {STATE_NAMES[member.state]}, should be {STATE_NAMES[right]}"
             )
-        if member.slot >= 0 and state.residents.get(member.slot, {}).get(uid) is not member:
+        if member.slot is not None and state.residents.get(member.slot, {}).get(uid) is not member:
             raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not know it")
         if state.shapes.terms.any and profiles.entry_of(state, member.pod) is not member.shape:
             raise InvariantViolation(f"pod {uid}", "means something else to others by its labels")
@@ -164,7 +166,7 @@ def _reservation_error(state: State, reservation: Reservation) -> str:
         return "has no owner"
     if member is None:
         return "its pod is gone"
-    if member.slot >= 0:
+    if member.slot is not None:
         return "its pod is on a node already"
     if reservation.reason == "assumed":
         if reservation.until_ms != BY_EVENT or member.reservation is not reservation:

@@ -32,8 +32,8 @@ class FoundPlacement(NamedTuple):
     statement: Statement
     #: Holds that end with the decision.
     filled: Sequence[Hold] = ()
-    #: The topology domain that contains all of it; "": none.
-    domain: str = ""
+    #: The topology domain that contains all of it; None: it has no topology.
+    domain: str | None = None
     #: Sequence of the eviction that made capacity for it; 0: none did.
     preemption: int = 0
 
@@ -68,7 +68,7 @@ def decide(work: CycleContext, gang: Gang, found: FoundPlacement) -> None:
 
 
 def decide_charged(
-    work: CycleContext, gang: Gang, need: Need, assignments: Assignments, domain: str
+    work: CycleContext, gang: Gang, need: Need, assignments: Assignments, domain: str | None
 ) -> None:
     """Decide a gang that has left the backlog, and whose queue and budget are charged already.
 
@@ -77,7 +77,7 @@ def decide_charged(
         gang: All its waiting members are in `assignments`.
         need: What it asked for.
         assignments: Capacity for them is taken from the nodes.
-        domain: The topology domain that contains all of it; "": none.
+        domain: The topology domain that contains all of it; None: it has no topology.
     """
     gang.queue.promise(gang.gang_id, {})
     _record(work, gang, need, assignments, domain=domain, charged=True)
@@ -90,7 +90,7 @@ def _record(
     assignments: Assignments,
     *,
     fills: Sequence[Hold] = (),
-    domain: str = "",
+    domain: str | None = None,
     preemption: int = 0,
     charged: bool = False,
     reserves: tuple[ReservedRoom, ...] = (),
@@ -102,8 +102,10 @@ def _record(
     history = gang.history
     history.attempt += 1
     history.known_as = gang.gang_id
-    domain = "" if history.started else domain
-    history.home = domain or history.home
+    if history.started:
+        domain = None
+    elif domain is not None:
+        history.home = domain
     gang.latest = _bindings(state.nodes.names, assignments)
     choices = claim_choices.NOTHING
     if need.attached:
@@ -126,7 +128,7 @@ def _record(
         volumes=choices.volumes,
         devices=choices.devices,
         preemption=preemption,
-        domain=domain,
+        domain=domain or "",
         reserves=reserves,
     )
     history.full_name = decision.gang

@@ -37,7 +37,7 @@ class _Fit:
         self.position = position
         self.masked_at = masked_at
         self.versions = versions
-        self.total = -1
+        self.total: int | None = None
 
 
 class Fits:
@@ -76,7 +76,7 @@ class Fits:
         if ruled is not None:
             rules, view = ruled
             return rules.total(view, fit.counts * rules.ceiling(view))
-        if fit.total < 0:
+        if fit.total is None:
             fit.total = int(fit.counts.sum())
         return fit.total
 
@@ -129,7 +129,7 @@ class Fits:
                 mask = self.masks.mask(shape)
                 fit.counts[changed] = self._judge(shape, changed) * mask[changed]
                 fit.position = position
-                fit.total = -1
+                fit.total = None
                 return fit
         if len(self._cache) >= _CACHED_MAX:
             self._cache.clear()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.needs import NO_SUB_GANG
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
@@ -24,8 +25,8 @@ class Allocation:
     shape: ShapeEntry
     slots: Ints
     counts: Ints
-    #: The sub-gang of the members; "": none.
-    part: str = ""
+    #: The sub-gang of the members.
+    part: str = NO_SUB_GANG
 
     @property
     def total(self) -> int:

@@ -11,7 +11,7 @@ from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
 from services.gang_planner.core.lifecycle.transitions import apply_event, restore_state
 from services.gang_planner.core.preemption import backoff
 from services.gang_planner.core.state import in_flight
-from services.gang_planner.core.state.gang_history import History
+from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
 from services.gang_planner.core.state.gang_states import GangEvent
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import Preemption
@@ -121,12 +121,12 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.failed_on = dict.fromkeys(gang.failed_on)
             history.first_seen_ms = gang.first_seen_ms
             history.known_as = gang.gang_id
-            history.full_name = gang.gang
+            history.full_name = gang.gang or None
             history.noted_at = page.up_to
-            history.home = gang.home
+            history.home = gang.home or None
             history.preemptions_failed = gang.preemptions_failed
             history.preempt_after_ms = gang.preempt_after_ms
-            history.preemption_ended = gang.preemption_ended
+            history.preemption_ended = gang.preemption_ended or None
             history.spared = dict(gang.spared)
             for note in gang.notes:
                 if note.kind == "hold":
@@ -216,9 +216,11 @@ def _made_again(state: State, history: History) -> bool:
     """Let a gang of the same name, without records in the log, take over the history; whether there
     is one.
     """
+    if history.full_name is None:
+        return False
     namespace, _, name = history.full_name.partition("/")
     gang = state.gangs.gangs.get(("name", namespace, name))
-    if gang is None or gang.history.noted_at or gang.history.attempt:
+    if gang is None or gang.history.noted_at != NOT_IN_LOG or gang.history.attempt:
         return False
     history.first_seen_ms = gang.history.first_seen_ms
     gang.history = history
@@ -299,11 +301,11 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         bad=tuple(sorted((uid, node, until) for (uid, node), until in history.bad.items())),
         failed_on=tuple(history.failed_on),
         first_seen_ms=history.first_seen_ms,
-        gang=history.full_name,
-        home=history.home,
+        gang=history.full_name or "",
+        home=history.home or "",
         preemptions_failed=history.preemptions_failed,
         preempt_after_ms=history.preempt_after_ms,
-        preemption_ended=history.preemption_ended,
+        preemption_ended=history.preemption_ended or "",
         spared=tuple(sorted(history.spared.items())),
         notes=(*(note for _, note in sorted(history.notes.items())), *holds),
     )

@@ -256,7 +256,7 @@ def evicted_whole(state: State, gang: Gang) -> bool:
     leaving = going = 0
     for uid in victims.keys() & gang.members.keys():
         member = gang.members[uid]
-        leaving += member.slot >= 0
+        leaving += member.slot is not None
         going += member.state in {PLACED, RUNNING}
     return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
 

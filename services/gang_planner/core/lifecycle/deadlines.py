@@ -45,7 +45,7 @@ def _terminating(work: CycleContext, gang: Gang) -> bool:
     """
     nodes = work.state.nodes
     found = gang.counts[LEAVING] > 0 and any(
-        member.state == LEAVING and member.slot >= 0 and bool(nodes.ready[member.slot])
+        member.state == LEAVING and member.slot is not None and bool(nodes.ready[member.slot])
         for member in gang.members.values()
     )
     if found and (grace_ms := degraded_grace_ms(gang)):

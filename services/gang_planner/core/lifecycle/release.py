@@ -90,7 +90,9 @@ def advance(work: CycleContext, gang: Gang) -> None:
             if _may_ask(work, gang, member.pod.uid):
                 victims.append(member)
             waits = True
-        elif (member.state == LEAVING and member.slot >= 0) or _in_flight(work, gang, member):
+        elif (member.state == LEAVING and member.slot is not None) or _in_flight(
+            work, gang, member
+        ):
             waits = True
     if victims:
         _decide(work, gang, victims)

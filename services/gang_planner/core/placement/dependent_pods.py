@@ -101,7 +101,7 @@ def _place_series(
 def _place(rules: PairRules, view: PairView, nodes: CandidateNodes, wanted: int) -> Placement:
     allowed = rules.open_now(view)[nodes.slots]
     nodes = nodes.only(allowed)
-    evens = [one for one in view.even if one.own and one.tally >= 0]
+    evens = [one for one in view.even if one.own and one.tally is not None]
     preferences = None
     if view.pulls or view.preferred_even:
         preferences = Preferences(rules, view, nodes.slots)

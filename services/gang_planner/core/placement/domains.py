@@ -23,8 +23,8 @@ class Space(NamedTuple):
 
     #: None: all nodes.
     mask: Bools | None
-    #: Name of the domain; "": the whole cluster.
-    name: str = ""
+    #: Name of the domain; None: the whole cluster.
+    name: str | None = None
     #: Index of its level; the number of levels for the whole cluster.
     level: int = 0
     domain: int = NOWHERE
@@ -46,7 +46,7 @@ class DomainDemand(NamedTuple):
 
 
 def ranked_spaces(
-    found: Levels, demand: DomainDemand, near: Ints, home: str, base: Bools | None
+    found: Levels, demand: DomainDemand, near: Ints, home: str | None, base: Bools | None
 ) -> Iterator[Space]:
     """Spaces in the order in which to try them; those that cannot hold the quorum are left out.
 
@@ -54,10 +54,10 @@ def ranked_spaces(
         found: The levels allowed.
         demand: The members to place.
         near: Slots with members already: only domains that contain all of them count.
-        home: Name of the domain to try before all others, if it is allowed; "": none.
+        home: Name of the domain to try before all others, if it is allowed; None: none.
         base: Only these nodes may be used; None: all.
     """
-    if home:
+    if home is not None:
         for index, level in enumerate(found.levels):
             if home in level.names:
                 domain = level.names.index(home)

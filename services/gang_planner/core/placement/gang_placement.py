@@ -23,7 +23,13 @@ from services.gang_planner.core.placement.domains import Space, wider
 from services.gang_planner.core.placement.exact_search import GroupRequest, search, searchable
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
+from services.gang_planner.core.state.needs import (
+    NO_SUB_GANG,
+    NOTHING_SAID,
+    Need,
+    Structure,
+    Wanted,
+)
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import NetworkTopology
@@ -67,9 +73,9 @@ class Part:
     minima: tuple[tuple[str, int], ...] = ()
     topology: NetworkTopology | None = None
     near: tuple[str, ...] = ()
-    #: The sub-gang, and the policy that makes it; "": no sub-gang.
-    name: str = ""
-    policy: str = ""
+    #: The sub-gang, and the policy that makes it; None: it is no sub-gang.
+    name: str = NO_SUB_GANG
+    policy: str | None = None
     #: Where its quorum was placed.
     space: Space = field(default_factory=lambda: Space(None))
     whole: bool = False
@@ -121,8 +127,8 @@ class GangPlacement:
         self.budget_exceeded = False
         #: How many members of the quorum do not fit even if each shape had all nodes for itself.
         self.missing = 0
-        #: The domain that all of it was placed in; "": none.
-        self.domain = ""
+        #: The domain that all of it was placed in; None: it has no topology.
+        self.domain: str | None = None
         self._parts = _parts(session, need)
         self.groups = [group for part in self._parts for group in part.groups]
 
@@ -220,7 +226,7 @@ class GangPlacement:
         )
 
     def _place_sub_gang(self, part: Part, base: Bools | None) -> bool:
-        for space in self._spaces(part, "", base):
+        for space in self._spaces(part, None, base):
             mark = self.statement.checkpoint()
             if self._place_whole(part, space.mask):
                 part.space = space
@@ -235,7 +241,7 @@ class GangPlacement:
         if not parts:
             return True
         part, *others = parts
-        for space in self._spaces(part, "", base):
+        for space in self._spaces(part, None, base):
             mark = self.statement.checkpoint()
             if self._place_whole(part, space.mask):
                 part.space, part.whole = space, True
@@ -247,7 +253,7 @@ class GangPlacement:
                 break
         return False
 
-    def _spaces(self, part: Part, home: str, base: Bools | None) -> Iterable[Space]:
+    def _spaces(self, part: Part, home: str | None, base: Bools | None) -> Iterable[Space]:
         """Where a part may be placed; without a topology one space, all nodes."""
         if part.topology is None:
             return (Space(base),)

@@ -21,7 +21,7 @@ from services.gang_planner.core.placement.distribution import distribute, in_tur
 from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, ranked_spaces
 from services.gang_planner.core.placement.score_cache import ScoreCache
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.needs import NOTHING_SAID, Structure
+from services.gang_planner.core.state.needs import NO_SUB_GANG, NOTHING_SAID, Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
@@ -76,8 +76,8 @@ class Session:
         #: What gangs can use, as worked out in this cycle (`usable_amounts`); None: it is not yet.
         self.usable: list[int] | None = None
         self._totals: list[int] = []
-        #: Position in the nodes' changes that the totals are of; -1: of none.
-        self._totals_at = -1
+        #: Position in the nodes' changes that the totals are of.
+        self._totals_at: int | None = None
 
     def begin(self, pods_in_flight: int = 0, in_flight_max: int = 0) -> None:
         """Begin a cycle with full budgets.
@@ -140,7 +140,7 @@ class Session:
         minima: tuple[tuple[str, int], ...],
         *,
         near: Iterable[str] = (),
-        home: str = "",
+        home: str | None = None,
         base: Bools | None = None,
     ) -> Iterator[Space]:
         """Spaces in which these members may be placed together, in the order in which to try them.
@@ -151,7 +151,7 @@ class Session:
             quorum: Spaces that certainly cannot hold as many are left out.
             minima: The same by role.
             near: Nodes with members already: only domains that contain all of these count.
-            home: Name of the domain to try first; "": none.
+            home: Name of the domain to try first; None: it has no preferred domain.
             base: One flag per slot, only these nodes may be used; None: all.
         """
         node_capacity = self.node_capacity
@@ -185,7 +185,7 @@ class Session:
         *,
         packed: bool = False,
         within: Bools | None = None,
-        part: str = "",
+        part: str = NO_SUB_GANG,
         structure: Structure | None = None,
     ) -> int:
         """Allocate members on the nodes with the best scores, as far as they fit.
@@ -199,7 +199,7 @@ class Session:
             avoid: Slots that are not used.
             packed: Fill nodes one after the other, whatever the scores say of further pods.
             within: One flag per slot, only these are used (a topology domain); None: all.
-            part: Name of their sub-gang; "": none.
+            part: Name of their sub-gang.
             structure: What their gang demands of nodes beyond numbers; None: nothing.
 
         Returns:

@@ -44,7 +44,7 @@ class _Dominant:
     def __init__(self, state: "State") -> None:
         self._state = state
         self._totals: list[int] = []
-        self._totals_at = -1
+        self._totals_at: int | None = None
 
     def key(self, gang: Gang) -> tuple[int, ...]:
         if not gang.held:

@@ -56,7 +56,7 @@ def succeeded(history: "History") -> None:
     """Reset the backoff of a gang that has been placed."""
     history.preemptions_failed = 0
     history.preempt_after_ms = 0
-    history.preemption_ended = ""
+    history.preemption_ended = None
     history.spared = {}
 
 

@@ -35,7 +35,7 @@ class Budgets:
         if self._by_namespace:
             pods_in_flight = [state.members.get(uid) for uid in state.preemptions.victims]
             for member in pods_in_flight:
-                if member is not None and member.slot >= 0 and not member.pod.deleting:
+                if member is not None and member.slot is not None and not member.pod.deleting:
                     for uid in self.of(member):
                         self._left[uid] -= 1
 

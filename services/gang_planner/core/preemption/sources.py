@@ -125,11 +125,11 @@ def leaving(state: "State") -> list[Member]:
         for gang in state.gangs.gangs.values()
         if gang.counts[LEAVING]
         for member in gang.members.values()
-        if member.state == LEAVING and member.slot >= 0
+        if member.state == LEAVING and member.slot is not None
     ]
     for uid in state.preemptions.victims:
         member = state.members.get(uid)
-        if member is not None and member.slot >= 0 and member.state != LEAVING:
+        if member is not None and member.slot is not None and member.state != LEAVING:
             found.append(member)
     return found
 

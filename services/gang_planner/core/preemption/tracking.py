@@ -108,7 +108,8 @@ def _there(work: CycleContext, one: Preemption) -> list[bool]:
     """Of each victim that is on its node, whether it is leaving."""
     members = work.state.members
     found = [members.get(victim.uid) for victim in one.act.victims]
-    return [member.pod.deleting for member in found if member is not None and member.slot >= 0]
+    there = [member for member in found if member is not None and member.slot is not None]
+    return [member.pod.deleting for member in there]
 
 
 def _left(work: CycleContext, one: Preemption) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from shared.model.invariants import required
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -38,7 +40,7 @@ class Trial:
         """Take these pods off their nodes."""
         taken: list[Member] = []
         for one in members:
-            if one.slot >= 0 and one.pod.uid not in self.away:
+            if one.slot is not None and one.pod.uid not in self.away:
                 self.away[one.pod.uid] = one
                 taken.append(one)
         self._change(taken, away=True)
@@ -55,7 +57,8 @@ class Trial:
         charged: dict[tuple[int, int], tuple[QueueEntry, ShapeEntry, int]] = {}
         for one in members:
             _, counts = per_shape.setdefault(one.shape.id, (one.shape, {}))
-            counts[one.slot] = counts.get(one.slot, 0) + 1
+            slot = required(one.slot, one.pod.uid, "is on no node")
+            counts[slot] = counts.get(slot, 0) + 1
             if one.charged and one.gang is not None:
                 key = id(one.gang.queue), one.shape.id
                 _, _, before = charged.get(key, (one.gang.queue, one.shape, 0))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.state.member_states import task_priority
+from shared.model.invariants import required
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,7 +52,8 @@ class Unit:
         #: The amounts that it frees, by resource row, by slot.
         self.freed: dict[int, dict[int, int]] = {}
         for member in members:
-            amounts = self.freed.setdefault(member.slot, {})
+            slot = required(member.slot, member.pod.uid, "is on no node")
+            amounts = self.freed.setdefault(slot, {})
             for row, amount in member.shape.pairs:
                 amounts[row] = amounts.get(row, 0) + amount
         #: Equal for single pods that free the same amounts on their node.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, Ints
+from shared.model.invariants import required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,8 @@ class PoolBound:
         #: Where pods of one priority and shape are.
         self._slots: dict[tuple[int, ShapeEntry], list[int]] = {}
         for member, priority in members:
-            self._slots.setdefault((priority, member.shape), []).append(member.slot)
+            slot = required(member.slot, member.pod.uid, "is on no node")
+            self._slots.setdefault((priority, member.shape), []).append(slot)
 
     def may_suffice(self, priority: int | None = None) -> bool:
         """Whether enough could fit without all units up to a priority; None: without all."""

@@ -34,7 +34,7 @@ def swaps(gang: "Gang", need: Need, candidates: "VictimCandidates") -> "Iterator
         for role, shape_id, _ in need.wanted
     ]
     top = max(max(priorities) for _, _, priorities in groups)
-    if all(task_priority(one.pod) >= top for one in gang.members.values() if one.slot >= 0):
+    if all(task_priority(one.pod) >= top for one in gang.members.values() if one.slot is not None):
         return
     wanted = Need(
         queue=need.queue,

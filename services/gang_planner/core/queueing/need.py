@@ -7,6 +7,7 @@ from typing import Final
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.claim_choices import choice_bytes
+from services.gang_planner.core.state.gang_history import ANY_NODE
 from services.gang_planner.core.state.gang_settings import reserve_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
@@ -147,7 +148,7 @@ def _structure(state: State, gang: Gang) -> Structure | None:
     if group.topology is None:
         return Structure(sub_gangs=parts, sub_minima=minima, tasks=tasks)
     near = sub_gangs.nodes_of(gang.members.values(), names)
-    home = "" if near else gang.history.home
+    home = None if near else gang.history.home
     return Structure(group.topology, near, home, parts, minima, tasks)
 
 
@@ -179,7 +180,7 @@ def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tup
 
 def refused_members(gang: Gang) -> set[str]:
     """UIDs of the gang's pods that a policy refused recently, whatever the node."""
-    return {uid for uid, node in gang.history.bad if not node and uid in gang.members}
+    return {uid for uid, node in gang.history.bad if node == ANY_NODE and uid in gang.members}
 
 
 def _avoided(gang: Gang) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ def _avoided(gang: Gang) -> tuple[str, ...]:
     if not history.bad and not history.failed_pods:
         return ()
     pairs = [*history.bad] if history.started else [*history.bad, *history.failed_pods]
-    return tuple(sorted({node for uid, node in pairs if node and uid in gang.members}))
+    return tuple(sorted({node for uid, node in pairs if node != ANY_NODE and uid in gang.members}))
 
 
 def is_too_large(state: State, gang: Gang, need: Need) -> bool:

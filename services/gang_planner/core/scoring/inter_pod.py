@@ -121,10 +121,10 @@ class Preferences:
         domains = rules.of_slot(key)[slots]
         scored = domains[self._scored]
         # An empty selector matches the pod itself, but counts no pod.
-        own = one.own if one.tally >= 0 else 0
+        own = one.own if one.tally is not None else 0
         if key == HOSTNAME:
             size = len(scored)
-            per_slot = rules.counts.per_slot(one.tally, rules.node_capacity.nodes.size)
+            per_slot = rules.per_slot(one)
             # Each node is a domain, even if two nodes have the same label.
             return _Counted(per_slot[slots], np.arange(1, len(slots) + 1), _weight(size), own)
         counts, _ = rules.even_counts(view, one)

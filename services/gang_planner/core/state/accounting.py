@@ -66,7 +66,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
     ):
         _take_out(state, member)
         if pod.shape != before.shape:
-            _account(state, member, -1)
+            _account(state, member, None)
             # Set first: the terms of the new shape are matched against the current pods.
             member.pod = pod
             member.shape = profiles.entry_of(state, pod)
@@ -104,7 +104,7 @@ def remove_pod(state: State, uid: str) -> None:
     for reservation in state.reservations.rows(uid):
         end_reservation(state, reservation)
     member.reservation = None
-    _account(state, member, -1)
+    _account(state, member, None)
     _take_out(state, member)
 
 
@@ -112,7 +112,7 @@ def settle(state: State, member: Member) -> None:
     """Give the member the state that follows from its pod and its reservation, and charge its queue
     for the capacity that it takes.
     """
-    node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+    node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
     found = state_of(member, node_exists=node_exists)
     gang = member.gang
     if gang is None:
@@ -135,7 +135,7 @@ def settle(state: State, member: Member) -> None:
 def _charge(member: Member, gang: Gang) -> None:
     """Charge the gang's queue for the capacity that the member takes in its state."""
     # A pod on a node that does not exist takes no capacity: its hold is charged instead.
-    holds = (member.slot >= 0 and member.state != LOST) or member.reservation is not None
+    holds = (member.slot is not None and member.state != LOST) or member.reservation is not None
     if holds != member.charged:
         member.charged = holds
         gang.hold(member.shape, 1 if holds else -1)
@@ -201,7 +201,7 @@ def _lose_removed(state: State, member: Member, gang: Gang) -> None:
     if member.state not in {PLACED, RUNNING, LEAVING, LOST}:
         return
     pod = member.pod
-    if member.slot < 0 or not state.nodes.exists[member.slot]:
+    if member.slot is None or not state.nodes.exists[member.slot]:
         reason, what = NODE_LOST, f"was lost with {pod.node}"
     elif pod.disrupted:
         reason, what = EVICTED, f"was evicted from {pod.node}"
@@ -239,7 +239,7 @@ def _add(state: State, pod: Pod, at_ms: int) -> None:
     state.members[pod.uid] = member
     state.labels.put(pod)
     slot = _slot_of(state, pod)
-    if slot >= 0:
+    if slot is not None:
         _account(state, member, slot)
     _put_in(state, member, at_ms)
 
@@ -247,7 +247,7 @@ def _add(state: State, pod: Pod, at_ms: int) -> None:
 def _put_in(state: State, member: Member, at_ms: int) -> None:
     """Make the pod a member of the gang that it belongs to now."""
     pod = member.pod
-    node_exists = member.slot >= 0 and bool(state.nodes.exists[member.slot])
+    node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
     member.state = state_of(member, node_exists=node_exists)
     key = key_of(pod)
     if key is None:
@@ -284,45 +284,46 @@ def _take_out(state: State, member: Member) -> None:
     state.gangs.drop_if_empty(gang)
 
 
-def _slot_of(state: State, pod: Pod) -> int:
-    """The slot of the node whose capacity the pod takes; -1: none. A pod of another scheduler takes
-    its nominated node's: that scheduler may have evicted pods or provision volumes there.
+def _slot_of(state: State, pod: Pod) -> int | None:
+    """The slot of the node whose capacity the pod takes; None: it takes none. A pod of another
+    scheduler takes its nominated node's: that scheduler may have evicted pods or provision volumes
+    there.
     """
     place = pod.node
     if not place and not pod.ours and not pod.group_name:
         place = pod.nominated_node
     if not place or pod.phase in TERMINAL:
-        return -1
+        return None
     return state.nodes.slot(place)
 
 
-def _account(state: State, member: Member, slot: int) -> None:
-    """Account for the pod on this node (-1: none). Its reservation there is handed over; its other
+def _account(state: State, member: Member, slot: int | None) -> None:
+    """Account for the pod on this node, or on none. Its reservation there is handed over; its other
     reservations end.
     """
     pod = member.pod
     if pod.node or pod.phase in TERMINAL:
-        handed_over = _end_reservations(state, member, slot if member.slot != slot else -1)
+        handed_over = _end_reservations(state, member, slot if member.slot != slot else None)
     else:
         handed_over = False
     if member.slot == slot:
         return
     before = member.slot
-    if before >= 0:
+    if before is not None:
         residents = state.residents[before]
         del residents[pod.uid]
         if not residents:
             del state.residents[before]
         state.node_capacity.give(before, member.shape)
         drop_phantom(state, before)
-    if slot >= 0:
+    if slot is not None:
         if not handed_over:
             state.node_capacity.take(slot, member.shape)
         state.residents.setdefault(slot, {})[pod.uid] = member
     member.slot = slot
 
 
-def _end_reservations(state: State, member: Member, slot: int) -> bool:
+def _end_reservations(state: State, member: Member, slot: int | None) -> bool:
     """End all reservations of a bound or finished pod; return whether one of them was on this slot
     and was handed over.
     """

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from shared.contracts.decisions import NoteKind, NoteOpened
 
 
+#: Instead of the sequence of a record: there is none. A log's sequences begin with 1.
+NOT_IN_LOG: Final = 0
+#: Instead of a node's name: a policy refused the pod, whatever the node.
+ANY_NODE: Final = ""
+
+
 class History:
     """The state that a gang keeps across decisions; a restart restores it from DECISIONS."""
 
@@ -47,27 +53,27 @@ class History:
         self.failures = 0
         #: Open notes by kind, except those of holds, which `HoldTable` keeps.
         self.notes: dict[NoteKind, NoteOpened] = {}
-        #: Gang id in the log; "" while the log has no record of the gang.
-        self.known_as = ""
-        #: Sequence of its last record that does not only close a note; 0: there is none.
-        self.noted_at = 0
-        #: Namespace and name of its gang as in decisions; "" before the first one.
-        self.full_name = ""
-        #: Failed (pod UID, node name) -> time until which the pair is avoided; 0: the next cycle
-        #: sets it. Node "": a policy refused the pod on any node.
+        #: Gang id in the log; None while the log has no record of the gang.
+        self.known_as: str | None = None
+        #: Sequence of its last record that does not only close a note.
+        self.noted_at = NOT_IN_LOG
+        #: Namespace and name of its gang as in decisions; None before the first one.
+        self.full_name: str | None = None
+        #: Failed (pod UID, node name or `ANY_NODE`) -> time until which the pair is avoided;
+        #: `UNDATED`: the next cycle sets it.
         self.bad: dict[tuple[str, str], int] = {}
         #: The same for pods that failed on their node. It counts only before the gang has started:
         #: later, the pod's program may be the cause.
         self.failed_pods: dict[tuple[str, str], int] = {}
-        #: The topology domain of its last placement; "": none.
-        self.home = ""
+        #: The topology domain of its last placement.
+        self.home: str | None = None
         #: Nodes on which a member failed since the gang started: holds get no reservation there.
         self.failed_on: dict[str, None] = {}
         #: Number of consecutive failed preemptions for it, and when it may preempt again.
         self.preemptions_failed = 0
         self.preempt_after_ms = 0
-        #: How the last failed preemption for it ended, for messages.
-        self.preemption_ended = ""
+        #: How the last failed preemption for it ended, for messages; None: it was placed since.
+        self.preemption_ended: str | None = None
         #: UIDs of victims that were refused -> time until which they are not chosen again.
         self.spared: dict[str, int] = {}
 

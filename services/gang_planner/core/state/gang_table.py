@@ -248,8 +248,9 @@ class GangTable:
             return
         logged.first_seen_ms = logged.first_seen_ms or at_ms
         gang.history = logged
-        if own.notes and own.known_as != gang_id:
-            self.remembered[own.known_as] = own
+        known_as = own.known_as
+        if own.notes and known_as is not None and known_as != gang_id:
+            self.remembered[known_as] = own
 
     def _settle(self, gang: Gang) -> None:
         """Update the gang's queue and priority from the current objects."""

@@ -66,8 +66,8 @@ class Member:
         self.shape = shape
         self.gang: Gang | None = None
         self.state = FOREIGN
-        #: Slot of the node on which the pod itself is accounted; -1: none.
-        self.slot = -1
+        #: Slot of the node on which the pod itself is accounted; None: on no node.
+        self.slot: int | None = None
         #: The reservation of its newest decision; it ends by an event.
         self.reservation: Reservation | None = None
         #: Whether its gang and queue are charged for it.
@@ -363,7 +363,7 @@ class Gang:
         if not (may_run_on and self.counts[LEAVING]):
             return self.phase
         there = self.placed() + sum(
-            member.state == LEAVING and member.slot >= 0 for member in self.members.values()
+            member.state == LEAVING and member.slot is not None for member in self.members.values()
         )
         return "Running" if there >= max(self.min_member, 1) else self.phase
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from services.gang_planner.core.state import claim_choices
 from services.gang_planner.core.state.accounting import assume, end_reservation, settle
-from services.gang_planner.core.state.gang_history import Failure
+from services.gang_planner.core.state.gang_history import ANY_NODE, Failure
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import ASSUMED, TERMINAL
 from services.gang_planner.core.state.members import Assignments
@@ -263,7 +263,7 @@ def _take_in(
     if gang is None:
         return
     if found.result in {"refused", "unknown", "unprepared"}:
-        pair = found.uid, "" if found.result == "refused" else found.node
+        pair = found.uid, ANY_NODE if found.result == "refused" else found.node
         if outcome_seq > state.view.consumed_seq or pair not in gang.history.bad:
             gang.history.bad[pair] = UNDATED
     words = found.message or found.reason or f"HTTP status {found.code}"
@@ -348,7 +348,7 @@ def _resolve(state: State, pending: Unresolved) -> bool:
     member = state.members.get(pending.binding.uid)
     if member is None:
         return state.view.epoch > 0 and state.view.cluster_seq >= pending.cluster_seq
-    if member.pod.node or member.slot >= 0 or member.pod.phase in TERMINAL:
+    if member.pod.node or member.slot is not None or member.pod.phase in TERMINAL:
         return True
     reservation = Reservation(
         owner=pending.gang_id,

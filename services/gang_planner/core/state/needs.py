@@ -34,8 +34,8 @@ class Structure(NamedTuple):
     topology: NetworkTopology | None = None
     #: Nodes with members of it; its domains must contain them.
     near: tuple[str, ...] = ()
-    #: The domain of its last placed members, which is tried first; "": none.
-    home: str = ""
+    #: The domain of its last placed members, which is tried first; None: there are none.
+    home: str | None = None
     sub_gangs: tuple[SubNeed, ...] = ()
     #: How many more sub-gangs of each policy must be placed.
     sub_minima: tuple[tuple[str, int], ...] = ()
@@ -44,6 +44,8 @@ class Structure(NamedTuple):
 
 
 NOTHING_SAID: Final = Structure()
+#: Instead of the name of a sub-gang: the members are in none.
+NO_SUB_GANG: Final = ""
 #: Role of the reserved units of `minResources`; not a valid role of pods.
 RESERVED: Final = "*minResources"
 #: This number of members without claims always fits into one decision.

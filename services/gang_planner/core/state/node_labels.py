@@ -15,6 +15,8 @@ from shared.model.objects import Node, Requirement
 #: Key of the node's name, for `matchFields`; not a valid label key.
 NAME_FIELD: Final = "\0metadata.name"
 _ABSENT: Final = 0
+#: Instead of the id of a value: no node has the value.
+_UNKNOWN: Final = -1
 
 
 class LabelColumns:
@@ -106,8 +108,8 @@ class LabelColumns:
         return found
 
     def ids(self, values: Sequence[str]) -> Ints:
-        """Value ids of the texts; -1 for a value that no node has."""
-        return np.array([self._value_ids.get(value, -1) for value in values], dtype=np.int64)
+        """Value ids of the texts; `_UNKNOWN` for a value that no node has."""
+        return np.array([self._value_ids.get(value, _UNKNOWN) for value in values], dtype=np.int64)
 
 
 def as_number(text: str) -> int | None:

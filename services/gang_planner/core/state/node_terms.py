@@ -59,7 +59,7 @@ class SlotsByTerms:
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self._position = -1
+        self._position: int | None = None
         self._found: dict[tuple[SelectorTerm, ...], Ints] = {}
         #: Key -> sorted value ids, and the slots in that order.
         self._sorted: dict[str, tuple[Ints, Ints]] = {}

@@ -82,9 +82,9 @@ class NodeTable:
         self._spare: list[int] = []
         self._rank: Ints | None = None
         self._units: dict[int, Units] = {}
-        self._units_at = -1
+        self._units_at: int | None = None
         self._derived: dict[object, Ints] = {}
-        self._derived_at = -1
+        self._derived_at: int | None = None
         #: Number of existing nodes.
         self.count = 0
         #: Length of the longest node name so far, for the upper bound of a binding's size.

@@ -70,7 +70,7 @@ class QueueEntry:
         #: Number of changes of `used` by `charge`; results derived from it are valid while equal.
         self.charges = 0
         #: Cache of the policy `capacity`: charges, used and declared amounts, share.
-        self.share: tuple[int, dict[int, int], dict[int, int], int] = (-1, {}, {}, 0)
+        self.share: tuple[int | None, dict[int, int], dict[int, int], int] = (None, {}, {}, 0)
         #: Declared hard limit, by resource row; resources that are not in it are unlimited.
         self.capability: dict[int, int] = {}
         #: Declared guarantee: never reclaimed from it, and kept free for it.
@@ -279,7 +279,7 @@ class QueueTable:
         self._hierarchical = False
         #: Number of changes of queues and of the tree so far.
         self.changes = 0
-        self._limited_at: tuple[int, int] = (-1, -1)
+        self._limited_at: tuple[int, int] | None = None
         #: Versions of the input of all deserved amounts, if these do not depend on demand; (): they
         #: do, or there are none. Set by `queueing.fair_share`.
         self.shared_at: tuple[object, ...] = ()

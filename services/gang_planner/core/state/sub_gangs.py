@@ -19,7 +19,7 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
     WAITING,
 )
-from services.gang_planner.core.state.needs import SubNeed, Wanted
+from services.gang_planner.core.state.needs import NO_SUB_GANG, SubNeed, Wanted
 from services.gang_planner.core.state.node_labels import as_number
 from shared.model.label_selectors import selects
 from shared.model.objects import Labels, Pod, SubGroup
@@ -84,11 +84,11 @@ def sub_gangs(gang: Gang) -> list[SubGang]:
 
 
 def part_of(gang: Gang, pod: Pod) -> str:
-    """The name of a pod's sub-gang; "": the pod is in none."""
+    """The name of a pod's sub-gang, or `NO_SUB_GANG`."""
     if gang.group is None or not gang.group.sub_groups:
-        return ""
+        return NO_SUB_GANG
     belonging = _belongs(gang, gang.group.sub_groups, pod)
-    return _name(*belonging) if belonging is not None else ""
+    return _name(*belonging) if belonging is not None else NO_SUB_GANG
 
 
 def all_placed(gang: Gang) -> bool:

@@ -85,7 +85,7 @@ class Book:
         self._ring: deque[GangKey] = deque()
         self._in_ring: set[GangKey] = set()
         self._ring_ms = 0
-        self._ringed_at = -1
+        self._ringed_at: int | None = None
 
     def recall(self, verdict: Verdict) -> None:
         """Import a verdict of an earlier planner as the published one of its gang."""
@@ -374,9 +374,10 @@ def build(
 
 
 def _domain(gang: Gang) -> str:
-    """The HyperNode of the gang's last placement; "": it requests none."""
+    """The HyperNode of the gang's last placement; "": it requests none, or was not placed."""
     topology = gang.group.topology if gang.group is not None else None
-    return gang.history.home if topology is not None and not topology.label_key else ""
+    wanted = topology is not None and not topology.label_key
+    return (gang.history.home or "") if wanted else ""
 
 
 def _passing(gang: Gang, meant: tuple[object, ...], now_ms: int) -> bool:

@@ -19,7 +19,7 @@ def waiting_words(state: "State", gang: "Gang") -> str:
     if one is None:
         return "others were evicted for it"
     members = (state.members.get(victim.uid) for victim in one.act.victims)
-    left = sum(1 for member in members if member is not None and member.slot >= 0)
+    left = sum(1 for member in members if member is not None and member.slot is not None)
     pods = "1 pod" if left == 1 else f"{left} pods"
     return f"waits for {pods} to leave, evicted for it: {one.act.why}"
 
@@ -27,7 +27,7 @@ def waiting_words(state: "State", gang: "Gang") -> str:
 def ended_words(gang: "Gang") -> str:
     """A message with the end of the last failed eviction for a gang; "" if there is none."""
     found = gang.history.preemption_ended
-    return f"the last eviction for it came to nothing ({found})" if found else ""
+    return f"the last eviction for it came to nothing ({found})" if found is not None else ""
 
 
 def evicted_words(gang: "Gang", evicted: "Evicted") -> str:

@@ -42,8 +42,8 @@ class Apart(NamedTuple):
 class Even(NamedTuple):
     """One spread constraint."""
 
-    #: Tally of the pods that it counts; -1: none.
-    tally: int
+    #: Tally of the pods that it counts; None: it counts none.
+    tally: int | None
     #: 1 if a pod of the shape counts itself, else 0.
     own: int
     constraint: SpreadConstraint
@@ -70,7 +70,6 @@ class PairView:
         "apart",
         "even",
         "existing",
-        "none_match",
         "own_affinity",
         "own_apart",
         "preferred_even",
@@ -82,11 +81,10 @@ class PairView:
     def __init__(self, shape: ShapeEntry, version: int) -> None:
         self.shape = shape
         self.version = version
-        #: Tally of the pods that its required affinity selects; -1: none.
-        self.affinity = -1
+        #: Tally of the pods that its required affinity selects; None: it has no required
+        #: affinity, or no pod can match it.
+        self.affinity: int | None = None
         self.affinity_keys: tuple[str, ...] = ()
-        #: No pod can match its required affinity.
-        self.none_match = False
         self.own_affinity = False
         self.apart: tuple[Apart, ...] = ()
         #: Topology keys of anti-affinity terms that match the shape's own pods.
@@ -147,7 +145,7 @@ class PairRules:
         """
         passing = self._near(view) & self._apart(view)
         for one in view.even:
-            if one.own and one.tally >= 0:
+            if one.own and one.tally is not None:
                 passing &= self.of_slot(one.constraint.topology_key) > 0
             else:
                 passing &= self.even_enough(view, one)
@@ -164,7 +162,7 @@ class PairRules:
             passing &= self.of_slot(name) > 0
         for one in view.even:
             passing &= self.of_slot(one.constraint.topology_key) > 0
-        if view.none_match:
+        if view.affinity_keys and view.affinity is None:
             passing[:] = False
         self._ceilings[view.shape.id] = key, passing
         return passing
@@ -212,10 +210,17 @@ class PairRules:
     def even_counts(self, view: PairView, one: Even) -> tuple[Ints, Bools]:
         """Count per domain of a spread constraint, and a flag per domain in its scope."""
         present = self.scopes.present(view.shape, one.keys, one.constraint)
-        if one.tally < 0:
+        if one.tally is None:
             return np.zeros(len(present), dtype=np.int64), present
         scope = self.scopes.of(view.shape, one.keys, one.constraint)
         return self.counts.by_domain(one.tally, one.constraint.topology_key, scope), present
+
+    def per_slot(self, one: Even) -> Ints:
+        """Count per slot of a spread constraint."""
+        size = self.node_capacity.nodes.size
+        if one.tally is None:
+            return np.zeros(size, dtype=np.int64)
+        return self.counts.per_slot(one.tally, size)
 
     def even_enough(self, view: PairView, one: Even) -> Bools:
         """One flag per slot: whether one more pod keeps the skew within `maxSkew`."""
@@ -245,7 +250,7 @@ class PairRules:
         for key in view.affinity_keys:
             domains = self.of_slot(key)
             everywhere &= domains > 0
-            if view.none_match:
+            if view.affinity is None:
                 passing[:] = False
                 continue
             there = self.counts.by_domain(view.affinity, key) > 0
@@ -256,11 +261,11 @@ class PairRules:
 
     def first_of_series(self, view: PairView) -> bool:
         """Whether the shape's affinity selects its own pods and no such pod exists yet."""
-        if not view.affinity_keys or not view.own_affinity or view.none_match:
+        affinity = view.affinity
+        if affinity is None or not view.own_affinity:
             return False
         return not any(
-            bool((self.counts.by_domain(view.affinity, key) > 0).any())
-            for key in view.affinity_keys
+            bool((self.counts.by_domain(affinity, key) > 0).any()) for key in view.affinity_keys
         )
 
     # ------------------------------------------------------------------- views
@@ -275,8 +280,6 @@ class PairRules:
             if terms.affinity is not None:
                 view.affinity = terms.affinity.number
                 view.own_affinity = terms.affinity.number in profile
-            else:
-                view.none_match = bool(terms.affinity_keys)
             view.apart = tuple(Apart(one.number, key) for one, key in terms.anti)
             view.own_apart = tuple(
                 sorted({key for one, key in terms.anti if one.number in profile})
@@ -320,7 +323,7 @@ def _evens(spreads: Iterable[Spread], profile: frozenset[int]) -> tuple[Even, ..
     keys = tuple(sorted({one.constraint.topology_key for one in listed}))
     return tuple(
         Even(
-            one.counted.number if one.counted is not None else -1,
+            one.counted.number if one.counted is not None else None,
             int(one.always_self or (one.counted is not None and one.counted.number in profile)),
             one.constraint,
             keys,

@@ -20,7 +20,7 @@ class _Known:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.position = -1
+        self.position: int | None = None
         #: Topology key -> versions, and a flag per domain with a node in the scope.
         self.present: dict[str, tuple[tuple[int, int], Bools]] = {}
 

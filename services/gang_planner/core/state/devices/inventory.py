@@ -24,8 +24,8 @@ class Inventory:
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         self._tables = tables
         self._nodes = nodes
-        self._slices_at = -1
-        self._claims_at = -1
+        self._slices_at: int | None = None
+        self._claims_at: int | None = None
         self._seen: tuple[int, ...] = ()
         #: Node of each device.
         self._homes: dict[Device, str] = {}

@@ -65,7 +65,7 @@ class Devices:
         self._turns: dict[Key, int] = {}
         self._turn = 0
         self._demands: dict[bytes, DeviceDemand] = {}
-        self._demands_at = -1
+        self._demands_at = 0
 
     def copy(self) -> "Devices":
         """An independent copy of the ledger."""

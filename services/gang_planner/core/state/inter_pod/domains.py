@@ -29,7 +29,7 @@ class Domains:
         #: Increases when the domain of any slot changes.
         self.version = 0
         self._by_value: Ints = np.zeros(0, dtype=np.int64)
-        self._position = -1
+        self._position: int | None = None
 
     def refresh(self) -> None:
         """Update the domains from the nodes; called before every read."""
@@ -37,7 +37,7 @@ class Domains:
         if self._position == nodes.changes.position and len(self.of_slot) == nodes.size:
             return
         changed = None
-        if self._position >= 0:
+        if self._position is not None:
             changed = nodes.changes.since(self._position, max(16, nodes.size // 4))
         self._position = nodes.changes.position
         values = nodes.labels.column(self.key, nodes.objects)[: nodes.size]

@@ -34,7 +34,7 @@ class LabelIndex:
         self._by_key: dict[str, dict[str, dict[str, None]]] = {}
         self._namespaces = namespaces
         self._by_name: dict[str, Mapping[str, str]] = {}
-        self._read_at = -1
+        self._read_at: int | None = None
 
     def put(self, pod: Pod) -> None:
         """Add a pod."""

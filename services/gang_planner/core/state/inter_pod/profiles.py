@@ -99,7 +99,7 @@ def follow(tables: Tables, member: Member, before: Pod) -> None:
     pod = member.pod
     if pod.labels == before.labels and pod.deleting == before.deleting:
         return
-    if tables.shapes.terms.any and refresh(tables, member) and member.slot >= 0:
+    if tables.shapes.terms.any and refresh(tables, member) and member.slot is not None:
         # Nodes that it excluded may be eligible for other pods now.
         tables.node_capacity.freed += 1
 
@@ -142,7 +142,7 @@ def _reshape(tables: Tables, member: Member, entry: ShapeEntry) -> None:
         if gang is not None:
             gang.hold(before, -1)
             gang.hold(entry, 1)
-    if member.slot >= 0:
+    if member.slot is not None:
         tables.node_capacity.exchange(member.slot, before, entry)
     member.shape = entry
 
@@ -153,7 +153,7 @@ def _places(tables: Tables, member: Member) -> list[int]:
     promised = tables.reservations.promised.get(member.pod.uid)
     if promised is not None:
         places.append(promised.slot)
-    if member.slot >= 0:
+    if member.slot is not None:
         places.append(member.slot)
     return places
 

@@ -72,8 +72,8 @@ class AvailableVolumes:
         self._tables = tables
         self._nodes = nodes
         self.terms = SlotsByTerms(nodes)
-        self._volumes_at = -1
-        self._nodes_at = -1
+        self._volumes_at: int | None = None
+        self._nodes_at: int | None = None
         self._free: dict[str, list[Volume]] = {}
         self._prebound: dict[tuple[str, str], Volume] = {}
         self._candidates: dict[tuple[object, ...], VolumeCandidates] = {}

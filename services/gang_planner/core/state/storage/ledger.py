@@ -76,11 +76,11 @@ class Storage:
         #: Number of changed choices that concern many nodes.
         self._wide = 0
         self._demands: dict[bytes, VolumeDemand] = {}
-        self._demands_at = -1
-        self._pruned_at = -1
+        self._demands_at = 0
+        self._pruned_at: int | None = None
         #: (class, size) -> slots where volumes can be provisioned, slots with enough capacity.
         self._makers: dict[tuple[str | None, int], tuple[Bools, Bools]] = {}
-        self._makers_at: tuple[int, int] = (-1, -1)
+        self._makers_at = 0, 0
 
     def copy(self) -> "Storage":
         """An independent copy of the ledger."""

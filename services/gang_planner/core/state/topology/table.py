@@ -34,7 +34,8 @@ class TopologyTable:
         self.nodes = nodes
         self._hypernodes = hypernodes
         self._built: Built | None = None
-        self._built_of = (-1, -1)
+        #: Positions in the changes of nodes and HyperNodes as of `_built`.
+        self._built_of = 0, 0
         #: Name and labels of each slot's node as of `_built`.
         self._seen: list[Node | None] = []
         self._labelled: dict[str, tuple[int, Level]] = {}
@@ -43,7 +44,7 @@ class TopologyTable:
         #: HyperNodes.
         self._found: dict[NetworkTopology, Levels] = {}
         self._orders: dict[str, Ints] = {}
-        self._found_of = (-1, -1)
+        self._found_of: tuple[int, int] | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:

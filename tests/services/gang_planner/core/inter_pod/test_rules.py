@@ -123,7 +123,7 @@ class World:
         """What is counted is what is there."""
         expected: dict[int, dict[int, int]] = {}
         for member in self.state.members.values():
-            if member.slot >= 0:
+            if member.slot is not None:
                 for tally, amount in member.shape.tallies:
                     slots = expected.setdefault(tally, {})
                     slots[member.slot] = slots.get(member.slot, 0) + amount

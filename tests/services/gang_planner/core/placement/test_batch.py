@@ -266,7 +266,7 @@ def test_a_rack_that_disappointed_one_gang_is_not_tried_for_its_equals(
         ),
     ]
     gangs = [make_gang(index, 2, (1000, 700), topology=_IN_ONE_RACK) for index in range(6)]
-    tried: list[str] = []
+    tried: list[str | None] = []
     real = GangPlacement._fill
 
     def fill(attempt: GangPlacement, space: Space, structure: Structure) -> bool:

@@ -23,11 +23,11 @@ def tried(
     *,
     wanted: int | None = None,
     near: Ints = NO_SLOTS,
-    home: str = "",
+    home: str | None = None,
     open_beyond: bool = False,
     base: list[bool] | None = None,
     fractions: list[int] | None = None,
-) -> list[str]:
+) -> list[str | None]:
     left = np.array(fractions or [0] * len(counts))
     demand = DomainDemand(
         [""], [wanted or quorum], lambda: [np.array(counts)], quorum, (), lambda: [left]
@@ -70,7 +70,7 @@ def test_members_that_have_a_place_bind_the_others_to_its_domains() -> None:
     assert tried([4, 4, 2, 2, 3, 3, 9], 1, near=np.array([2])) == ["b", "r"]
     assert tried([4, 4, 2, 2, 3, 3, 9], 1, near=np.array([1, 2])) == ["r"]
     assert tried([4, 4, 2, 2, 3, 3, 9], 1, near=np.array([1, 4])) == []
-    assert tried([4, 4, 2, 2, 3, 3, 9], 1, near=np.array([1, 6]), open_beyond=True) == [""]
+    assert tried([4, 4, 2, 2, 3, 3, 9], 1, near=np.array([1, 6]), open_beyond=True) == [None]
 
 
 def test_only_the_nodes_given_count() -> None:
