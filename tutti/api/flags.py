@@ -20,6 +20,7 @@ from tutti.api.failures import Refusal
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import name_of
 from tutti.api.output import FORMATS
+from tutti.up.options import SCHEDULER_NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -185,6 +186,19 @@ report_flag = click.option(
     show_default=True,
     help="Format of the report.",
 )
+
+
+def scheduler_names_flag(help_: str) -> Callable[[F], F]:
+    """`--scheduler-name`; by default the names that Tutti serves without settings."""
+    return click.option(
+        "--scheduler-name",
+        "scheduler_names",
+        multiple=True,
+        default=SCHEDULER_NAMES,
+        show_default=True,
+        metavar="NAME",
+        help=help_,
+    )
 
 
 def watch_flag(function: F) -> F:

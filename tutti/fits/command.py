@@ -15,12 +15,11 @@ from shared.contracts.questions import FitAnswer, FitRequest
 from shared.kube.errors import CredentialsError, TransportError
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import report_flag
+from tutti.api.flags import report_flag, scheduler_names_flag
 from tutti.api.output import echo_json
 from tutti.fits.admission import Admitted, admit
 from tutti.fits.expansion import expand, flattened
 from tutti.service_bus import ServiceBus, ask_standby, service_options
-from tutti.up.options import SCHEDULER_NAMES
 
 #: A standby answers between two reads of its streams; a large gang takes it a while.
 _ANSWER_S: Final = 10.0
@@ -56,15 +55,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     help="Manifest file; - for standard input; repeatable.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
-@click.option(
-    "--scheduler-name",
-    "scheduler_names",
-    multiple=True,
-    default=SCHEDULER_NAMES,
-    show_default=True,
-    metavar="NAME",
-    help="Scheduler names that Tutti serves in this cluster; repeatable.",
-)
+@scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @service_options
 @report_flag
 def fits(

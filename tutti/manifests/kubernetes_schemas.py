@@ -6,7 +6,7 @@ out: the webhook checks values such as the restart policy, with all other errors
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ _KEPT: Final = frozenset(
         "type",
         "format",
         "required",
+        "properties",
+        "items",
+        "additionalProperties",
         "x-kubernetes-list-map-keys",
         "x-kubernetes-list-type",
         "x-kubernetes-map-type",
@@ -59,6 +62,17 @@ _SPECIAL: Final[dict[str, Schema]] = {
 }
 
 
+def with_inner(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Schema:
+    """A copy of a schema with the schemas of its properties and items changed."""
+    whole = dict(schema)
+    if "properties" in schema:
+        whole["properties"] = {key: change(inner) for key, inner in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            whole[key] = change(schema[key])
+    return whole
+
+
 def inlined(name: str) -> Schema:
     """One of _ROOTS with its references resolved. Raises KeyError for another type."""
     definitions: dict[str, Schema] = json.loads(_DATA.read_text("utf-8"))
@@ -69,14 +83,7 @@ def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     if "$ref" in schema:
         name = schema["$ref"]
         return _SPECIAL.get(name) or _resolved(definitions[name], definitions)
-    whole = dict(schema)
-    if "properties" in schema:
-        whole["properties"] = {
-            key: _resolved(inner, definitions) for key, inner in schema["properties"].items()
-        }
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            whole[key] = _resolved(schema[key], definitions)
+    whole = with_inner(schema, lambda inner: _resolved(inner, definitions))
     keys = schema.get("x-kubernetes-list-map-keys", ())
     if keys:
         whole["items"] = _with_key_defaults(whole["items"], keys)
@@ -116,12 +123,5 @@ def _cut_down(schema: Mapping[str, Any], referred: list[str]) -> Schema:
         name = str(reference["$ref"]).removeprefix(_PREFIX)
         referred.append(name)
         return {"$ref": name}
-    kept = {key: value for key, value in schema.items() if key in _KEPT}
-    if "properties" in schema:
-        kept["properties"] = {
-            key: _cut_down(inner, referred) for key, inner in schema["properties"].items()
-        }
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            kept[key] = _cut_down(schema[key], referred)
-    return kept
+    whole = with_inner(schema, lambda inner: _cut_down(inner, referred))
+    return {key: value for key, value in whole.items() if key in _KEPT}

@@ -22,7 +22,7 @@ from msgspec.inspect import (
 )
 
 from shared.kinds.fields import BUILT_IN, REQUIRED, SHALLOW
-from tutti.manifests.kubernetes_schemas import Schema, inlined
+from tutti.manifests.kubernetes_schemas import Schema, inlined, with_inner
 
 _TEXT: Final[Schema] = {"type": "string"}
 _INT32_MAX: Final = 2**31 - 1
@@ -70,15 +70,7 @@ def _with_rules(found: Metadata) -> Schema:
 def _without_built_in(schema: Schema) -> Schema:
     if isinstance(schema, BuiltInSchema):
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    changed = dict(schema)
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            changed[key] = _without_built_in(schema[key])
-    if "properties" in schema:
-        changed["properties"] = {
-            key: _without_built_in(inner) for key, inner in schema["properties"].items()
-        }
-    return changed
+    return with_inner(schema, _without_built_in)
 
 
 def _struct(found: StructType) -> Schema:

@@ -11,7 +11,7 @@ import click
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import access_flags, report_flag
+from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.output import echo_json
 from tutti.migrate import gangs, installed, stored
 from tutti.migrate.cluster_facts import QUEUES, ClusterFacts, PolicyText
@@ -19,7 +19,6 @@ from tutti.migrate.cluster_reader import read_cluster
 from tutti.migrate.findings import Check, in_order
 from tutti.migrate.view import show
 from tutti.terminal import report_console
-from tutti.up.options import SCHEDULER_NAMES
 
 _BLOCKED: Final = 1
 _NOT_CHECKED: Final = 2
@@ -32,15 +31,7 @@ def migrate() -> None:
 
 @migrate.command()
 @access_flags
-@click.option(
-    "--scheduler-name",
-    "scheduler_names",
-    multiple=True,
-    default=SCHEDULER_NAMES,
-    show_default=True,
-    metavar="NAME",
-    help="Scheduler names that Tutti would serve; repeatable.",
-)
+@scheduler_names_flag("Scheduler names that Tutti would serve; repeatable.")
 @click.option(
     "--scheduler-conf",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -9,9 +9,8 @@ from rich.console import Console
 
 from tutti.api.access import Access, open_client
 from tutti.api.failures import run
-from tutti.api.flags import access_flags, namespace_flag, report_flag
+from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import echo_json
-from tutti.up.options import SCHEDULER_NAMES
 from tutti.why.explanation import Answer, explain
 from tutti.why.kinds import read_reference
 from tutti.why.planner_liveness import read_liveness
@@ -26,15 +25,7 @@ _NO_PLANNER = 3
 @click.argument("reference", nargs=-1, required=True, metavar="[KIND/]NAME")
 @namespace_flag()
 @access_flags
-@click.option(
-    "--scheduler-name",
-    "scheduler_names",
-    multiple=True,
-    default=SCHEDULER_NAMES,
-    show_default=True,
-    metavar="NAME",
-    help="Scheduler names that Tutti serves in this cluster; repeatable.",
-)
+@scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @report_flag
 def why(
     *,
