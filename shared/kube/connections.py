@@ -1,10 +1,16 @@
-"""Connections to the API server: detection of a dead peer, and the lines of a watch."""
+"""Connections to the API server: detection of a dead peer, their end, and the lines of a watch."""
 
+import asyncio
 import socket
 import ssl
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
+from weakref import WeakSet
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from typing_extensions import override
 
 from shared.kube.errors import ConnectionLost, MalformedAnswer, RequestTimeout
 from shared.kube.slices import Slices
@@ -18,17 +24,88 @@ LINE_BYTES_MAX: Final = 4 * 1024 * 1024
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 #: Likewise for a connection with unacknowledged data: it breaks after 30 s.
 _USER_TIMEOUT_MS: Final = 30_000
+#: An aborted connection is closed in the event loop's next turn.
+_CLOSING_S_MAX: Final = 1.0
 
 
-def connector(connections_max: int) -> aiohttp.TCPConnector:
-    """A pool of at most `connections_max` connections, each with TCP keepalive."""
-    return aiohttp.TCPConnector(
-        limit=connections_max,
-        # Go's server closes idle connections after minutes; closing first avoids losing a POST to
-        # that race.
-        keepalive_timeout=45.0,
-        socket_factory=_socket,
-    )
+class Connector(aiohttp.TCPConnector):
+    """A pool of at most `connections_max` connections, each with TCP keepalive.
+
+    A connection that is not used again (its request was cancelled, its watch was left) is aborted.
+    aiohttp would close it, and forget it: under TLS, closing waits for the peer's answer, 30 s by
+    asyncio's and uvloop's default, and an event loop that ends before leaves the socket open.
+    """
+
+    def __init__(self, connections_max: int) -> None:
+        super().__init__(
+            limit=connections_max,
+            # Go's server closes idle connections after minutes; closing first avoids losing a POST
+            # to that race.
+            keepalive_timeout=45.0,
+            socket_factory=_socket,
+        )
+        #: All open connections; aiohttp does not know those whose request is cancelled as they are
+        #: made.
+        self._open: WeakSet[_Connection] = WeakSet()
+        self._factory = partial(_make_connection, self._loop, self._open)
+
+    @override
+    async def close(self, *, abort_ssl: bool = True) -> None:
+        """Abort all connections, and wait until they are closed. Idempotent."""
+        connections = tuple(self._open)
+        for connection in connections:
+            connection.abort()
+        await super().close(abort_ssl=abort_ssl)
+        await wait_lost(connection.lost for connection in connections)
+
+
+class _Connection(ResponseHandler):
+    """One connection of a `Connector`, and in its register while it is open."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, register: WeakSet["_Connection"]) -> None:
+        super().__init__(loop)
+        self._register = register
+        #: Done when the connection is closed.
+        self.lost: asyncio.Future[None] = loop.create_future()
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._register.add(self)
+
+    @override
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._register.discard(self)
+        self.lost.set_result(None)
+        super().connection_lost(exc)
+
+    @override
+    def close(self) -> None:
+        self.abort()
+
+    @override
+    def abort(self) -> None:
+        # Not `super().abort()`: it forgets the answer, and a task that reads it would never learn
+        # of the connection's end.
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def _make_connection(
+    loop: asyncio.AbstractEventLoop, register: WeakSet[_Connection]
+) -> ResponseHandler:
+    return _Connection(loop, register)
+
+
+async def wait_lost(connections: Iterable[asyncio.Future[None]]) -> None:
+    """Wait until aborted connections are closed; each has a future that is done when it is.
+
+    A second at most: uvloop does not report the end of a connection whose request was cancelled in
+    the turn of the event loop in which the connection was made.
+    """
+    lost = list(connections)
+    if lost:
+        await asyncio.wait(lost, timeout=_CLOSING_S_MAX)
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:

@@ -15,10 +15,11 @@ from collections import deque
 from contextlib import nullcontext
 from typing import Final, cast
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from typing_extensions import override
 
-from shared.kube.connections import describe, tune
+from shared.kube.connections import describe, tune, wait_lost
 from shared.kube.errors import ConnectionLost, KubeError, RequestTimeout
 from shared.kube.http1 import Answer, encode_post, parse_answer
 
@@ -46,7 +47,8 @@ class PostPool:
         self.host: Final = parts.netloc.rpartition("@")[2]
         self._slots = asyncio.Semaphore(connections_max)
         self._idle: deque[_Connection] = deque()
-        self._open: set[_Connection] = set()
+        self._open: WeakSet[_Connection] = WeakSet()
+        self._closed = False
         self._tls: ssl.SSLContext | None = None
 
     async def post(
@@ -94,11 +96,16 @@ class PostPool:
         finally:
             self._slots.release()
 
-    def close(self) -> None:
-        """Break all connections; requests in flight end with ConnectionLost."""
+    async def close(self) -> None:
+        """Break all connections, and wait until they are closed; requests in flight end with
+        ConnectionLost.
+        """
+        self._closed = True
         self._idle.clear()
-        for connection in tuple(self._open):
+        connections = tuple(self._open)
+        for connection in connections:
             connection.abort()
+        await wait_lost(connection.lost for connection in connections)
 
     def _take(self, tls: ssl.SSLContext | None) -> "_Connection | None":
         """The connection used last, if it is young enough; older ones are closed."""
@@ -130,19 +137,24 @@ class PostPool:
             raise RequestTimeout("no connection in time") from error
         except OSError as error:
             raise ConnectionLost(describe(error)) from error
+        if self._closed:
+            connection.abort()
+            raise ConnectionLost("the client was closed meanwhile")
         return connection
 
 
 class _Connection(asyncio.Protocol):
     """One connection and the answer it waits for."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, register: set["_Connection"]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, register: WeakSet["_Connection"]) -> None:
         self.loop = loop
         self.idle_since_s = 0.0
         self._register = register
         self._transport: asyncio.Transport | None = None
         self._received = b""
         self._waiting: asyncio.Future[Answer] | None = None
+        #: Done when the connection is closed.
+        self.lost: asyncio.Future[None] = loop.create_future()
 
     @property
     def is_open(self) -> bool:
@@ -202,6 +214,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._register.discard(self)
+        self.lost.set_result(None)
         self._fail(ConnectionLost(describe(exc) if exc else "the server closed the connection"))
 
     def _fail(self, error: KubeError) -> None:

@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from shared.kube.connections import LineStream, connector, describe
+from shared.kube.connections import Connector, LineStream, describe
 from shared.kube.credentials import Authorization, Credentials
 from shared.kube.errors import (
     ConnectionLost,
@@ -84,7 +84,7 @@ class Transport:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=connector(self._connections_max),
+            connector=Connector(self._connections_max),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compression costs the API server more than it saves: the network is nearly always
             # fast.
@@ -101,11 +101,15 @@ class Transport:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; requests in flight end with `ConnectionLost`. Idempotent."""
+        """Break all connections, and wait until they are closed; requests in flight end with
+        `ConnectionLost`. Idempotent.
+        """
         if self._session is not None:
             session, self._session = self._session, None
-            self._posts.close()
-            await session.close()
+            try:
+                await self._posts.close()
+            finally:
+                await session.close()
 
     async def send(
         self,

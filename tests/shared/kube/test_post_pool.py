@@ -69,7 +69,7 @@ async def served(serve: Serve, connections_max: int = 8) -> AsyncGenerator[tuple
     try:
         yield server, pool
     finally:
-        pool.close()
+        await pool.close()
         listening.close()
         await eventually(lambda: server.gone == server.connections)
 
@@ -220,8 +220,17 @@ async def test_closing_the_pool_ends_what_is_under_way() -> None:
     async with served(silent) as (server, pool):
         task = asyncio.create_task(post(pool), name="post")
         await eventually(lambda: server.connections == 1)
-        pool.close()
+        await pool.close()
         with pytest.raises(ConnectionLost):
+            await task
+
+
+async def test_closing_the_pool_ends_a_request_that_is_connecting() -> None:
+    async with served(silent) as (_, pool):
+        task = asyncio.create_task(post(pool), name="post")
+        await asyncio.sleep(0)
+        await pool.close()
+        with pytest.raises(ConnectionLost, match="closed meanwhile"):
             await task
 
 
@@ -255,6 +264,6 @@ async def test_a_renewed_certificate_is_shown_on_new_connections() -> None:
         with pytest.raises(ConnectionLost, match="CERTIFICATE_VERIFY_FAILED"):
             await pool.post(b"/", b"", b"{}", distrusting, 5)
     finally:
-        pool.close()
+        await pool.close()
         listening.close()
         await eventually(lambda: server.gone == server.connections)
