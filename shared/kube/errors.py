@@ -136,6 +136,13 @@ def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiEr
     return kind(status, "", text or "empty answer", None, _retry_after_s(retry_after, 0))
 
 
+def in_terminating_namespace(error: KubeError) -> bool:
+    """Whether an object was not created because its namespace is being deleted."""
+    return isinstance(error, Forbidden) and any(
+        cause.reason == "NamespaceTerminating" for cause in error.details.causes
+    )
+
+
 def watch_error(answer: Status) -> ApiError:
     """The error that a watch's ERROR event carries."""
     return _from_status(answer.code or 500, answer, None)

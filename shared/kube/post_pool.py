@@ -139,7 +139,7 @@ class PostPool:
             raise ConnectionLost(describe(error)) from error
         if self._closed:
             connection.abort()
-            raise ConnectionLost("the client was closed meanwhile")
+            raise ConnectionLost("the client was closed before the connection was made")
         return connection
 
 

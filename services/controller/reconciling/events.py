@@ -15,7 +15,7 @@ import msgspec
 
 from services.controller.core.events import EventType, event_body, object_reference
 from services.controller.reconciling.writes import Outcome, Writes
-from shared.kube.errors import KubeError, NotFound
+from shared.kube.errors import KubeError, NotFound, in_terminating_namespace
 from shared.kube.resources import CORE_EVENTS, Resource
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,9 @@ class Recorder:
                 await self._write(about, type_, reason, message)
             except KubeError as error:
                 self.dropped += 1
-                logger.warning("Event %s of %s is dropped: %s", reason, about.name, error)
+                # A namespace that is being deleted takes no Events, and its objects go with it.
+                level = logging.DEBUG if in_terminating_namespace(error) else logging.WARNING
+                logger.log(level, "Event %s of %s is dropped: %s", reason, about.name, error)
             finally:
                 self._waiting.task_done()
 

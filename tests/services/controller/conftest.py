@@ -8,8 +8,17 @@ import pytest
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.resources import NAMESPACES
+from shared.kube.errors import TooManyRequests
+from shared.kube.resources import (
+    CRONJOBS_VOLCANO,
+    JOBFLOWS,
+    JOBS_VOLCANO,
+    NAMESPACES,
+    PODGROUPS_VOLCANO,
+)
 from tests.controlplane.binaries import ensure_binaries
+from tests.services.controller.playing import names_of
+from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.manifests.crds import manifests
 
@@ -36,9 +45,25 @@ async def either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 @pytest.fixture
 async def place(either: KubeClient) -> AsyncIterator[str]:
-    """A namespace of the test's own."""
+    """A namespace of the test's own.
+
+    It keeps no object for which a later test's controller would work: the real control plane has no
+    controller that empties it.
+    """
     name = f"test-{uuid.uuid4().hex[:10]}"
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await either.create(NAMESPACES, manifest)
     yield name
+    await eventually(lambda: _emptied(either, name))
     await either.delete(NAMESPACES, name)
+
+
+async def _emptied(client: KubeClient, namespace: str) -> bool:
+    """Delete the namespace's objects of our kinds; False when it must be tried again."""
+    try:
+        for resource in (CRONJOBS_VOLCANO, JOBFLOWS, JOBS_VOLCANO, PODGROUPS_VOLCANO):
+            for name in await names_of(client, resource, namespace):
+                await client.delete(resource, name, namespace=namespace)
+    except TooManyRequests:
+        return False  # A server that has just been given the kinds is not ready to list them.
+    return True

@@ -230,7 +230,7 @@ async def test_closing_the_pool_ends_a_request_that_is_connecting() -> None:
         task = asyncio.create_task(post(pool), name="post")
         await asyncio.sleep(0)
         await pool.close()
-        with pytest.raises(ConnectionLost, match="closed meanwhile"):
+        with pytest.raises(ConnectionLost, match="closed before the connection"):
             await task
 
 
