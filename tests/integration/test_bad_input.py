@@ -225,7 +225,7 @@ async def test_a_gang_that_asks_for_parts_of_devices_gets_the_reason_and_is_neve
     await stage.api.patch(f"/api/v1/nodes/{nodes[0]}/status", amounts)
     await stage.gang("parts", 2, requests={"cpu": "1", shared: "1"})
     await stage.waits("parts", "UnsupportedDevice", shared)
-    await stage.why("podgroup/parts", "not placed by count", shared)
+    await stage.why("podgroup/parts", "not place by count", shared)
     assert not await stage.placed("parts")
 
 

@@ -59,6 +59,29 @@ _REWORDED: Final = (
     (" has room for it again", " has quota for it again"),
     ("takes back what it deserves", "reclaims what it deserves"),
     ("no room for its minResources", "not enough free capacity for its minResources"),
+    (
+        "its bindings in flight are validated first; its other",
+        "the API server has not answered its bindings in flight; its other",
+    ),
+    ("; it is placed whole after that", "; it is placed again as a whole after that"),
+    (
+        "the view of the cluster is stale: no watcher has renewed it",
+        "the planner's cluster state is stale: no watcher has updated it",
+    ),
+    ("; the other pods would fit alone", "; each of the other pods would fit alone"),
+    ("reclaims what it deserves", "reclaims its deserved amount"),
+    ("holds what it deserves (", "holds its deserved amount ("),
+    ("for the rest of what is free", "for the rest of the free capacity"),
+    ("may not take what other queues are guaranteed", "may not use the guarantees of other queues"),
+    ("goes first in queue", "has precedence in queue"),
+    ("1 member that counts less in the gang itself", "1 less important member of the gang itself"),
+    ("members that count less in the gang itself", "less important members of the gang itself"),
+    ("what is bound of it is being released", "its bound pods are being released"),
+    ("are left since ", "have been left for "),
+    ("one of its members lately", "one of its members recently"),
+    ("; it is tried again ", "; Tutti retries it "),
+    ("it was released: ", "its bound pods were released: "),
+    ("the last eviction for it came to nothing", "the last eviction for it failed"),
 )
 _Decode = Callable[[bytes], Any]
 _decode_number: Final[_Decode] = msgspec.msgpack.Decoder(int | None).decode

@@ -70,7 +70,7 @@ def _check_node_capacity(state: State) -> None:
         raise InvariantViolation(
             f"node {nodes.names[slot]}",
             f"{found[row, slot]} {state.resources.names[row]} free, "
-            f"{expected[row, slot]} by its pods and room {on_it}",
+            f"{expected[row, slot]} by its pods and reservations {on_it}",
         )
     if ports.content() != node_capacity.ports.content():
         raise InvariantViolation(
@@ -101,17 +101,23 @@ def _check_gang(state: State, gang: Gang) -> None:
         if member.state == WAITING:
             waiting.setdefault((member.pod.role, member.shape.id), set()).add(uid)
         if member.gang is not gang:
-            raise InvariantViolation(gang.full_name, f"{uid} believes to be in another gang")
+            raise InvariantViolation(gang.full_name, f"its member {uid} refers to another gang")
     held.update(hold.shape.id for hold in state.holds.of(gang) if hold.reservation is not None)
     held.update(reservation.shape.id for reservation in state.preemptions.held_of(gang))
     if counts != gang.counts:
-        raise InvariantViolation(gang.full_name, f"counts {gang.counts}, members say {counts}")
+        raise InvariantViolation(
+            gang.full_name, f"counts {gang.counts} by state, but its members are {counts}"
+        )
     if dict(held) != gang.held:
-        raise InvariantViolation(gang.full_name, f"holds {gang.held}, members say {dict(held)}")
+        raise InvariantViolation(
+            gang.full_name, f"holds {gang.held} by shape, but its members hold {dict(held)}"
+        )
     if waiting != {key: set(members) for key, members in gang.waiting.items()}:
-        raise InvariantViolation(gang.full_name, f"waiting {gang.waiting}, members say {waiting}")
+        raise InvariantViolation(
+            gang.full_name, f"lists {gang.waiting} as waiting, but {waiting} wait"
+        )
     if state.gangs.by_id.get(gang.gang_id) is not gang:
-        raise InvariantViolation(gang.full_name, f"its id {gang.gang_id} stands for another gang")
+        raise InvariantViolation(gang.full_name, f"its id {gang.gang_id} belongs to another gang")
 
 
 def _check_members(state: State) -> None:
@@ -120,12 +126,14 @@ def _check_members(state: State) -> None:
         right = state_of(member, node_exists=node_exists)
         if member.state != right:
             raise InvariantViolation(
-                f"pod {uid}", f"is {STATE_NAMES[member.state]}, should be {STATE_NAMES[right]}"
+                f"pod {uid}", f"is {STATE_NAMES[member.state]} and should be {STATE_NAMES[right]}"
             )
         if member.slot is not None and state.residents.get(member.slot, {}).get(uid) is not member:
-            raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not know it")
+            raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not list it")
         if state.shapes.terms.any and profiles.entry_of(state, member.pod) is not member.shape:
-            raise InvariantViolation(f"pod {uid}", "means something else to others by its labels")
+            raise InvariantViolation(
+                f"pod {uid}", "has a shape entry that does not match its labels"
+            )
         if member.reservation is not None and member.reservation not in state.reservations.rows(
             uid
         ):
@@ -149,11 +157,11 @@ def _check_reservations(state: State) -> None:
             raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
     for act, kept in rows.items():
         if act is not None and act.rows != kept:
-            wrong = f"believes to have {act.rows} rows of room, and has {kept}"
+            wrong = f"counts {act.rows} reservations, but has {kept}"
             raise InvariantViolation(f"decision {act.seq}", wrong)
     pods_in_flight = sum(kept for act, kept in rows.items() if act is not None and act.counted)
     if state.reservations.pods_in_flight != pods_in_flight:
-        wrong = f"are believed to be {state.reservations.pods_in_flight}, and are {pods_in_flight}"
+        wrong = f"are counted as {state.reservations.pods_in_flight}, but are {pods_in_flight}"
         raise InvariantViolation("pods in flight", wrong)
     for seq, act in state.open.items():
         if not rows[act] and seq not in state.unresolved:
@@ -187,19 +195,21 @@ def _check_holds(state: State) -> None:
     for uid, reservation in replacements.items():
         hold = table.by_uid.get(uid)
         if hold is None or hold.reservation is not reservation:
-            raise InvariantViolation(f"room for lost pod {uid}", "is kept and not owed")
+            raise InvariantViolation(f"reservation for lost pod {uid}", "exists without a hold")
     for uid, hold in table.by_uid.items():
         wrong = _hold_error(state, hold)
         if wrong:
             raise InvariantViolation(f"hold for lost pod {uid} ({hold.reason})", wrong)
         if hold.reservation is not None and replacements.get(uid) is not hold.reservation:
             raise InvariantViolation(
-                f"hold for lost pod {uid}", "has a reservation that the table does not hold"
+                f"hold for lost pod {uid}", "has a reservation that the table does not contain"
             )
     for gang in state.gangs.gangs.values():
         for hold in table.of(gang):
             if table.by_uid.get(hold.uid) is not hold:
-                raise InvariantViolation(gang.full_name, f"is owed for {hold.uid}, which is over")
+                raise InvariantViolation(
+                    gang.full_name, f"lists the hold for {hold.uid}, which has ended"
+                )
 
 
 def _hold_error(state: State, hold: Hold) -> str:
@@ -208,7 +218,7 @@ def _hold_error(state: State, hold: Hold) -> str:
     if hold.until_ms <= 0:
         return "has no deadline"
     if hold.dirty or not hold.logged:
-        return "is not what the log says"
+        return "differs from its note in the log"
     reservation = hold.reservation
     if reservation is None:
         return "names a node and has no reservation" if hold.node else ""
@@ -219,9 +229,9 @@ def _hold_error(state: State, hold: Hold) -> str:
     ):
         return "has a reservation of another owner, shape or deadline"
     if reservation.reason != hold.reservation_reason:
-        return f"keeps room as {reservation.reason}"
+        return f"has a reservation with the reason {reservation.reason}"
     if state.nodes.names[reservation.slot] != hold.node:
-        return f"keeps room on {state.nodes.names[reservation.slot]}, says {hold.node}"
+        return f"has a reservation on {state.nodes.names[reservation.slot]}, but names {hold.node}"
     return ""
 
 
@@ -231,7 +241,7 @@ def _check_preemptions(state: State) -> None:
     if kept != state.reservations.promised:
         raise InvariantViolation(
             "reservations of preemptors",
-            f"{sorted(state.reservations.promised)} kept, {sorted(kept)} promised",
+            f"{sorted(state.reservations.promised)} exist, {sorted(kept)} belong to preemptions",
         )
     owners: set[str] = set()
     for one in state.preemptions.opened:
@@ -245,10 +255,13 @@ def _check_preemptions(state: State) -> None:
                 or not reservation.owner
             ):
                 raise InvariantViolation(
-                    f"room for preemptor {reservation.uid}", "has no owner, reason or deadline"
+                    f"reservation for preemptor {reservation.uid}",
+                    "has no owner, reason or deadline",
                 )
             if gang is not one.gang:
-                raise InvariantViolation(one.act.gang, f"{gang.full_name} is charged for its room")
+                raise InvariantViolation(
+                    one.act.gang, f"gang {gang.full_name} is charged for its reservations"
+                )
 
 
 def _check_starts(state: State, now_ms: int) -> None:
@@ -263,12 +276,12 @@ def _check_starts(state: State, now_ms: int) -> None:
         if now_ms >= state.view.local_ms(gang.bound_ms) + repair.QUIET_MS:
             raise InvariantViolation(
                 gang.full_name,
-                f"{gang.bound} members are bound since {gang.bound_ms}, it is {now_ms}, "
-                "and it is neither repaired nor released",
+                f"{gang.bound} members have been bound since {gang.bound_ms}, it is {now_ms}, "
+                "and the gang is neither under repair nor being released",
             )
     for key, gang in state.repairs.items():
         if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
-            raise InvariantViolation(f"gang {key}", "is repaired without a note")
+            raise InvariantViolation(f"gang {key}", "is under repair without a note")
 
 
 def _check_gang_state(gang: Gang) -> None:
@@ -276,7 +289,7 @@ def _check_gang_state(gang: Gang) -> None:
     history = gang.history
     if history.releasing != ("release" in history.notes):
         raise InvariantViolation(
-            gang.full_name, f"is {history.state}, and its notes are {sorted(history.notes)}"
+            gang.full_name, f"is {history.state}, but its notes are {sorted(history.notes)}"
         )
     if history.state is GangState.REPAIRING and "repair" not in history.notes:
         raise InvariantViolation(gang.full_name, "is under repair without a note")
@@ -301,10 +314,11 @@ def _check_queues(state: State) -> None:
                     used[row] += amount * count
         if entry.shapes != shapes:
             raise InvariantViolation(
-                f"queue {entry.name}", f"counts {entry.shapes}, its gangs hold {dict(shapes)}"
+                f"queue {entry.name}",
+                f"counts {entry.shapes} by shape, but its gangs hold {dict(shapes)}",
             )
         found = {row: amount for row, amount in entry.used.items() if amount}
         if found != {row: amount for row, amount in used.items() if amount}:
             raise InvariantViolation(
-                f"queue {entry.name}", f"charged {found}, its gangs hold {dict(used)}"
+                f"queue {entry.name}", f"is charged {found}, but its gangs hold {dict(used)}"
             )

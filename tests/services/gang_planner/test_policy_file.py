@@ -19,7 +19,7 @@ def test_a_plugin_that_is_not_offered_is_reported_and_the_file_loads(
     path.write_text(TDM)
     found = PolicyFile(str(path), Defaults())
     assert [one.name for one in found.configuration.policies().policies] == ["gang"]
-    assert found.report().startswith("without effect: plugin tdm: no zones are lent")
+    assert found.report().startswith("without effect: plugin tdm: Tutti does not lend zones")
 
 
 def test_a_strict_planner_refuses_it(tmp_path: pathlib.Path) -> None:

@@ -7,54 +7,58 @@ its log and in `tutti status`; with `--strict-conf`, it rejects the file instead
 from collections.abc import Mapping
 from typing import Final
 
+_TARGET_JOB: Final = "Volcano no longer has reservations for one target job either"
+
 #: Volcano's plugins that Tutti does not implement.
 PLUGINS: Final[Mapping[str, str]] = {
-    "capacity-card": "cards are not distinguished by annotations; give each kind a resource name "
-    "of its own, which capability and deserved may name",
-    "deviceshare": "shared devices need the annotations of a vendor's device plugin, whose "
-    "contract is not kept here; a gang that asks for them gets the condition UnsupportedDevice",
-    "extender": "decisions that wait for an HTTP server cannot be replayed",
-    "fairshare": "what users held in the past is not kept; drf orders by what they hold now",
-    "group-topology-affinity": "what groups say of each other's domains is not read; their pods' "
-    "anti-affinity is",
-    "numa-aware": "NUMA placement is the kubelet's topology manager's; its reports are not read",
-    "rescheduling": "pods that run are only moved for a gang that is proven to fit in their place",
-    "reservation": "reservations of one target job no longer exist in Volcano either",
-    "tdm": "no zones are lent by the hour; use taints, or a queue that is reclaimed from",
-    "usage": "load measured from outside cannot be replayed; what pods request decides",
+    "capacity-card": "Tutti does not distinguish cards by annotations; give each kind of card its "
+    "own resource name and use it in the queue's capability and deserved",
+    "deviceshare": "Tutti does not implement the annotations with which a vendor's device plugin "
+    "shares devices; a gang that requests them waits with the reason UnsupportedDevice",
+    "extender": "Tutti does not call HTTP servers for decisions, because it could not replay them",
+    "fairshare": "Tutti does not record past usage; drf orders gangs by what they hold now",
+    "group-topology-affinity": "Tutti does not read affinity between groups; use anti-affinity of "
+    "their pods",
+    "numa-aware": "Tutti leaves NUMA placement to the kubelet's topology manager and does not read "
+    "its reports",
+    "rescheduling": "Tutti evicts running pods only for a gang that fits in their place",
+    "reservation": _TARGET_JOB,
+    "tdm": "Tutti does not lend zones by the hour; use taints, or a reclaimable queue",
+    "usage": "Tutti does not read measured load, because it could not replay decisions; pods' "
+    "requests decide",
 }
 
 #: Volcano's actions that Tutti does not implement.
 ACTIONS: Final[Mapping[str, str]] = {
-    "elect": "reservations of one target job no longer exist in Volcano either",
-    "reserve": "reservations of one target job no longer exist in Volcano either",
-    "shuffle": "it only serves the plugins rescheduling and tdm, which are not offered",
+    "elect": _TARGET_JOB,
+    "reserve": _TARGET_JOB,
+    "shuffle": "only the plugins rescheduling and tdm use it, which Tutti does not implement",
 }
 
 #: Flags without effect; every other flag that is false switches off its part of the plugin.
 FLAGS: Final[Mapping[str, str]] = {
-    "enableJobReady": "a gang is ready when its quorum is placed, whatever is configured",
-    "enableJobPipelined": "the decision that evicts victims reserves the capacity that they leave",
-    "enableNamespaceOrder": "an order of namespaces no longer exists in Volcano either",
-    "enableTaskOrder": "members go by task priority and index, whatever is configured",
-    "enablePreemptive": "whether a gang may evict is its priority's and its queue's",
-    "enabledClusterOrder": "there is one cluster",
-    "enableBestNode": "scores add up, no policy has the last word",
-    "enableTargetJob": "reservations of one target job no longer exist in Volcano either",
-    "enableReservedNodes": "reservations of one target job no longer exist in Volcano either",
-    "enabledAllocatable": "a queue's ceilings hold, whatever is configured",
-    "enabledOverused": "what a queue deserves limits it only while others claim theirs",
-    "enabledHyperNodeOrder": "a policy of topology with weight 0 prefers nothing",
-    "enabledVictim": "it only serves the action shuffle",
-    "enableJobStarving": "a gang preempts until its minimum is placed, members above it never do",
-    "enabledSubJobReady": "sub-gangs are whole or not placed, whatever is configured",
+    "enableJobReady": "Tutti always binds a gang only when its whole quorum is placed",
+    "enableJobPipelined": "the decision that evicts pods always reserves their capacity",
+    "enableNamespaceOrder": "Volcano no longer has an order of namespaces either",
+    "enableTaskOrder": "Tutti always orders the members of a gang by task priority and index",
+    "enablePreemptive": "the gang's priority and its queue decide whether it may evict pods",
+    "enabledClusterOrder": "Tutti schedules in one cluster",
+    "enableBestNode": "Tutti adds up the scores of all policies; none of them overrides the others",
+    "enableTargetJob": _TARGET_JOB,
+    "enableReservedNodes": _TARGET_JOB,
+    "enabledAllocatable": "Tutti always applies the limits of queues",
+    "enabledOverused": "the deserved amount limits a queue only while other queues need theirs",
+    "enabledHyperNodeOrder": "set the weight of the policy network-topology-aware to 0 instead",
+    "enabledVictim": "only the action shuffle uses it, which Tutti does not implement",
+    "enableJobStarving": "a gang always preempts for its minimum, never for members above it",
+    "enabledSubJobReady": "Tutti always places a sub-gang as a whole",
     "enabledSubJobPipelined": "see enableJobPipelined",
-    "enabledSubJobOrder": "sub-gangs go by name",
-    "enabledHyperNodeGradient": "domains are tried from the lowest tier up",
+    "enabledSubJobOrder": "Tutti always orders sub-gangs by name",
+    "enabledHyperNodeGradient": "Tutti always tries topology domains from the lowest tier up",
 }
 
 
 def unknown(name: str) -> str:
     """The reason why an unknown plugin has no effect."""
     del name
-    return "it is none of Tutti's; a plugin of your own (.so) cannot be loaded"
+    return "Tutti has no such plugin, and cannot load plugins from .so files"

@@ -98,8 +98,8 @@ def _watch_degraded(work: CycleContext, gang: Gang) -> None:
         work.close_note(gang, "degraded", "Off")
     elif _passed(work, gang, "degraded", lasts_ms):
         words = (
-            f"{gang.have()} of {max(gang.min_member, 1)} members are left "
-            f"since {lasts_ms // 1000} s, and no replacement is expected"
+            f"{gang.have()} of {max(gang.min_member, 1)} members have been "
+            f"left for {lasts_ms // 1000} s, and no replacement is expected"
         )
         reason = PendingReason.DEGRADED_GRACE
         release.begin(work, gang, GangEvent.GRACE_PASSED, reason, words)

@@ -282,11 +282,11 @@ def _why(gang: "Gang", kind: Kind, found: FoundVictims) -> str:
     """Without names: victim and preemptor may be of different namespaces."""
     if all(one.gang is gang for one in found.victims):
         count = len(found.victims)
-        members = "1 member that counts" if count == 1 else f"{count} members that count"
-        return f"{members} less in the gang itself"
+        members = "1 less important member" if count == 1 else f"{count} less important members"
+        return f"{members} of the gang itself"
     gangs = {one.gang.key for one in found.victims if one.gang is not None}
     pods = "1 pod" if len(found.victims) == 1 else f"{len(found.victims)} pods"
     words = pods if len(gangs) == 1 else f"{pods} of {len(gangs)} gangs"
     if kind == "reclaim":
-        return f"queue {gang.queue.name} reclaims what it deserves: {words}"
-    return f"priority {gang.priority} goes first in queue {gang.queue.name}: {words}"
+        return f"queue {gang.queue.name} reclaims its deserved amount: {words}"
+    return f"priority {gang.priority} has precedence in queue {gang.queue.name}: {words}"

@@ -216,5 +216,7 @@ def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
             fits=False, ever=False, sentence=f"all nodes together lack {listed(short_ever)}"
         )
     if short_now:
-        return FitAnswer(fits=False, ever=True, sentence=f"what is free lacks {listed(short_now)}")
+        return FitAnswer(
+            fits=False, ever=True, sentence=f"the free capacity lacks {listed(short_now)}"
+        )
     return FitAnswer(fits=True, ever=True)

@@ -467,7 +467,7 @@ def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:
     sentence = (
-        f"another dialect declares PodGroup {twin.namespace}/{twin.name} too, and that one counts"
+        f"another dialect declares PodGroup {twin.namespace}/{twin.name} too, and is in effect"
     )
     return Verdict(
         gang_id=twin.uid,

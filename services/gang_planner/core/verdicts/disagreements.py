@@ -22,12 +22,12 @@ def disagreement_words(gang: Gang) -> str:
     if len(minima) > 1:
         found.append(
             f"its members disagree in {annotations.GROUP_MIN_MEMBER} "
-            f"({_listed(minima)}): the largest counts"
+            f"({_listed(minima)}): the largest value is in effect"
         )
     if len(queues) > 1:
         found.append(
             f"its members disagree in {annotations.QUEUE_NAME} ({_listed(queues)}): "
-            f"{gang.declarations.declared.queue} counts, which most of them name"
+            f"{gang.declarations.declared.queue} is in effect, which most of them name"
         )
     return "; ".join(found)
 

@@ -49,7 +49,10 @@ def degraded_in_words(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -
     if holds:
         return f"{left}; {in_words(holds, names)}"
     if leaving := gang.counts[LEAVING]:
-        return f"{left}; others are still terminating ({leaving}), then their capacity is reserved"
+        still = (
+            "1 member still terminates" if leaving == 1 else f"{leaving} members still terminate"
+        )
+        return f"{left}; {still}, and Tutti reserves their capacity after that"
     return f"{left}, and no capacity is reserved for the other members"
 
 

@@ -54,7 +54,7 @@ _REASONS_MAX: Final = 20
 #: Maximum length of a sentence, because it may contain users' texts (group errors, field names).
 _SENTENCE_CHARACTERS_MAX: Final = 2_048
 
-_UNKNOWN: Final = "whether it fits is not known: the search was ended by its budget"
+_UNKNOWN: Final = "it may fit: the search for nodes used up its budget"
 
 
 class Explainer:
@@ -193,7 +193,7 @@ class Explainer:
         attempt.statement.discard()
         domains = topology_messages.in_words(self._session, need, attempt) or self._groups(queue)
         if need.avoid:
-            blocking["node(s) refused one of its members lately"] = len(need.avoid)
+            blocking["node(s) refused one of its members recently"] = len(need.avoid)
         holders, holders_count = self._holding(need.queue, short)
         sentence = _sentence(state.nodes.count, blocking, short, fitting, wanted)
         return Explanation(
@@ -363,7 +363,7 @@ def _sentence(
     if not nodes:
         return f"{fit}; there are no nodes"
     if not blocking:
-        return f"{fit}; the other pods would fit alone, but not together with these"
+        return f"{fit}; each of the other pods would fit alone, but not together with these"
     listed_reasons = ", ".join(
         f"{count} {text}"
         for text, count in sorted(blocking.items(), key=lambda item: (-item[1], item[0]))[
@@ -385,8 +385,8 @@ def _more(resource: str, amount: int) -> str:
 
 def _throttled_words(state: State, _: Gang) -> str:
     return (
-        f"{state.reservations.pods_in_flight} pods are being bound, as many as the API server "
-        "takes for now; it has its turn when some of them are"
+        f"{state.reservations.pods_in_flight} pods are being bound, which is the in-flight limit; "
+        "the gang is placed when some of them are bound"
     )
 
 
@@ -412,7 +412,7 @@ def _backoff_words(_: State, gang: Gang) -> str:
     if release is not None:
         return _releasing_words(release)
     words = f": {backoff.message}" if backoff is not None and backoff.message else ""
-    return f"its last decision could not be carried out{words}; it is tried again shortly"
+    return f"its last decision could not be carried out{words}; Tutti retries it shortly"
 
 
 def _binding_refused_words(_: State, gang: Gang) -> str:
@@ -420,7 +420,7 @@ def _binding_refused_words(_: State, gang: Gang) -> str:
     if release is not None:
         return _releasing_words(release)
     words = backoff.message if backoff is not None else gang.refusal
-    return f"the API server refused to bind {words or 'members'}; it is tried again later"
+    return f"the API server refused to bind {words or 'members'}; Tutti retries it later"
 
 
 def _released_words(_: State, gang: Gang) -> str:
@@ -428,7 +428,7 @@ def _released_words(_: State, gang: Gang) -> str:
     if release is not None:
         return _releasing_words(release)
     note = required(backoff, gang.full_name, "was released and has no backoff")
-    return f"it was released: {note.message}; it is tried again later"
+    return f"its bound pods were released: {note.message}; Tutti retries it later"
 
 
 def _notes(gang: Gang) -> tuple[NoteOpened | None, NoteOpened | None]:
@@ -438,7 +438,7 @@ def _notes(gang: Gang) -> tuple[NoteOpened | None, NoteOpened | None]:
 
 
 def _releasing_words(note: NoteOpened) -> str:
-    return f"what is bound of it is being released: {note.message}"
+    return f"its bound pods are being released: {note.message}"
 
 
 #: The sentences of reasons that do not depend on a search for nodes. The others are explained by
@@ -463,18 +463,20 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.UNSUPPORTED_GANG: lambda _, gang: unsupported_words(gang),
     PendingReason.PREEMPTING: waiting_words,
     PendingReason.EVICTED: lambda _, __: (
-        "all its pods are being evicted for another gang; it is placed whole after that"
+        "all its pods are being evicted for another gang; it is placed again as a whole after that"
     ),
     PendingReason.CLUSTER_VIEW_STALE: lambda _, __: (
-        "the view of the cluster is stale: no watcher has renewed it"
+        "the planner's cluster state is stale: no watcher has updated it"
     ),
     PendingReason.BINDING_THROTTLED: _throttled_words,
-    PendingReason.ACTION_MISSING: lambda _, __: "no action of the configuration places such pods",
+    PendingReason.ACTION_MISSING: lambda _, __: (
+        "the configuration names no action that places such pods"
+    ),
     PendingReason.GANG_TOO_LARGE: lambda _, gang: (
         f"a quorum of {gang.min_member} members does not fit into one decision"
     ),
     PendingReason.AWAITS_OUTCOME: lambda _, __: (
-        "its bindings in flight are validated first; its other members depend on them"
+        "the API server has not answered its bindings in flight; its other members depend on them"
     ),
     PendingReason.BACKOFF: _backoff_words,
     PendingReason.BINDING_REFUSED: _binding_refused_words,

@@ -17,17 +17,17 @@ def waiting_words(state: "State", gang: "Gang") -> str:
     """A message with the number of victims for which a preemptor waits."""
     one = state.preemptions.of(gang)
     if one is None:
-        return "others were evicted for it"
+        return "pods were evicted for it"
     members = (state.members.get(victim.uid) for victim in one.act.victims)
     left = sum(1 for member in members if member is not None and member.slot is not None)
     pods = "1 pod" if left == 1 else f"{left} pods"
-    return f"waits for {pods} to leave, evicted for it: {one.act.why}"
+    return f"waits for {pods} that Tutti evicts for it to leave: {one.act.why}"
 
 
 def ended_words(gang: "Gang") -> str:
     """A message with the end of the last failed eviction for a gang; "" if there is none."""
     found = gang.history.preemption_ended
-    return f"the last eviction for it came to nothing ({found})" if found is not None else ""
+    return f"the last eviction for it failed ({found})" if found is not None else ""
 
 
 def evicted_words(gang: "Gang", evicted: "Evicted") -> str:
@@ -36,7 +36,7 @@ def evicted_words(gang: "Gang", evicted: "Evicted") -> str:
     pods = "1 of its pods was" if count == 1 else f"{count} of its pods were"
     verb = _VERBS[evicted.reason]
     if evicted.preemptor is None:
-        return f"{pods} {verb} for others of the same gang that count more"
+        return f"{pods} {verb} for more important members of the same gang"
     same = evicted.preemptor.startswith(f"{gang.namespace}/")
     by = f"gang {evicted.preemptor}" if same else "a gang of another namespace"
     return f"{pods} {verb} for {by}; pods that its controller creates again wait for capacity"

@@ -19,7 +19,7 @@ def shortage_in_words(queue: QueueEntry, shortage: Shortage, names: list[str]) -
     short = listed(_amounts(shortage.over, names))
     if shortage.reserved:
         return (
-            f"queue {shortage.queue} may not take what other queues are guaranteed: "
+            f"queue {shortage.queue} may not use the guarantees of other queues: "
             f"job needs {short} more than they leave"
         )
     whose = f"queue {queue.name} is at its capability"
@@ -51,8 +51,8 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
     ]
     waiting = f"queue {claimants[0]} waits" if len(claimants) == 1 else f"{_named(claimants)} wait"
     sentence = (
-        f"queue {queue.name} holds what it deserves ({listed(has)}), and {waiting} for the rest of "
-        "what is free"
+        f"queue {queue.name} holds its deserved amount ({listed(has)}), and {waiting} for the rest "
+        "of the free capacity"
     )
     return sentence, tuple(
         Reason(
@@ -99,9 +99,9 @@ def fault_in_words(fault: Fault) -> str:
             return f"queue {first} has the parent {fault.queues[1]}, which does not exist"
         case PendingReason.QUEUE_CYCLE:
             path = " > ".join(fault.queues)
-            return f"the parents of queue {first} run in a circle: {path}"
+            return f"the parents of queue {first} form a cycle: {path}"
         case PendingReason.QUEUE_NOT_LEAF:
-            return f"queue {first} has queues below it: gangs wait in those"
+            return f"queue {first} has child queues: submit gangs to those"
         case _:
             assert_never(fault.reason)
 

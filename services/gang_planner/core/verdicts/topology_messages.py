@@ -38,7 +38,7 @@ def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
     there = Counter(part.policy for part in parts)
     whole = Counter(part.policy for part in parts if part.whole)
     said += [
-        f"{whole[policy]} of {count} sub-gangs {policy} find room"
+        f"{whole[policy]} of {count} sub-gangs {policy} fit"
         for policy, count in sorted(there.items())
         if whole[policy] < count
     ]
@@ -48,7 +48,7 @@ def in_words(session: Session, need: Need, attempt: GangPlacement) -> str:
 def _missing_in_words(problem: TopologyProblem) -> str:
     match problem.missing:
         case MissingLevels.HYPER_NODES:
-            return "there are no HyperNodes"
+            return "the cluster has no HyperNodes"
         case MissingLevels.TIER_NAME:
             return f"no HyperNode has the tier {problem.what}"
         case MissingLevels.TIER:
@@ -70,10 +70,13 @@ def _best(session: Session, need: Need, level: Level) -> str:
     wanted = max(need.quorum, 1)
     members = "1 member" if wanted == 1 else f"{wanted} members"
     if need.structure is not None and need.structure.near:
-        return f"it has members in a domain of {level.title} already, and has to stay there"
+        return (
+            f"it has members in a domain of {level.title} already, and the other members must be "
+            "placed there too"
+        )
     if int(fits[best]) >= wanted:
         return f"no domain of {level.title} holds {members} of all its shapes together"
     return (
         f"no domain of {level.title} holds {members}: "
-        f"the best, {level.names[best]}, has room for {int(fits[best])}"
+        f"the best one, {level.names[best]}, holds {int(fits[best])}"
     )

@@ -16,9 +16,9 @@ def unsupported_words(gang: Gang) -> str:
     fields = unsupported_fields(gang)
     if fields.declarations:
         named = "; ".join(fields.declarations[:_DECLARATIONS_MAX])
-        return f"members are not bound one by one: {named}"
+        return f"Tutti does not bind the members one by one: {named}"
     if fields.devices:
         named = ", ".join(fields.devices[:_FIELDS_MAX])
-        return f"members request parts of devices, which are not placed by count: {named}"
+        return f"members request parts of devices, which Tutti does not place by count: {named}"
     named = ", ".join(fields.constraints[:_FIELDS_MAX])
-    return f"members have constraints that are not supported: {named}"
+    return f"members have constraints that Tutti does not support: {named}"

@@ -193,7 +193,9 @@ def test_a_corrupted_state_is_found_and_reported_with_its_event_history() -> Non
     scene.settle()
     state = scene.planner._state
     state.node_capacity.free.cells[state.resources.row("cpu"), 0] += 1
-    with pytest.raises(InvariantViolation, match="node n0: 1 cpu free, 0 by its pods and room"):
+    with pytest.raises(
+        InvariantViolation, match="node n0: 1 cpu free, 0 by its pods and reservations"
+    ):
         scene.planner.validate()
     state.node_capacity.free.cells[state.resources.row("cpu"), 0] -= 1
     gang = state.gangs.by_id["group-a"]

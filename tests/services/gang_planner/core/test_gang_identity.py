@@ -237,7 +237,7 @@ def test_a_minimum_that_is_lowered_on_all_pods_is_honoured_and_until_then_the_la
     assert verdict.why is not None
     assert verdict.why.sentence == (
         "4 of 8 members exist that could run; its members disagree in "
-        "scheduling.k8s.io/group-min-member (4 and 8): the largest counts"
+        "scheduling.k8s.io/group-min-member (4 and 8): the largest value is in effect"
     )
     scene.change(pods[3].uid, group_min_member=4)
     (decision,) = scene.settle()
@@ -278,7 +278,7 @@ def test_pods_that_are_changed_or_replaced_take_their_gang_to_another_queue_and_
     scene.change(pods[0].uid, queue="two")
     scene.settle()
     assert gang.queue.name == "one"
-    assert "disagree in scheduling.volcano.sh/queue-name (one and two): one counts" in (
+    assert "disagree in scheduling.volcano.sh/queue-name (one and two): one is in effect" in (
         scene.verdicts["owner-web"].why.sentence  # type: ignore[union-attr]
     )
     scene.change(pods[1].uid, queue="two")

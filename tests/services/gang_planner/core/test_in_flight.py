@@ -127,8 +127,8 @@ def test_a_gang_that_waits_long_for_binders_gets_a_verdict_that_says_so() -> Non
     assert why is not None
     assert why.reason == "BindingThrottled"
     assert why.sentence == (
-        "4 pods are being bound, as many as the API server takes for now; it has its turn when "
-        "some of them are"
+        "4 pods are being bound, which is the in-flight limit; the gang is placed when some of "
+        "them are bound"
     )
     published = len(scene.published)
     scene.step(after_ms=SPAN_MS)

@@ -76,14 +76,14 @@ def no_charge(state: State) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (no_hold, "is kept and not owed"),
-        (no_row, "has a reservation that the table does not hold"),
-        (no_note, "is not what the log says"),
+        (no_hold, "exists without a hold"),
+        (no_row, "has a reservation that the table does not contain"),
+        (no_note, "differs from its note in the log"),
         (no_deadline, "has no deadline"),
         (another_owner, "has a reservation of another owner"),
-        (another_node, "keeps room on"),
+        (another_node, "has a reservation on"),
         (free_room, "free"),
-        (no_charge, "members say"),
+        (no_charge, "but its members hold"),
     ],
 )
 def test_a_spoilt_hold_is_found(spoil: Callable[[State], None], sentence: str) -> None:
@@ -108,8 +108,8 @@ def test_a_gang_that_stays_bound_in_part_without_repair_is_found() -> None:
         scene.planner.validate()
     gang.history.enter(GangState.STARTING)
     scene.planner._state.repairs.clear()
-    with pytest.raises(InvariantViolation, match="neither repaired nor released"):
+    with pytest.raises(InvariantViolation, match="neither under repair nor being released"):
         scene.planner.validate()
     gang.history.enter(GangState.RELEASING)
-    with pytest.raises(InvariantViolation, match="is Releasing, and its notes are"):
+    with pytest.raises(InvariantViolation, match="is Releasing, but its notes are"):
         scene.planner.validate()

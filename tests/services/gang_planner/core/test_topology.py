@@ -40,7 +40,8 @@ def test_members_that_come_later_go_to_the_gangs_rack_and_nowhere_else() -> None
     assert racks_of(found.where(decision)) == racks_of(before)
     words = found.verdict("job").why
     assert words is not None
-    assert "it has members in a domain of tier 1 already, and has to stay there" in words.sentence
+    assert "it has members in a domain of tier 1 already" in words.sentence
+    assert "the other members must be placed there too" in words.sentence
 
 
 def test_a_lost_members_successor_stays_in_the_rack() -> None:

@@ -121,7 +121,7 @@ def test_a_second_release_for_the_same_cause_is_reported_again() -> None:
 
 
 def test_a_refused_binding_is_reported_once_in_the_api_servers_words_however_often() -> None:
-    sentence = f"the API server refused to bind {REFUSED}; it is tried again later"
+    sentence = f"the API server refused to bind {REFUSED}; Tutti retries it later"
     why = Why(reason="BindingRefused", sentence=sentence, since_ms=START_MS)
     desk = Controller()
     for after_ms in (0, 5_000, 11_000):

@@ -179,7 +179,7 @@ def test_a_degraded_gang_is_released_after_its_grace() -> None:
     scene.until_quiet(within_ms=1)
     (release,) = scene.releases
     assert (release.reason, len(release.victims)) == ("DegradedGrace", 2)
-    assert release.why == "2 of 3 members are left since 30 s, and no replacement is expected"
+    assert release.why == "2 of 3 members have been left for 30 s, and no replacement is expected"
 
 
 def test_a_degraded_gang_that_is_restored_in_time_stays() -> None:

@@ -316,7 +316,7 @@ def test_a_node_whose_kubelet_refused_a_member_is_tried_again_though_the_failed_
     assert scene.decisions[1:] == []
     refused = scene.condition("a", "Unschedulable")
     assert refused is not None
-    assert "refused one of its members lately" in refused.message
+    assert "refused one of its members recently" in refused.message
     scene.until_quiet(within_ms=2_000)
     (tried_again,) = scene.decisions[1:]
     assert [(one.uid, one.node) for one in tried_again[1].bindings] == [("again", "n00")]

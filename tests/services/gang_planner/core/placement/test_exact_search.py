@@ -171,7 +171,7 @@ def test_a_gangs_verdict_says_that_its_search_was_ended_by_the_budget(
     why = scene.verdict("job").why
     assert why is not None
     assert why.reason == "SearchBudgetExceeded"
-    assert "whether it fits is not known" in why.sentence
+    assert "it may fit: the search for nodes used up its budget" in why.sentence
 
 
 def two_racks(second: tuple[int, int], *, gangs: int = 1) -> Scene:

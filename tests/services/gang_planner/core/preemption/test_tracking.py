@@ -445,7 +445,9 @@ def test_verdicts_of_a_preemptor_and_of_its_victims_report_the_eviction() -> Non
     why = scene.verdict("high").why
     assert why is not None
     assert why.reason == "Preempting"
-    assert why.sentence.startswith("waits for 2 pods to leave, evicted for it: priority 10")
+    assert why.sentence.startswith(
+        "waits for 2 pods that Tutti evicts for it to leave: priority 10"
+    )
     assert scene.condition("low", "Evicted") is None, "no pod has been evicted yet"
     accept(scene)
     scene.until_quiet()

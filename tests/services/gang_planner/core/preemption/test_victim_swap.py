@@ -60,7 +60,7 @@ def test_the_gang_says_that_one_of_its_own_pods_went_for_another() -> None:
     assert published is not None
     assert (
         published.message
-        == "1 of its pods was preempted for others of the same gang that count more"
+        == "1 of its pods was preempted for more important members of the same gang"
     )
 
 

@@ -154,8 +154,8 @@ def test_what_is_freed_is_kept_for_the_queue_that_waits_for_its_share() -> None:
     assert why is not None
     assert why.reason == "NotEnoughQuota"
     assert why.sentence == (
-        "queue a holds what it deserves (12 cpu of 8 cpu), and queue b waits for the rest of what "
-        "is free"
+        "queue a holds its deserved amount (12 cpu of 8 cpu), and queue b waits for the rest of "
+        "the free capacity"
     )
     for pod in scene.pods_of("a1"):
         scene.change(pod.uid, phase="Succeeded")

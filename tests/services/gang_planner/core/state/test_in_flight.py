@@ -223,7 +223,7 @@ def test_the_only_node_that_refused_is_named_and_tried_again_after_a_minute() ->
     assert scene.step(after_ms=1_000).decisions == []
     why = scene.verdict("a").why
     assert why is not None
-    assert "1 node(s) refused one of its members lately" in why.sentence
+    assert "1 node(s) refused one of its members recently" in why.sentence
     assert scene.wakeup_ms is not None
     assert len(scene.step(after_ms=59_000).decisions) == 1
 

@@ -24,8 +24,8 @@ def sentence(found: Scene) -> str:
 @pytest.mark.parametrize(
     ("topology", "size", "words"),
     [
-        (ONE_RACK, 9, "no domain of tier 1 holds 9 members: the best, rack-0-1, has room for 8"),
-        (ONE_ROW, 17, "no domain of tier 2 holds 17 members: the best, row-1, has room for 16"),
+        (ONE_RACK, 9, "no domain of tier 1 holds 9 members: the best one, rack-0-1, holds 8"),
+        (ONE_ROW, 17, "no domain of tier 2 holds 17 members: the best one, row-1, holds 16"),
     ],
     ids=["racks of eight", "rows of two racks"],
 )
@@ -48,4 +48,4 @@ def test_sub_gangs_that_find_room_are_counted() -> None:
     for stage in range(3):
         labels = msgspec.msgpack.encode((("stage", str(stage)),))
         found.put(*make_pods("job", 6, CPU, role=f"stage-{stage}", labels=labels))
-    assert "2 of 3 sub-gangs stage find room" in sentence(found)
+    assert "2 of 3 sub-gangs stage fit" in sentence(found)

@@ -56,8 +56,8 @@ def test_room_of_a_pod_that_still_terminates_is_said_to_be_held_only_later() -> 
     scene.settle()
     assert conditions(scene)["Degraded"] == (
         "True",
-        "2 of the 3 members that it needs are left; others are still terminating (1), then their "
-        "capacity is reserved",
+        "2 of the 3 members that it needs are left; 1 member still terminates, and Tutti reserves "
+        "their capacity after that",
     )
     scene.remove(scene.pods["job-worker-1"])
     scene.settle()
