@@ -43,7 +43,7 @@ FLAGS: Final[Mapping[str, str]] = {
     "enableTaskOrder": "Tutti always orders the members of a gang by task priority and index",
     "enablePreemptive": "the gang's priority and its queue decide whether it may evict pods",
     "enabledClusterOrder": "Tutti schedules in one cluster",
-    "enableBestNode": "Tutti adds up the scores of all policies; none of them overrides the others",
+    "enableBestNode": "Tutti adds up the scores of all policies; none overrides another",
     "enableTargetJob": _TARGET_JOB,
     "enableReservedNodes": _TARGET_JOB,
     "enabledAllocatable": "Tutti always applies the limits of queues",
