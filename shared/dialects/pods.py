@@ -38,6 +38,8 @@ _PHASES: Final[dict[str, model.PodPhase]] = {
 }
 #: Reasons of a container that is starting normally.
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+#: The reason with which binders mark the pods of a released gang.
+_RELEASED: Final = "GangReleased"
 _INT32_MAX: Final = 2**31 - 1
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -63,6 +65,9 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     group_name, implied = _group(found, joined, owner, context, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
+    disrupted, released, scheduled_ms = (
+        _conditions(status.conditions) if status.conditions else (False, False, 0)
+    )
     return model.Pod(
         uid=metadata.uid,
         namespace=intern(metadata.namespace),
@@ -88,7 +93,9 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         reason=status.reason[:_REASON_CHARACTERS_MAX],
         waiting=_waiting(status) if status.container_statuses else "",
         deleting=metadata.deletion_timestamp is not None,
-        disrupted=_disrupted(status.conditions) if status.conditions else False,
+        disrupted=disrupted,
+        released=released,
+        scheduled_ms=scheduled_ms,
         gates=tuple(gate.name for gate in spec.scheduling_gates[:_GATES_MAX]),
         decision_seq=_decision(given),
         traceparent=traceparent(given),
@@ -212,8 +219,18 @@ def _waiting(status: kube.PodStatus) -> str:
     return ""
 
 
-def _disrupted(conditions: tuple[kube.Condition, ...]) -> bool:
-    return any(one.type == "DisruptionTarget" and one.status == "True" for one in conditions)
+def _conditions(conditions: tuple[kube.Condition, ...]) -> tuple[bool, bool, int]:
+    """Whether the pod is disrupted, whether by a release, and when it was bound (0: unknown)."""
+    disrupted = released = False
+    scheduled_ms = 0
+    for one in conditions:
+        if one.status != "True":
+            continue
+        if one.type == "DisruptionTarget":
+            disrupted, released = True, one.reason == _RELEASED
+        elif one.type == "PodScheduled":
+            scheduled_ms = kube.instant_ms(one.last_transition_time)
+    return disrupted, released, scheduled_ms
 
 
 def _labels(labels: dict[str, str]) -> bytes:

@@ -90,6 +90,7 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: datetime | None = None
 
 
 # --- Pod ---

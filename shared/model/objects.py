@@ -193,6 +193,10 @@ class Pod(Struct, frozen=True, kw_only=True):
     deleting: bool = False
     #: The condition DisruptionTarget is True: an eviction, a preemption, a taint, or a release.
     disrupted: bool = False
+    #: The condition DisruptionTarget has the reason of a release: it was decided to delete the pod.
+    released: bool = False
+    #: When the API server bound it (condition PodScheduled); 0: it is not bound, or unknown.
+    scheduled_ms: int = 0
     #: Names of its remaining scheduling gates.
     gates: tuple[str, ...] = ()
     #: Sequence of the decision that bound it (annotation); 0 if Tutti has not bound it.

@@ -16,7 +16,7 @@ from services.binder.outcome_ledger import OutcomeLedger
 from services.binder.service import Binder
 from services.binder.state import EpochsSeen
 from services.gang_planner.core.ingest import decision_log
-from services.gang_planner.core.lifecycle import release, repair
+from services.gang_planner.core.lifecycle import found_gangs, release, repair
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preemption import requests, tracking
@@ -194,6 +194,10 @@ def _half_a_gang() -> Replaced:
     return [(Gang, "min_member", property(lambda self: max(1, minimum(self) - 1)))]
 
 
+def _start_assumed() -> Replaced:
+    return [(found_gangs, "was_never_complete", lambda _: False)]
+
+
 def _bound_ignored() -> Replaced:
     return [(Session, "admits", lambda *_: True), (Session, "admitted", 1 << 20)]
 
@@ -226,6 +230,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "repair_never_opened": Canary(
         _repair_never_opened, 160, ("without a repair", "undisturbed"), first=142
     ),
+    "start_assumed": Canary(_start_assumed, 80, ("never complete",), first=153),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),

@@ -12,7 +12,7 @@ import msgspec
 
 from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts import annotations, subjects
-from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
+from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, GangStarted
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
@@ -55,6 +55,8 @@ class Watched:
         self.life = life
         self.gang_ids = {life.owner_uid, nameless_gang_id("", NAMESPACE, life.name)}
         self.started = False
+        #: It had as many members placed as it needs, at some instant.
+        self.was_complete = False
         #: UIDs placed while it was started: what comes back with its node is no new start.
         self.known: set[str] = set()
         #: Undisturbed seconds in a row partly bound, and not handled by any repair or release.
@@ -138,6 +140,8 @@ class Checkers:
     # ---- appends
 
     def _appended(self, stream: str, seq: int, record: object) -> None:
+        if isinstance(record, GangStarted):
+            self._judge_start(record)
         if isinstance(record, GangDecision):
             self._leaves_room(record)
             if not self._lately_restored():
@@ -154,6 +158,28 @@ class Checkers:
             if stored is not None and isinstance(stored.act, GangDecision):
                 self._answered(seq, stored, stored.act, record)
         del stream
+
+    def _judge_start(self, record: GangStarted) -> None:
+        """A gang counts as started only if it was complete: otherwise it could stay partly bound.
+        Without its group, or with another minimum, it may have been complete without being so here.
+        """
+        watched = next(
+            (each for each in self.watched.values() if record.gang_id in each.gang_ids), None
+        )
+        if watched is None or self._lately_restored():
+            return
+        life = watched.life
+        # Its nodes may just have come back.
+        self._count_placed(watched)
+        if watched.was_complete:
+            return
+        if not life.resized and not life.plan.loses_its_group:
+            self.broken(life.name, "counts as started, and was never complete")
+
+    def _count_placed(self, watched: Watched) -> None:
+        pods = self._pods_by_life().get(watched.life.name, ())
+        placed = sum(map(self._placed, pods))
+        watched.was_complete |= placed >= self._minimum(watched.life)
 
     def _answered(self, seq: int, stored: Stored, act: GangDecision, outcome: Outcome) -> None:
         """An outcome reports members that were not bound, or of which that is not known."""
@@ -246,6 +272,7 @@ class Checkers:
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
             self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
+            self._count_placed(self.watch(life))
         if self._claims is not None and not self._lately_restored():
             self._claims.bound(name, pod)
 

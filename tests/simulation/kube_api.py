@@ -250,10 +250,22 @@ class ApiServer:
             raise Refusal(409, "Conflict", why)
         if request.params.get("dryRun") != "All":
             notes = {**(metadata.get("annotations") or {}), **wanted["annotations"]}
+            given = pod["status"].get("conditions", ())
+            bound = {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastTransitionTime": stamp(self.etcd.loop.now_ms),
+            }
+            conditions = [*(one for one in given if one["type"] != "PodScheduled"), bound]
             self.etcd.change(
                 PODS,
                 pod,
-                lambda now: with_(now, metadata={"annotations": notes}, spec={"nodeName": node}),
+                lambda now: with_(
+                    now,
+                    metadata={"annotations": notes},
+                    spec={"nodeName": node},
+                    status={"conditions": conditions},
+                ),
                 by=request.by,
                 verb="bind",
             )

@@ -75,18 +75,6 @@ class _GroupObject(Owned, frozen=True, kw_only=True):
     spec: _GroupSpec = _GroupSpec()
 
 
-class _Condition(kube.Condition, frozen=True, kw_only=True):
-    last_transition_time: str = ""
-
-
-class _PodStatus(kube.PodStatus, frozen=True, kw_only=True):
-    conditions: tuple[_Condition, ...] = ()
-
-
-class _Pod(kube.Pod, frozen=True, kw_only=True):
-    status: _PodStatus = _PodStatus()
-
-
 class _Event(Owned, frozen=True, kw_only=True):
     type: str = ""
     reason: str = ""
@@ -287,17 +275,18 @@ class NamespaceReader:
         return [member for member in pods if _descends(member, uid, parent)]
 
     async def _pods(self) -> list[MemberPod]:
-        return [self._member(pod) for pod in await self._list(PODS, _Pod)]
+        return [self._member(pod) for pod in await self._list(PODS, kube.Pod)]
 
-    def _member(self, pod: _Pod) -> MemberPod:
-        unscheduled = _Condition()
+    def _member(self, pod: kube.Pod) -> MemberPod:
+        unscheduled = kube.Condition()
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 unscheduled = condition
+        since = unscheduled.last_transition_time
         return MemberPod(
             pod=read_pod(pod, self._context),
             unscheduled=unscheduled.message,
-            unscheduled_since=unscheduled.last_transition_time,
+            unscheduled_since=f"{since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "",
         )
 
     async def _groups(self) -> list[Group]:

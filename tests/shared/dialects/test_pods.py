@@ -228,6 +228,31 @@ def test_a_pod_is_disrupted_when_its_condition_says_so(
     assert pod(status={"conditions": conditions}).disrupted == disrupted
 
 
+@pytest.mark.parametrize(
+    ("reason", "released"), [("GangReleased", True), ("PreemptionByScheduler", False)]
+)
+def test_a_pod_is_released_when_its_disruption_has_the_reason_of_a_release(
+    reason: str, released: bool
+) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    assert pod(status={"conditions": [condition]}).released == released
+
+
+@pytest.mark.parametrize(
+    ("condition", "scheduled_ms"),
+    [
+        ({"status": "True", "lastTransitionTime": "1970-01-01T00:00:07Z"}, 7_000),
+        ({"status": "True", "lastTransitionTime": None}, 0),
+        ({"status": "False", "lastTransitionTime": "1970-01-01T00:00:07Z"}, 0),
+    ],
+)
+def test_the_time_of_a_binding_is_that_of_the_condition_pod_scheduled(
+    condition: dict[str, Any], scheduled_ms: int
+) -> None:
+    given = {"type": "PodScheduled", **condition}
+    assert pod(status={"conditions": [given]}).scheduled_ms == scheduled_ms
+
+
 def test_what_selectors_and_policies_look_at_is_read() -> None:
     read = pod(
         {"preemptionPolicy": "Never", "priorityClassName": "high"},

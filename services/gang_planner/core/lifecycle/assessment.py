@@ -10,7 +10,7 @@ from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import unsupported_members
+from services.gang_planner.core.lifecycle import found_gangs, unsupported_members
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
@@ -171,10 +171,12 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
             # The log already has its start.
             report(work, gang, GangEvent.MEMBERS_RETURNED)
         elif placed:
-            # A gang with placed members that no planner decided was started by another scheduler,
-            # or its decisions have left the log.
-            found_placed = history.attempt == 0 and not gang.counts[ASSUMED]
-            if found_placed or starts(gang):
+            found = history.attempt == 0 and not gang.counts[ASSUMED]
+            if found and not starts(gang) and found_gangs.was_never_complete(gang):
+                # The attempt that bound it is lost; the next round opens its repair.
+                history.attempt = 1
+                work.state.gangs.touch(gang)
+            elif found or starts(gang):
                 report(work, gang, GangEvent.QUORUM_PLACED)
     elif not placed and not gang.counts[ASSUMED]:
         report(work, gang, GangEvent.ALL_LOST)
