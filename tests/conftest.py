@@ -5,8 +5,9 @@ Async tests need no mark. ``nats_server`` is a fresh real server for each test t
 something in an integration test there is ``tests.support.waiting.eventually``.
 """
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import hypothesis
 import psutil
@@ -14,6 +15,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from tests.support.nats_server import running_nats_server
+from tests.support.watchful_loop import WatchfulLoop
 from tutti.nats_server import NatsServer
 
 # On a busy machine the first draw of a cold process is slow; how long one takes says nothing.
@@ -32,6 +34,11 @@ pytest_plugins = [
     "tests.controlplane.fixtures",
     "tests.support.spreading",
 ]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loops of async tests and fixtures."""
+    return {"watchful": WatchfulLoop}
 
 
 @pytest.fixture(scope="session", autouse=True)
