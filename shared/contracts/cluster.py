@@ -29,6 +29,7 @@ from shared.model.reference_objects import (
     VolumeAttachment,
     Workload,
 )
+from shared.model.terms import Struct
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -38,8 +39,10 @@ class Gone(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     resource_version: int
 
 
-class _Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All changes of one kind in one flush, in the order in which the API server sent them."""
+class _Changes(Struct, frozen=True, kw_only=True):
+    """All objects of one kind that were created, changed or deleted before one flush, in the order
+    in which the API server sent them.
+    """
 
     epoch: int
     #: When the flush was made.
@@ -47,155 +50,87 @@ class _Changes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     removed: tuple[Gone, ...] = ()
 
 
-class NodeChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="nodes.changed"):
-    """Nodes that were created, changed or deleted."""
-
+class NodeChanges(_Changes, frozen=True, kw_only=True, tag="nodes.changed"):
     changed: tuple[Node, ...] = ()
 
 
-class PodChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="pods.changed"):
-    """Pods that were created, changed or deleted."""
-
+class PodChanges(_Changes, frozen=True, kw_only=True, tag="pods.changed"):
     changed: tuple[Pod, ...] = ()
 
 
-class PodGroupChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="podgroups.changed"
-):
-    """Groups of every dialect that were created, changed or deleted."""
-
+class PodGroupChanges(_Changes, frozen=True, kw_only=True, tag="podgroups.changed"):
     changed: tuple[PodGroup, ...] = ()
 
 
-class QueueChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="queues.changed"):
-    """Queues that were created, changed or deleted."""
-
+class QueueChanges(_Changes, frozen=True, kw_only=True, tag="queues.changed"):
     changed: tuple[Queue, ...] = ()
 
 
-class PriorityClassChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="priorityclasses.changed"
-):
-    """Priority classes that were created, changed or deleted."""
-
+class PriorityClassChanges(_Changes, frozen=True, kw_only=True, tag="priorityclasses.changed"):
     changed: tuple[PriorityClass, ...] = ()
 
 
-class NamespaceChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="namespaces.changed"
-):
-    """Namespaces that were created, changed or deleted."""
-
+class NamespaceChanges(_Changes, frozen=True, kw_only=True, tag="namespaces.changed"):
     changed: tuple[Namespace, ...] = ()
 
 
-class ResourceQuotaChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourcequotas.changed"
-):
-    """ResourceQuotas that were created, changed or deleted."""
-
+class ResourceQuotaChanges(_Changes, frozen=True, kw_only=True, tag="resourcequotas.changed"):
     changed: tuple[ResourceQuota, ...] = ()
 
 
-class BudgetChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="budgets.changed"):
-    """PodDisruptionBudgets, as evictions see them, that were created, changed or deleted."""
-
+class BudgetChanges(_Changes, frozen=True, kw_only=True, tag="budgets.changed"):
     changed: tuple[Budget, ...] = ()
 
 
-class VolumeChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="volumes.changed"):
-    """PersistentVolumes that were created, changed or deleted."""
-
+class VolumeChanges(_Changes, frozen=True, kw_only=True, tag="volumes.changed"):
     changed: tuple[Volume, ...] = ()
 
 
-class ClaimChanges(_Changes, frozen=True, kw_only=True, omit_defaults=True, tag="claims.changed"):
-    """PersistentVolumeClaims that were created, changed or deleted."""
-
+class ClaimChanges(_Changes, frozen=True, kw_only=True, tag="claims.changed"):
     changed: tuple[Claim, ...] = ()
 
 
-class StorageClassChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="storageclasses.changed"
-):
-    """StorageClasses that were created, changed or deleted."""
-
+class StorageClassChanges(_Changes, frozen=True, kw_only=True, tag="storageclasses.changed"):
     changed: tuple[StorageClass, ...] = ()
 
 
-class CsiNodeChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="csinodes.changed"
-):
-    """CSINodes that were created, changed or deleted."""
-
+class CsiNodeChanges(_Changes, frozen=True, kw_only=True, tag="csinodes.changed"):
     changed: tuple[CsiNode, ...] = ()
 
 
-class CsiDriverChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="csidrivers.changed"
-):
-    """CSIDrivers that were created, changed or deleted."""
-
+class CsiDriverChanges(_Changes, frozen=True, kw_only=True, tag="csidrivers.changed"):
     changed: tuple[CsiDriver, ...] = ()
 
 
-class StorageCapacityChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="storagecapacities.changed"
-):
-    """CSIStorageCapacities that were created, changed or deleted."""
-
+class StorageCapacityChanges(_Changes, frozen=True, kw_only=True, tag="storagecapacities.changed"):
     changed: tuple[StorageCapacity, ...] = ()
 
 
-class VolumeAttachmentChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="volumeattachments.changed"
-):
-    """VolumeAttachments that were created, changed or deleted."""
-
+class VolumeAttachmentChanges(_Changes, frozen=True, kw_only=True, tag="volumeattachments.changed"):
     changed: tuple[VolumeAttachment, ...] = ()
 
 
-class HyperNodeChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="hypernodes.changed"
-):
-    """HyperNodes that were created, changed or deleted."""
-
+class HyperNodeChanges(_Changes, frozen=True, kw_only=True, tag="hypernodes.changed"):
     changed: tuple[HyperNode, ...] = ()
 
 
-class DeviceClassChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="deviceclasses.changed"
-):
-    """DeviceClasses that were created, changed or deleted."""
-
+class DeviceClassChanges(_Changes, frozen=True, kw_only=True, tag="deviceclasses.changed"):
     changed: tuple[DeviceClass, ...] = ()
 
 
-class ResourceSliceChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourceslices.changed"
-):
-    """ResourceSlices that were created, changed or deleted."""
-
+class ResourceSliceChanges(_Changes, frozen=True, kw_only=True, tag="resourceslices.changed"):
     changed: tuple[ResourceSlice, ...] = ()
 
 
-class ResourceClaimChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="resourceclaims.changed"
-):
-    """ResourceClaims that were created, changed or deleted."""
-
+class ResourceClaimChanges(_Changes, frozen=True, kw_only=True, tag="resourceclaims.changed"):
     changed: tuple[ResourceClaim, ...] = ()
 
 
-class WorkloadChanges(
-    _Changes, frozen=True, kw_only=True, omit_defaults=True, tag="workloads.changed"
-):
-    """Workloads that were created or changed, or that create no pods any more."""
-
+class WorkloadChanges(_Changes, frozen=True, kw_only=True, tag="workloads.changed"):
     changed: tuple[Workload, ...] = ()
 
 
-class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cluster.synced"):
+class Synced(Struct, frozen=True, kw_only=True, tag="cluster.synced"):
     """The watcher's cluster state is complete and its watches are alive. The watcher writes it when
     it opens an epoch, and then every second.
     """
@@ -209,9 +144,7 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     dialects: tuple[str, ...] = ()
 
 
-class StreamOpened(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="stream.opened"
-):
+class StreamOpened(Struct, frozen=True, kw_only=True, tag="stream.opened"):
     """Record 1 of every fenced stream, written by setup: sequences count from here."""
 
     stream: str
@@ -264,9 +197,7 @@ class SnapshotRequest(msgspec.Struct, frozen=True, kw_only=True, tag="snapshot.a
     kinds: tuple[str, ...] = ()
 
 
-class SnapshotPage(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="snapshot.page"
-):
+class SnapshotPage(Struct, frozen=True, kw_only=True, tag="snapshot.page"):
     """One page, at most 512 KiB: the cluster state as of CLUSTER sequence `cluster_seq` in
     `epoch`.
     """

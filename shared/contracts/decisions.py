@@ -13,9 +13,10 @@ import msgspec
 
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Outcome
+from shared.model.terms import Struct
 
 
-class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Cycle(Struct, frozen=True, kw_only=True):
     """The inputs that the deciding cycle had consumed: with a recording they reproduce the decision
     byte for byte.
     """
@@ -40,7 +41,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: str
 
 
-class VolumeChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeChoice(Struct, frozen=True, kw_only=True):
     """The volume of a claim that waits for its first consumer, set before the pod is bound: an
     existing volume, or (`volume` "") one that the provisioner creates for `node`.
     """
@@ -55,7 +56,7 @@ class VolumeChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     volume_uid: str = ""
 
 
-class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceChoice(Struct, frozen=True, kw_only=True):
     """The whole devices that a ResourceClaim gets, (request, driver, pool, device) each, before its
     pod is bound.
     """
@@ -82,9 +83,7 @@ class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     until_ms: int
 
 
-class GangDecision(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.decided"
-):
+class GangDecision(Struct, frozen=True, kw_only=True, tag="gang.decided"):
     """Bind all of these members. If a member cannot be bound, the planner repairs or releases the
     gang. A decision never both binds and evicts.
     """
@@ -133,9 +132,7 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
 
 
-class EvictionDecision(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="eviction.decided"
-):
+class EvictionDecision(Struct, frozen=True, kw_only=True, tag="eviction.decided"):
     """Remove these pods: for a preemptor whose placement is proven (`via` "eviction"), or to
     release a gang that cannot be whole ("delete").
 
@@ -173,9 +170,7 @@ class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened")
     cluster_epoch: int
 
 
-class GangStarted(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="gang.started"
-):
+class GangStarted(Struct, frozen=True, kw_only=True, tag="gang.started"):
     """Note: the gang's quorum was reached once; from here on it is *started*."""
 
     gang_id: str
@@ -195,7 +190,7 @@ by a deadline. preemption: pods are evicted for the gang, and their capacity is 
 """
 
 
-class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.opened"):
+class NoteOpened(Struct, frozen=True, kw_only=True, tag="note.opened"):
     """Note: a repair, release, hold or backoff began; its deadline is an instant in this log.
 
     Opened again while it is open, a note of the same kind (a hold: of the same pods) replaces the
@@ -236,7 +231,7 @@ class NoteOpened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     priority: int = 0
 
 
-class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="note.closed"):
+class NoteClosed(Struct, frozen=True, kw_only=True, tag="note.closed"):
     """Note: a repair, release, hold, backoff or deadline has ended, and how."""
 
     gang_id: str
@@ -252,7 +247,7 @@ class NoteClosed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     message: str = ""
 
 
-class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OpenDecision(Struct, frozen=True, kw_only=True):
     """A decision that CLUSTER has not retired yet, as a checkpoint keeps it."""
 
     seq: int
@@ -264,7 +259,7 @@ class OpenDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ended: bool = False
 
 
-class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OpenGang(Struct, frozen=True, kw_only=True):
     """State of a gang that outlives one decision."""
 
     gang_id: str
@@ -291,7 +286,7 @@ class OpenGang(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     home: str = ""
 
 
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="checkpoint"):
+class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):
     """All open decisions and notes as of sequence `up_to`, in pages of at most 512 KiB."""
 
     epoch: int

@@ -6,7 +6,7 @@ milliseconds since the epoch; 0: has not happened, or happened before observatio
 
 from typing import Final, Literal
 
-import msgspec
+from shared.model.terms import Struct
 
 Proof = Literal["proved", "overtaken", "failed"]
 """Result of the check of a decision. proved: members, nodes and free capacity existed for the whole
@@ -15,16 +15,14 @@ the check. failed: they did not exist, which is a defect of Tutti.
 """
 
 
-class ObservationRequest(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.ask"
-):
+class ObservationRequest(Struct, frozen=True, kw_only=True, tag="observation.ask"):
     """Requests all observations so far: page 0 freezes them, further pages name their instant."""
 
     page: int = 0
     at_ms: int = 0
 
 
-class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GangObserved(Struct, frozen=True, kw_only=True):
     """One gang, from its first pod to its last.
 
     A gang that is created again under its name after all its pods are gone is another gang.
@@ -69,9 +67,7 @@ class GangObserved(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 PAGE_GANGS: Final = 400
 
 
-class Observation(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="observation.answer"
-):
+class Observation(Struct, frozen=True, kw_only=True, tag="observation.answer"):
     """All observations: existing gangs, then former ones, oldest first."""
 
     since_ms: int

@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from shared.model.terms import Struct
+
 MemberResult = Literal["bound", "refused", "conflict", "gone", "unknown", "skipped", "unprepared"]
 """The API server's answer for one member.
 
@@ -27,7 +29,7 @@ others are deleted, being deleted or gone (another UID counts as gone).
 """
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Member(Struct, frozen=True, kw_only=True):
     """The result for one member that is not plainly bound."""
 
     uid: str
@@ -40,9 +42,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     late: bool = False
 
 
-class Outcome(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.outcome"
-):
+class Outcome(Struct, frozen=True, kw_only=True, tag="decision.outcome"):
     """The result of one decision."""
 
     gang_id: str
@@ -72,9 +72,7 @@ class Outcome(
     last_bound_ms: int = 0
 
 
-class DecisionClaimed(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decision.claimed"
-):
+class DecisionClaimed(Struct, frozen=True, kw_only=True, tag="decision.claimed"):
     """A binder starts a decision that had been delivered before: binders with earlier deliveries
     can store no outcome any more. Read by binders; planners skip it.
     """

@@ -7,11 +7,10 @@ does not come in time is no error: the requester continues without it.
 import msgspec
 
 from shared.model.objects import Pod, PodGroup, Resources
+from shared.model.terms import Struct
 
 
-class StatusRequest(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="status.ask"
-):
+class StatusRequest(Struct, frozen=True, kw_only=True, tag="status.ask"):
     """Broadcast on `ask.status`; every service instance answers once."""
 
     #: Whether instances report their settings as well.
@@ -46,7 +45,7 @@ class ServiceStatus(
     settings: dict[str, str] = {}
 
 
-class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.ask"):
+class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     """Whether this gang would fit now, and whether it would on the empty cluster. Of pods only
     shape, role and queue are read.
     """
@@ -58,7 +57,7 @@ class FitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     limits: Resources = ()
 
 
-class FitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fit.answer"):
+class FitAnswer(Struct, frozen=True, kw_only=True, tag="fit.answer"):
     """`ever` False: no set of nodes of this cluster could hold it even when empty; `sentence` has
     the reason.
     """
@@ -82,7 +81,7 @@ class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask")
     """Requests the queue ledger, on `ask.planner.ledger`."""
 
 
-class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LedgerAmount(Struct, frozen=True, kw_only=True):
     """One resource of one queue, its subtree included, in the model's units."""
 
     resource: str
@@ -100,7 +99,7 @@ class LedgerAmount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ceiling: int | None = None
 
 
-class LedgerTotal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LedgerTotal(Struct, frozen=True, kw_only=True):
     """The cluster's amount of one resource, and how much of it all queues can use."""
 
     resource: str
@@ -108,7 +107,7 @@ class LedgerTotal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     usable: int
 
 
-class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LedgerQueue(Struct, frozen=True, kw_only=True):
     """One queue. `exists` is False for a queue that gangs name and that has no object."""
 
     name: str
@@ -130,9 +129,7 @@ class LedgerQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     why: str = ""
 
 
-class LedgerAnswer(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="ledger.answer"
-):
+class LedgerAnswer(Struct, frozen=True, kw_only=True, tag="ledger.answer"):
     """All queues by name. `shared`: whether a policy computes fair shares."""
 
     queues: tuple[LedgerQueue, ...]

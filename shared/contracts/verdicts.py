@@ -6,7 +6,7 @@ of one verdict.
 
 from typing import Literal
 
-import msgspec
+from shared.model.terms import Struct
 
 from shared.contracts.pending_reasons import PendingReason
 
@@ -18,7 +18,7 @@ members have ended. Gone: the group and its pods are deleted; the verdict is pur
 """
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Reason(Struct, frozen=True, kw_only=True):
     """Why nodes or quotas refused: `reason` is CamelCase or in kube-scheduler's words, `count` is
     the number of nodes.
     """
@@ -30,7 +30,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     short: int = 0
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Condition(Struct, frozen=True, kw_only=True):
     """A condition of the group, in Volcano's and Kubernetes' vocabulary.
 
     Unschedulable: the gang waits; the message has the reason. Scheduled: its quorum is placed.
@@ -47,7 +47,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     since_ms: int = 0
 
 
-class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodRef(Struct, frozen=True, kw_only=True):
     """A member pod by name and UID; `node` is "" until it is placed."""
 
     uid: str
@@ -55,7 +55,7 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     node: str = ""
 
 
-class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ShapeReport(Struct, frozen=True, kw_only=True):
     """Result of the search for one role and shape of a waiting gang."""
 
     role: str = ""
@@ -66,7 +66,7 @@ class ShapeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     reasons: tuple[Reason, ...] = ()
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Why(Struct, frozen=True, kw_only=True):
     """Why a gang waits: one sentence, and the data behind it."""
 
     #: One of `PendingReason` in `shared/contracts/pending_reasons.py`, in CamelCase.
@@ -84,9 +84,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     holders_count: int = 0
 
 
-class Verdict(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag="gang.verdict"
-):
+class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     """Phase, counts and conditions of one gang, and the pending reason while it waits."""
 
     gang_id: str
