@@ -12,8 +12,6 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
 from services.controller.core.workloads.bare_pods import (
     join_patch,
     owner_resource,
@@ -32,7 +30,7 @@ from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, MalformedAnswer, NotFound
-from shared.kube.objects import ObjectMeta, Pod
+from shared.kube.objects import KubeObject, Pod
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, QUEUES_VOLCANO
 
 logger = logging.getLogger(__name__)
@@ -44,10 +42,6 @@ _PATCHES: Final = 4
 _RETRY_S_MAX: Final = 30.0
 #: While another project's controllers are active, or that is not known yet.
 _OTHERS_ACTIVE_S: Final = 5.0
-
-
-class _Queue(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class PodGroupController:
@@ -180,7 +174,7 @@ class PodGroupController:
 
     async def _queue_annotations(self, pod: Pod) -> dict[str, str]:
         try:
-            queue = await self._client.get(QUEUES_VOLCANO, queue_of(pod), _Queue)
+            queue = await self._client.get(QUEUES_VOLCANO, queue_of(pod), KubeObject)
         except NotFound:
             return {}
         return queue.metadata.annotations

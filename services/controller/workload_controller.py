@@ -19,15 +19,11 @@ from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS
 
 #: Interval of checks while terminating pods still name the group.
 _AGAIN_S: Final = 2.0
-
-
-class _Pod(KubeStruct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class WorkloadReconciler:
@@ -114,12 +110,12 @@ class WorkloadReconciler:
         labels = selector.match_labels if selector is not None else {}
         page = await self._client.list(
             PODS,
-            _Pod,
+            KubeObject,
             namespace=group.metadata.namespace,
             label_selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
         )
         return any(
-            isinstance(pod, _Pod)
+            isinstance(pod, KubeObject)
             and pod.metadata.annotations.get(annotations.GROUP_NAME) == group.metadata.name
             for pod in page.items
         )

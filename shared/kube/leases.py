@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject, KubeStruct
 
 #: A holder counts as alive for this long after a renewal; leader election renews every 2 to 15 s.
 LIVES_S: Final = 60.0
@@ -38,10 +38,7 @@ class LeaseSpec(KubeStruct, frozen=True, kw_only=True):
         return bool(self.holder_identity) and self.age_s(now) <= LIVES_S
 
 
-class Lease(KubeStruct, frozen=True, kw_only=True):
-    """coordination.k8s.io/v1 Lease."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class Lease(KubeObject, frozen=True, kw_only=True):
     spec: LeaseSpec = LeaseSpec()
 
 

@@ -4,8 +4,9 @@ Absent and null mean the same, as in Kubernetes: the field has its empty value. 
 nulls on its slow path, so the types here need no `| None` for them.) A type includes None only
 where absent differs from empty.
 
-These structs follow the API; the planner's model is `shared.model`. One long file declares all
-kinds, because the declarations have no logic and refer to each other.
+These structs follow the API; the field that has a struct names its place there. The planner's
+model is `shared.model`. One long file declares all kinds, because the declarations have no logic
+and refer to each other.
 """
 
 from datetime import datetime
@@ -35,8 +36,6 @@ class Present(KubeStruct, frozen=True, kw_only=True):
 
 
 class OwnerReference(KubeStruct, frozen=True, kw_only=True):
-    """`metadata.ownerReferences[]`."""
-
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -45,8 +44,6 @@ class OwnerReference(KubeStruct, frozen=True, kw_only=True):
 
 
 class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
-    """`metadata` of every object."""
-
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -78,6 +75,12 @@ class ObjectMeta(KubeStruct, frozen=True, kw_only=True):
         return None
 
 
+class KubeObject(KubeStruct, frozen=True, kw_only=True):
+    """The base of all kinds."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 def instant_ms(instant: datetime | None) -> int:
     """Milliseconds since the epoch; 0 for None."""
     return 0 if instant is None else int(instant.timestamp() * 1000)
@@ -97,8 +100,6 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
 
 
 class Toleration(KubeStruct, frozen=True, kw_only=True):
-    """`spec.tolerations[]`."""
-
     key: str = ""
     operator: str = ""
     value: str = ""
@@ -134,8 +135,6 @@ class PreferredNodeTerm(KubeStruct, frozen=True, kw_only=True):
 
 
 class NodeAffinity(KubeStruct, frozen=True, kw_only=True):
-    """`spec.affinity.nodeAffinity`."""
-
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -170,8 +169,6 @@ class WeightedPodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodAffinity(KubeStruct, frozen=True, kw_only=True):
-    """`podAffinity` or `podAntiAffinity`."""
-
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -181,16 +178,12 @@ class PodAffinity(KubeStruct, frozen=True, kw_only=True):
 
 
 class Affinity(KubeStruct, frozen=True, kw_only=True):
-    """`spec.affinity`."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
 class TopologySpreadConstraint(KubeStruct, frozen=True, kw_only=True):
-    """`spec.topologySpreadConstraints[]`."""
-
     max_skew: Int32 = 1
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -202,15 +195,11 @@ class TopologySpreadConstraint(KubeStruct, frozen=True, kw_only=True):
 
 
 class ResourceRequirements(KubeStruct, frozen=True, kw_only=True):
-    """`resources` of a container or a pod."""
-
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
 class ContainerPort(KubeStruct, frozen=True, kw_only=True):
-    """`ports[]` of a container."""
-
     container_port: Int32 = 0
     host_port: Int32 = 0
     protocol: str = "TCP"
@@ -218,8 +207,6 @@ class ContainerPort(KubeStruct, frozen=True, kw_only=True):
 
 
 class Container(KubeStruct, frozen=True, kw_only=True):
-    """A container or init container."""
-
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
@@ -229,34 +216,24 @@ class Container(KubeStruct, frozen=True, kw_only=True):
 
 
 class ClaimSource(KubeStruct, frozen=True, kw_only=True):
-    """`volumes[].persistentVolumeClaim`."""
-
     claim_name: str = ""
 
 
 class GceDisk(KubeStruct, frozen=True, kw_only=True):
-    """`volumes[].gcePersistentDisk`."""
-
     pd_name: str = ""
     read_only: bool = False
 
 
 class AwsDisk(KubeStruct, frozen=True, kw_only=True):
-    """`volumes[].awsElasticBlockStore`."""
-
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
 class IscsiDisk(KubeStruct, frozen=True, kw_only=True):
-    """`volumes[].iscsi`."""
-
     iqn: str = ""
     read_only: bool = False
 
 
 class RbdImage(KubeStruct, frozen=True, kw_only=True):
-    """`volumes[].rbd`."""
-
     monitors: tuple[str, ...] = ()
     pool: str = "rbd"
     image: str = ""
@@ -278,8 +255,6 @@ class Volume(KubeStruct, frozen=True, kw_only=True):
 
 
 class SchedulingGate(KubeStruct, frozen=True, kw_only=True):
-    """`spec.schedulingGates[]`."""
-
     name: str = ""
 
 
@@ -303,8 +278,6 @@ class WorkloadReference(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a pod."""
-
     scheduler_name: str = ""
     node_name: str = ""
     node_selector: dict[str, str] = {}
@@ -363,8 +336,6 @@ class PodResourceClaimStatus(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a pod."""
-
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -379,10 +350,7 @@ class PodStatus(KubeStruct, frozen=True, kw_only=True):
     resources: ResourceRequirements | None = None
 
 
-class Pod(KubeStruct, frozen=True, kw_only=True):
-    """v1 Pod."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class Pod(KubeObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -391,16 +359,12 @@ class Pod(KubeStruct, frozen=True, kw_only=True):
 
 
 class Taint(KubeStruct, frozen=True, kw_only=True):
-    """`spec.taints[]` of a node."""
-
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
 class NodeSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a node."""
-
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
@@ -413,17 +377,12 @@ class ContainerImage(KubeStruct, frozen=True, kw_only=True):
 
 
 class NodeStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a node."""
-
     allocatable: ResourceList = {}
     conditions: tuple[Condition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
 
 
-class Node(KubeStruct, frozen=True, kw_only=True):
-    """v1 Node."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class Node(KubeObject, frozen=True, kw_only=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -440,8 +399,6 @@ class NetworkTopology(KubeStruct, frozen=True, kw_only=True):
 
 
 class SubGroupPolicy(KubeStruct, frozen=True, kw_only=True):
-    """`spec.subGroupPolicy[]` of a PodGroup."""
-
     name: str = ""
     sub_group_size: Int32 = 1
     min_sub_groups: Int32 = 0
@@ -464,8 +421,6 @@ class PodGroupSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a PodGroup."""
-
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
     running: Int32 = 0
@@ -473,10 +428,9 @@ class PodGroupStatus(KubeStruct, frozen=True, kw_only=True):
     failed: Int32 = 0
 
 
-class PodGroup(KubeStruct, frozen=True, kw_only=True):
+class PodGroup(KubeObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.volcano.sh, scheduling.incubator.k8s.io or scheduling.sigs.dev."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -520,45 +474,32 @@ class QueueSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class QueueStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a Queue."""
-
     state: str = ""
 
 
-class Queue(KubeStruct, frozen=True, kw_only=True):
+class Queue(KubeObject, frozen=True, kw_only=True):
     """Queue of scheduling.volcano.sh, scheduling.incubator.k8s.io or scheduling.sigs.dev."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
 
 
 class DisruptionBudgetSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a PodDisruptionBudget."""
-
     #: A number or a percentage ("50%"); None when absent.
     min_available: Int32 | str | None = None
     selector: LabelSelector | None = None
 
 
 class DisruptionBudgetStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a PodDisruptionBudget."""
-
     disruptions_allowed: Int32 = 0
 
 
-class DisruptionBudget(KubeStruct, frozen=True, kw_only=True):
-    """policy/v1 PodDisruptionBudget."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class DisruptionBudget(KubeObject, frozen=True, kw_only=True):
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
-class PriorityClass(KubeStruct, frozen=True, kw_only=True):
-    """scheduling.k8s.io/v1 PriorityClass."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class PriorityClass(KubeObject, frozen=True, kw_only=True):
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
@@ -576,8 +517,6 @@ class StatusCause(KubeStruct, frozen=True, kw_only=True):
 
 
 class StatusDetails(KubeStruct, frozen=True, kw_only=True):
-    """`details` of a Status."""
-
     name: str = ""
     group: str = ""
     kind: str = ""
@@ -587,8 +526,6 @@ class StatusDetails(KubeStruct, frozen=True, kw_only=True):
 
 
 class Status(KubeStruct, frozen=True, kw_only=True):
-    """v1 Status."""
-
     kind: str = ""
     status: str = ""
     message: str = ""

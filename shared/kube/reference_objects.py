@@ -7,20 +7,18 @@ import msgspec
 from shared.kube.objects import (
     Condition,
     Int32,
+    KubeObject,
     KubeStruct,
     LabelSelector,
     NodeSelector,
-    ObjectMeta,
     Present,
     Quantity,
     ResourceList,
 )
 
 
-class Namespace(KubeStruct, frozen=True, kw_only=True):
-    """v1 Namespace."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class Namespace(KubeObject, frozen=True, kw_only=True):
+    """Only its metadata is read."""
 
 
 class ScopeRequirement(KubeStruct, frozen=True, kw_only=True):
@@ -32,14 +30,10 @@ class ScopeRequirement(KubeStruct, frozen=True, kw_only=True):
 
 
 class ScopeSelector(KubeStruct, frozen=True, kw_only=True):
-    """`spec.scopeSelector` of a quota."""
-
     match_expressions: tuple[ScopeRequirement, ...] = ()
 
 
 class ResourceQuotaSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a ResourceQuota."""
-
     hard: ResourceList = msgspec.field(default_factory=dict)
     scopes: tuple[str, ...] = ()
     scope_selector: ScopeSelector | None = None
@@ -52,10 +46,7 @@ class ResourceQuotaStatus(KubeStruct, frozen=True, kw_only=True):
     used: ResourceList = msgspec.field(default_factory=dict)
 
 
-class ResourceQuota(KubeStruct, frozen=True, kw_only=True):
-    """v1 ResourceQuota."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceQuota(KubeObject, frozen=True, kw_only=True):
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
@@ -64,16 +55,12 @@ class ResourceQuota(KubeStruct, frozen=True, kw_only=True):
 
 
 class ClaimReference(KubeStruct, frozen=True, kw_only=True):
-    """`spec.claimRef` of a volume."""
-
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
 class CsiSource(KubeStruct, frozen=True, kw_only=True):
-    """`spec.csi` of a volume."""
-
     driver: str = ""
     volume_handle: str = ""
 
@@ -88,14 +75,10 @@ class InTreeSource(KubeStruct, frozen=True, kw_only=True):
 
 
 class VolumeNodeAffinity(KubeStruct, frozen=True, kw_only=True):
-    """`spec.nodeAffinity` of a volume."""
-
     required: NodeSelector | None = None
 
 
 class VolumeSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a PersistentVolume."""
-
     capacity: ResourceList = msgspec.field(default_factory=dict)
     access_modes: tuple[str, ...] = ()
     storage_class_name: str = ""
@@ -112,28 +95,19 @@ class VolumeSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class VolumeStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a PersistentVolume or of a claim."""
-
     phase: str = ""
 
 
-class PersistentVolume(KubeStruct, frozen=True, kw_only=True):
-    """v1 PersistentVolume."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolume(KubeObject, frozen=True, kw_only=True):
     spec: VolumeSpec = VolumeSpec()
     status: VolumeStatus = VolumeStatus()
 
 
 class ClaimResources(KubeStruct, frozen=True, kw_only=True):
-    """`spec.resources` of a claim."""
-
     requests: ResourceList = msgspec.field(default_factory=dict)
 
 
 class ClaimSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a PersistentVolumeClaim."""
-
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
     resources: ClaimResources = ClaimResources()
@@ -142,101 +116,67 @@ class ClaimSpec(KubeStruct, frozen=True, kw_only=True):
     volume_mode: str = "Filesystem"
 
 
-class PersistentVolumeClaim(KubeStruct, frozen=True, kw_only=True):
-    """v1 PersistentVolumeClaim."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolumeClaim(KubeObject, frozen=True, kw_only=True):
     spec: ClaimSpec = ClaimSpec()
     status: VolumeStatus = VolumeStatus()
 
 
 class TopologyRequirement(KubeStruct, frozen=True, kw_only=True):
-    """`matchLabelExpressions[]` of an allowed topology."""
-
     key: str = ""
     values: tuple[str, ...] = ()
 
 
 class TopologyTerm(KubeStruct, frozen=True, kw_only=True):
-    """`allowedTopologies[]` of a storage class."""
-
     match_label_expressions: tuple[TopologyRequirement, ...] = ()
 
 
-class StorageClass(KubeStruct, frozen=True, kw_only=True):
-    """storage.k8s.io/v1 StorageClass."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class StorageClass(KubeObject, frozen=True, kw_only=True):
     provisioner: str = ""
     volume_binding_mode: str = "Immediate"
     allowed_topologies: tuple[TopologyTerm, ...] = ()
 
 
 class CsiAllocatable(KubeStruct, frozen=True, kw_only=True):
-    """`allocatable` of a driver on a node."""
-
     count: Int32 | None = None
 
 
 class CsiNodeDriver(KubeStruct, frozen=True, kw_only=True):
-    """`spec.drivers[]` of a CSINode."""
-
     name: str = ""
     topology_keys: tuple[str, ...] = ()
     allocatable: CsiAllocatable = CsiAllocatable()
 
 
 class CsiNodeSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a CSINode."""
-
     drivers: tuple[CsiNodeDriver, ...] = ()
 
 
-class CsiNode(KubeStruct, frozen=True, kw_only=True):
-    """storage.k8s.io/v1 CSINode."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class CsiNode(KubeObject, frozen=True, kw_only=True):
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
 class CsiDriverSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a CSIDriver."""
-
     storage_capacity: bool = False
 
 
-class CsiDriver(KubeStruct, frozen=True, kw_only=True):
-    """storage.k8s.io/v1 CSIDriver."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class CsiDriver(KubeObject, frozen=True, kw_only=True):
     spec: CsiDriverSpec = CsiDriverSpec()
 
 
 class AttachedSource(KubeStruct, frozen=True, kw_only=True):
-    """`spec.source` of a VolumeAttachment."""
-
     persistent_volume_name: str = ""
 
 
 class VolumeAttachmentSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a VolumeAttachment."""
-
     attacher: str = ""
     node_name: str = ""
     source: AttachedSource = AttachedSource()
 
 
-class VolumeAttachment(KubeStruct, frozen=True, kw_only=True):
-    """storage.k8s.io/v1 VolumeAttachment."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class VolumeAttachment(KubeObject, frozen=True, kw_only=True):
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
 
 
-class CsiStorageCapacity(KubeStruct, frozen=True, kw_only=True):
-    """storage.k8s.io/v1 CSIStorageCapacity."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class CsiStorageCapacity(KubeObject, frozen=True, kw_only=True):
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
     capacity: Quantity = 0
@@ -267,24 +207,17 @@ class MemberSelector(KubeStruct, frozen=True, kw_only=True):
 
 
 class HyperNodeMember(KubeStruct, frozen=True, kw_only=True):
-    """`spec.members[]` of a HyperNode."""
-
     type: str = ""
     selector: MemberSelector = MemberSelector()
 
 
 class HyperNodeSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a HyperNode."""
-
     tier: Int32 = 0
     tier_name: str = ""
     members: tuple[HyperNodeMember, ...] = ()
 
 
-class HyperNode(KubeStruct, frozen=True, kw_only=True):
-    """topology.volcano.sh/v1alpha1 HyperNode."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class HyperNode(KubeObject, frozen=True, kw_only=True):
     spec: HyperNodeSpec = HyperNodeSpec()
 
 
@@ -298,22 +231,15 @@ class CelSelector(KubeStruct, frozen=True, kw_only=True):
 
 
 class DeviceSelector(KubeStruct, frozen=True, kw_only=True):
-    """`selectors[]` of a class or a request."""
-
     cel: CelSelector | None = None
 
 
 class DeviceClassSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a DeviceClass."""
-
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[Present, ...] = ()
 
 
-class DeviceClass(KubeStruct, frozen=True, kw_only=True):
-    """resource.k8s.io/v1 DeviceClass."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceClass(KubeObject, frozen=True, kw_only=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
@@ -333,16 +259,12 @@ class Device(KubeStruct, frozen=True, kw_only=True):
 
 
 class ResourcePool(KubeStruct, frozen=True, kw_only=True):
-    """`spec.pool` of a ResourceSlice."""
-
     name: str = ""
     generation: int = 0
     resource_slice_count: int = 0
 
 
 class ResourceSliceSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a ResourceSlice."""
-
     driver: str = ""
     pool: ResourcePool = ResourcePool()
     node_name: str = ""
@@ -351,22 +273,15 @@ class ResourceSliceSpec(KubeStruct, frozen=True, kw_only=True):
     devices: tuple[Device, ...] = ()
 
 
-class ResourceSlice(KubeStruct, frozen=True, kw_only=True):
-    """resource.k8s.io/v1 ResourceSlice."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceSlice(KubeObject, frozen=True, kw_only=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
 class DeviceCapacity(KubeStruct, frozen=True, kw_only=True):
-    """`capacity` of a request."""
-
     requests: ResourceList = msgspec.field(default_factory=dict)
 
 
 class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
-    """`exactly` of a request."""
-
     device_class_name: str = ""
     selectors: tuple[Present, ...] = ()
     allocation_mode: str = "ExactCount"
@@ -377,30 +292,22 @@ class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
 
 
 class DeviceRequest(KubeStruct, frozen=True, kw_only=True):
-    """`spec.devices.requests[]` of a claim."""
-
     name: str = ""
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[Present, ...] = ()
 
 
 class DeviceClaim(KubeStruct, frozen=True, kw_only=True):
-    """`spec.devices` of a claim."""
-
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[Present, ...] = ()
     config: tuple[Present, ...] = ()
 
 
 class ResourceClaimSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a ResourceClaim."""
-
     devices: DeviceClaim = DeviceClaim()
 
 
 class AllocatedDevice(KubeStruct, frozen=True, kw_only=True):
-    """`status.allocation.devices.results[]`."""
-
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -408,35 +315,24 @@ class AllocatedDevice(KubeStruct, frozen=True, kw_only=True):
 
 
 class AllocatedDevices(KubeStruct, frozen=True, kw_only=True):
-    """`status.allocation.devices`."""
-
     results: tuple[AllocatedDevice, ...] = ()
 
 
 class Allocation(KubeStruct, frozen=True, kw_only=True):
-    """`status.allocation`."""
-
     devices: AllocatedDevices = AllocatedDevices()
     node_selector: NodeSelector | None = None
 
 
 class ClaimConsumer(KubeStruct, frozen=True, kw_only=True):
-    """`status.reservedFor[]`."""
-
     uid: str = ""
 
 
 class ResourceClaimStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a ResourceClaim."""
-
     allocation: Allocation | None = None
     reserved_for: tuple[ClaimConsumer, ...] = ()
 
 
-class ResourceClaim(KubeStruct, frozen=True, kw_only=True):
-    """resource.k8s.io/v1 ResourceClaim."""
-
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceClaim(KubeObject, frozen=True, kw_only=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
@@ -462,9 +358,8 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
     state: WorkloadPhase = WorkloadPhase()
 
 
-class Workload(KubeStruct, frozen=True, kw_only=True):
+class Workload(KubeObject, frozen=True, kw_only=True):
     """An object of any kind whose controller creates pods: the fields common to these kinds."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()

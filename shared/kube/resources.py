@@ -51,57 +51,45 @@ class Resource(msgspec.Struct, frozen=True, order=True):
         return f"{path}/{subresource}" if subresource else path
 
 
+def _of_cluster(group: str, version: str, plural: str, kind: str) -> Resource:
+    return Resource(group, version, plural, kind, namespaced=False)
+
+
 PODS: Final = Resource("", "v1", "pods", "Pod")
-NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODES: Final = _of_cluster("", "v1", "nodes", "Node")
+NAMESPACES: Final = _of_cluster("", "v1", "namespaces", "Namespace")
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 CONFIGMAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 CORE_EVENTS: Final = Resource("", "v1", "events", "Event")
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
-PRIORITY_CLASSES: Final = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
-)
+PRIORITY_CLASSES: Final = _of_cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 DISRUPTION_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 RESOURCE_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
-VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+VOLUMES: Final = _of_cluster("", "v1", "persistentvolumes", "PersistentVolume")
 VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-STORAGE_CLASSES: Final = Resource(
-    "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False
-)
-CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False)
-CSI_DRIVERS: Final = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False)
+STORAGE_CLASSES: Final = _of_cluster("storage.k8s.io", "v1", "storageclasses", "StorageClass")
+CSI_NODES: Final = _of_cluster("storage.k8s.io", "v1", "csinodes", "CSINode")
+CSI_DRIVERS: Final = _of_cluster("storage.k8s.io", "v1", "csidrivers", "CSIDriver")
 CSI_CAPACITIES: Final = Resource(
     "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity"
 )
-VOLUME_ATTACHMENTS: Final = Resource(
-    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False
+VOLUME_ATTACHMENTS: Final = _of_cluster(
+    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment"
 )
-DEVICE_CLASSES: Final = Resource(
-    "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False
-)
-RESOURCE_SLICES: Final = Resource(
-    "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False
-)
+DEVICE_CLASSES: Final = _of_cluster("resource.k8s.io", "v1", "deviceclasses", "DeviceClass")
+RESOURCE_SLICES: Final = _of_cluster("resource.k8s.io", "v1", "resourceslices", "ResourceSlice")
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-HYPERNODES: Final = Resource(
-    "topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", namespaced=False
-)
+HYPERNODES: Final = _of_cluster("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 PODGROUPS_VOLCANO: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
-QUEUES_VOLCANO: Final = Resource(
-    "scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False
-)
+QUEUES_VOLCANO: Final = _of_cluster("scheduling.volcano.sh", "v1beta1", "queues", "Queue")
 PODGROUPS_INCUBATOR: Final = Resource(
     "scheduling.incubator.k8s.io", "v1alpha1", "podgroups", "PodGroup"
 )
-QUEUES_INCUBATOR: Final = Resource(
-    "scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue", namespaced=False
-)
+QUEUES_INCUBATOR: Final = _of_cluster("scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue")
 PODGROUPS_SIGS: Final = Resource("scheduling.sigs.dev", "v1alpha2", "podgroups", "PodGroup")
-QUEUES_SIGS: Final = Resource(
-    "scheduling.sigs.dev", "v1alpha2", "queues", "Queue", namespaced=False
-)
+QUEUES_SIGS: Final = _of_cluster("scheduling.sigs.dev", "v1alpha2", "queues", "Queue")
 JOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 CRONJOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")
 COMMANDS: Final = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
@@ -117,34 +105,22 @@ JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 LEADER_WORKER_SETS: Final = Resource(
     "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet"
 )
-CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    namespaced=False,
+CUSTOM_RESOURCE_DEFINITIONS: Final = _of_cluster(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
 )
-CLUSTER_ROLES: Final = Resource(
-    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False
+CLUSTER_ROLES: Final = _of_cluster("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole")
+CLUSTER_ROLE_BINDINGS: Final = _of_cluster(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"
 )
-CLUSTER_ROLE_BINDINGS: Final = Resource(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "clusterrolebindings",
-    "ClusterRoleBinding",
-    namespaced=False,
-)
-VALIDATING_WEBHOOKS: Final = Resource(
+VALIDATING_WEBHOOKS: Final = _of_cluster(
     "admissionregistration.k8s.io",
     "v1",
     "validatingwebhookconfigurations",
     "ValidatingWebhookConfiguration",
-    namespaced=False,
 )
-MUTATING_WEBHOOKS: Final = Resource(
+MUTATING_WEBHOOKS: Final = _of_cluster(
     "admissionregistration.k8s.io",
     "v1",
     "mutatingwebhookconfigurations",
     "MutatingWebhookConfiguration",
-    namespaced=False,
 )

@@ -189,7 +189,8 @@ def _structs(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
 
 def _extended(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     """The structs whose fields it has beside its own."""
-    return [one for one in struct.__bases__ if one is not msgspec.Struct]
+    bases = [one for one in struct.__bases__ if issubclass(one, msgspec.Struct)]
+    return [one for one in bases if one.__struct_fields__]
 
 
 def _members(enumeration: type[enum.StrEnum]) -> Iterator[tuple[str, ...]]:

@@ -14,16 +14,21 @@ from shared.dialects.numbers import natural
 from shared.kube.objects import Container, OwnerReference, Pod, ResourceList
 from shared.kube.quantities import QuantityError, amount, format_quantity
 from shared.kube.requests import effective_requests
-from shared.kube.resources import PODGROUPS_VOLCANO, Resource
+from shared.kube.resources import (
+    DAEMON_SETS,
+    JOBS_BATCH,
+    PODGROUPS_VOLCANO,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
+)
 
 JsonObject: TypeAlias = dict[str, Any]
 
 #: Owners whose annotations are read: the same four as in Volcano.
 OWNERS: Final[dict[tuple[str, str], Resource]] = {
-    ("apps/v1", "ReplicaSet"): Resource("apps", "v1", "replicasets", "ReplicaSet"),
-    ("apps/v1", "DaemonSet"): Resource("apps", "v1", "daemonsets", "DaemonSet"),
-    ("apps/v1", "StatefulSet"): Resource("apps", "v1", "statefulsets", "StatefulSet"),
-    ("batch/v1", "Job"): Resource("batch", "v1", "jobs", "Job"),
+    (one.api_version, one.kind): one
+    for one in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
 }
 _OWNER_PREFIX: Final = "volcano.sh/"
 _POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")

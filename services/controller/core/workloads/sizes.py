@@ -15,7 +15,7 @@ from typing import Final
 
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject, KubeStruct
 
 #: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
@@ -27,12 +27,6 @@ class Selector(KubeStruct, frozen=True, kw_only=True):
     match_labels: Mapping[str, str] = {}
 
 
-class Template(KubeStruct, frozen=True, kw_only=True):
-    """The part of a workload's pod template that is read."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     """The sizes of a workload of any kind."""
 
@@ -41,7 +35,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     completions: int | None = None
     pod_management_policy: str = ""
     selector: Selector | None = None
-    template: Template = Template()
+    template: KubeObject = KubeObject()
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
@@ -50,10 +44,9 @@ class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
     replicas: int = 0
 
 
-class Workload(KubeStruct, frozen=True, kw_only=True):
+class Workload(KubeObject, frozen=True, kw_only=True):
     """The parts of a ReplicaSet, StatefulSet, DaemonSet or Job that are read."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 
