@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from shared.dialects import selectors
-from shared.dialects.protocol import ReadingContext
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
 from shared.kube import reference_objects as looked_up
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -19,11 +18,7 @@ from shared.model import reference_objects
 _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*""")
 
 
-def read_device_class(
-    found: looked_up.DeviceClass, context: ReadingContext
-) -> reference_objects.DeviceClass:
-    """A DeviceClass."""
-    del context
+def read_device_class(found: looked_up.DeviceClass) -> reference_objects.DeviceClass:
     return reference_objects.DeviceClass(
         uid=found.metadata.uid,
         name=found.metadata.name,
@@ -32,11 +27,8 @@ def read_device_class(
     )
 
 
-def read_slice(
-    found: looked_up.ResourceSlice, context: ReadingContext
-) -> reference_objects.ResourceSlice:
+def read_slice(found: looked_up.ResourceSlice) -> reference_objects.ResourceSlice:
     """A ResourceSlice with the devices that any claim may get whole."""
-    del context
     metadata, spec = found.metadata, found.spec
     selector = spec.node_selector
     return reference_objects.ResourceSlice(
@@ -54,11 +46,7 @@ def read_slice(
     )
 
 
-def read_device_claim(
-    found: looked_up.ResourceClaim, context: ReadingContext
-) -> reference_objects.ResourceClaim:
-    """A ResourceClaim."""
-    del context
+def read_device_claim(found: looked_up.ResourceClaim) -> reference_objects.ResourceClaim:
     metadata, spec, status = found.metadata, found.spec, found.status
     allocation = status.allocation or looked_up.Allocation()
     selector = allocation.node_selector

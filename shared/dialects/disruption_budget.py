@@ -10,21 +10,17 @@ from typing import Final
 
 from shared.contracts.verdicts import Verdict
 from shared.dialects.pods import controller_owner, traceparent
-from shared.dialects.protocol import Dialect, Kind, ReadingContext, StatusPatch
+from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
-from shared.kube.decoding import Undecodable
 from shared.kube.resources import DISRUPTION_BUDGETS
 from shared.model import objects as model
 
 NAME: Final = "disruption_budget"
 
 
-def read_disruption_budget(
-    found: kube.DisruptionBudget, context: ReadingContext
-) -> model.PodGroup | None:
+def read_disruption_budget(found: kube.DisruptionBudget) -> model.PodGroup | None:
     """The gang that a controlled budget declares; None when it declares none."""
-    del context
     metadata = found.metadata
     owner = controller_owner(metadata)
     size = found.spec.min_available
@@ -45,14 +41,6 @@ def read_disruption_budget(
         traceparent=traceparent(metadata.annotations),
         errors=tuple(setting_errors(metadata.annotations)),
     )
-
-
-def read_undecodable_disruption_budget(
-    found: Undecodable, context: ReadingContext
-) -> model.PodGroup | None:
-    """None: the API server validates budgets; one that we cannot read declares no gang."""
-    del found, context
-    return None
 
 
 def status(verdict: Verdict) -> StatusPatch | None:
@@ -76,8 +64,8 @@ DIALECT: Final = Dialect(
             resource=DISRUPTION_BUDGETS,
             neutral="podgroup",
             decoded=kube.DisruptionBudget,
-            read=read_disruption_budget,
-            read_undecodable=read_undecodable_disruption_budget,
+            # The API server validates budgets, so none is unreadable.
+            read=by_object_alone(read_disruption_budget),
             status_at="",
             claims_by_owner=True,
         ),

@@ -9,23 +9,17 @@ minTaskMember and no admission gate: pods exist before their group is admitted.
 from functools import partial
 from typing import Final
 
-from shared.contracts.verdicts import GangPhase, Verdict
+from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import Findings, amount_of
 from shared.dialects.protocol import (
     Dialect,
     FieldError,
     JsonObject,
-    Kind,
-    ReadingContext,
     Scheduler,
-    StatusPatch,
 )
 from shared.dialects.settings import check_settings
-from shared.kube import objects as kube
-from shared.kube.decoding import Undecodable
 from shared.kube.resources import Resource
-from shared.model import objects as model
 
 _PHASES: Final[dict[GangPhase, str]] = {
     "Pending": "Pending",
@@ -52,26 +46,10 @@ def kube_batch_dialect(
     return Dialect(
         name=name,
         precedence=precedence,
-        kinds=(
-            Kind(
-                resource=pod_groups,
-                neutral="podgroup",
-                decoded=kube.PodGroup,
-                read=partial(_read_pod_group, name),
-                read_undecodable=partial(_read_undecodable_pod_group, name),
-                validated=True,
-                status_at="status",
-            ),
-            Kind(
-                resource=queues,
-                neutral="queue",
-                decoded=kube.Queue,
-                read=partial(_read_queue, name),
-                read_undecodable=partial(_read_undecodable_queue, name),
-                validated=True,
-            ),
+        kinds=fields.kinds_of_groups(
+            name, pod_groups, queues, with_volcano_fields=False, status_at="status"
         ),
-        status=partial(_status, pod_groups),
+        status=partial(fields.status_patch, _PHASES, pod_groups, "status"),
         validate=validate,
         # kube-batch kept the groups of bare pods in memory: no controller creates objects for them.
         schedulers=(Scheduler(name="kube-batch", prefers_own_groups=True, implies_groups=False),),
@@ -93,41 +71,3 @@ def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
         findings.quantities(spec, "spec.capability", amount_of)
         check_settings(findings, candidate)
     return findings.errors
-
-
-def _status(pod_groups: Resource, verdict: Verdict) -> StatusPatch | None:
-    """Phase, counts and conditions in kube-batch's vocabulary; None once the group is gone."""
-    phase = _PHASES.get(verdict.phase)
-    if phase is None or not verdict.uid:
-        return None
-    return StatusPatch(
-        resource=pod_groups,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        subresource="status",
-        body=fields.status_body(verdict, phase),
-    )
-
-
-def _read_pod_group(dialect: str, found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:
-    del context
-    return fields.read_pod_group(found, dialect=dialect, with_volcano_fields=False)
-
-
-def _read_undecodable_pod_group(
-    dialect: str, found: Undecodable, context: ReadingContext
-) -> model.PodGroup:
-    del context
-    return fields.read_undecodable_pod_group(found, dialect=dialect, waits_for_inqueue=False)
-
-
-def _read_queue(dialect: str, found: kube.Queue, context: ReadingContext) -> model.Queue:
-    del context
-    return fields.read_queue(found, dialect=dialect)
-
-
-def _read_undecodable_queue(
-    dialect: str, found: Undecodable, context: ReadingContext
-) -> model.Queue:
-    del context
-    return fields.read_undecodable_queue(found, dialect=dialect)

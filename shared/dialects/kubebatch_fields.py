@@ -7,19 +7,21 @@ never planned, and its verdict lists them), and builds the status that all of th
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, get_args
 
 from shared.contracts import annotations
-from shared.contracts.verdicts import Verdict
+from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import requirements
 from shared.dialects.field_checks import Findings, quantity
 from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import JsonObject
+from shared.dialects.protocol import JsonObject, Kind, StatusPatch, by_object_alone
 from shared.dialects.settings import check_settings, read_settings, setting_errors
 from shared.dialects.trace_roots import link_of_job, trace_root
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount
+from shared.kube.resources import Resource
 from shared.model import objects as model
 
 #: Key in `Queue.settings` of the reason why a queue cannot be used; its state is then Unknown.
@@ -37,6 +39,48 @@ _QUEUE_STATES: Final[dict[str, model.QueueState]] = {
 }
 #: Parts of quota-style lists (`requests.cpu`, `count/pods`) that name no resource of a node.
 _QUOTA_PREFIXES: Final = ("requests.", "limits.", "count/")
+
+
+def kinds_of_groups(
+    dialect: str,
+    pod_groups: Resource,
+    queues: Resource,
+    *,
+    with_volcano_fields: bool,
+    status_at: str,
+) -> tuple[Kind, Kind]:
+    """The kinds of an API group with PodGroups and Queues.
+
+    Args:
+        dialect: Name of its dialect.
+        pod_groups: PodGroups of the API group.
+        queues: Its Queues.
+        with_volcano_fields: As for `read_pod_group`.
+        status_at: Where the status of a PodGroup is written, as in `Kind`.
+    """
+    read_group = partial(read_pod_group, dialect=dialect, with_volcano_fields=with_volcano_fields)
+    read_undecodable_group = partial(
+        read_undecodable_pod_group, dialect=dialect, waits_for_inqueue=with_volcano_fields
+    )
+    return (
+        Kind(
+            resource=pod_groups,
+            neutral="podgroup",
+            decoded=kube.PodGroup,
+            read=by_object_alone(read_group),
+            read_undecodable=by_object_alone(read_undecodable_group),
+            validated=True,
+            status_at=status_at,
+        ),
+        Kind(
+            resource=queues,
+            neutral="queue",
+            decoded=kube.Queue,
+            read=by_object_alone(partial(read_queue, dialect=dialect)),
+            read_undecodable=by_object_alone(partial(read_undecodable_queue, dialect=dialect)),
+            validated=True,
+        ),
+    )
 
 
 def read_pod_group(
@@ -169,16 +213,24 @@ def read_undecodable_queue(found: Undecodable, *, dialect: str) -> model.Queue:
     )
 
 
-def status_body(verdict: Verdict, phase: str) -> JsonObject:
-    """The merge patch that writes a verdict into a group's status.
+def status_patch(
+    phases: Mapping[GangPhase, str], pod_groups: Resource, subresource: str, verdict: Verdict
+) -> StatusPatch | None:
+    """Phase, counts and conditions in the vocabulary of `phases`; None once the group is gone."""
+    phase = phases.get(verdict.phase)
+    if phase is None or not verdict.uid:
+        return None
+    return StatusPatch(
+        resource=pod_groups,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        subresource=subresource,
+        body=_status_body(verdict, phase),
+    )
 
-    Args:
-        verdict: The verdict.
-        phase: The phase in the dialect's vocabulary.
 
-    Returns:
-        The patch; counts of 0 are left out, as Go does.
-    """
+def _status_body(verdict: Verdict, phase: str) -> JsonObject:
+    """The merge patch of the status; counts of 0 are left out, as Go does."""
     return {
         "metadata": {"uid": verdict.uid},
         "status": {

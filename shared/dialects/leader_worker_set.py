@@ -6,7 +6,7 @@ No label holds the role: of a group, the pod with index 0 leads the other pods.
 from collections.abc import Mapping
 from typing import Final
 
-from shared.dialects.protocol import Dialect, PodKeys, ReadingContext, WorkloadLabels
+from shared.dialects.protocol import Dialect, PodKeys, WorkloadLabels
 from shared.dialects.workload_kinds import read_workload, workload_kind
 from shared.kube import reference_objects as kube
 from shared.kube.resources import LEADER_WORKER_SETS
@@ -16,9 +16,8 @@ _PREFIX: Final = "leaderworkerset.sigs.k8s.io/"
 _INDEX: Final = f"{_PREFIX}worker-index"
 
 
-def read_leader_worker_set(found: kube.Workload, context: ReadingContext) -> Workload | None:
+def read_leader_worker_set(found: kube.Workload) -> Workload | None:
     """The workload, with the number of its groups; None when it makes no pods again."""
-    del context
     replicas = found.spec.replicas
     return read_workload(LEADER_WORKER_SETS, found, parts=1 if replicas is None else replicas)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.dialects import devices, reference_objects, storage
 from shared.dialects.pods import read_pod, read_undecodable_pod
-from shared.dialects.protocol import Dialect, Kind, PodKeys, ReadingContext
+from shared.dialects.protocol import Dialect, Kind, PodKeys, by_object_alone
 from shared.dialects.workload_kinds import read_workload, workload_kind
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -21,9 +21,8 @@ from shared.model import objects as model
 from shared.model.reference_objects import Workload
 
 
-def read_node(found: kube.Node, context: ReadingContext) -> model.Node:
+def read_node(found: kube.Node) -> model.Node:
     """A node; a malformed amount of a resource counts as none of it."""
-    del context
     metadata = found.metadata
     ready = [one.status for one in found.status.conditions if one.type == "Ready"]
     return model.Node(
@@ -53,9 +52,8 @@ def read_node(found: kube.Node, context: ReadingContext) -> model.Node:
     )
 
 
-def read_undecodable_node(found: Undecodable, context: ReadingContext) -> model.Node:
+def read_undecodable_node(found: Undecodable) -> model.Node:
     """A node that cannot be read takes no pods, but those on it are still on an existing node."""
-    del context
     metadata = found.metadata
     return model.Node(
         uid=metadata.uid,
@@ -66,9 +64,7 @@ def read_undecodable_node(found: Undecodable, context: ReadingContext) -> model.
     )
 
 
-def read_priority_class(found: kube.PriorityClass, context: ReadingContext) -> model.PriorityClass:
-    """A priority class."""
-    del context
+def read_priority_class(found: kube.PriorityClass) -> model.PriorityClass:
     return model.PriorityClass(
         uid=found.metadata.uid,
         name=found.metadata.name,
@@ -79,11 +75,8 @@ def read_priority_class(found: kube.PriorityClass, context: ReadingContext) -> m
     )
 
 
-def read_undecodable_priority_class(
-    found: Undecodable, context: ReadingContext
-) -> model.PriorityClass:
+def read_undecodable_priority_class(found: Undecodable) -> model.PriorityClass:
     """A class that cannot be read is known by name, with the value that an unknown class has: 0."""
-    del context
     return model.PriorityClass(
         uid=found.metadata.uid,
         name=found.metadata.name,
@@ -91,9 +84,8 @@ def read_undecodable_priority_class(
     )
 
 
-def read_job(found: looked_up.Workload, context: ReadingContext) -> Workload | None:
+def read_job(found: looked_up.Workload) -> Workload | None:
     """A Job of `batch`; None when it creates no pods again, or wants none (parallelism 0)."""
-    del context
     return None if found.spec.parallelism == 0 else read_workload(JOBS_BATCH, found)
 
 
@@ -124,15 +116,15 @@ DIALECT: Final = Dialect(
             resource=NODES,
             neutral="node",
             decoded=kube.Node,
-            read=read_node,
-            read_undecodable=read_undecodable_node,
+            read=by_object_alone(read_node),
+            read_undecodable=by_object_alone(read_undecodable_node),
         ),
         Kind(
             resource=PRIORITY_CLASSES,
             neutral="priorityclass",
             decoded=kube.PriorityClass,
-            read=read_priority_class,
-            read_undecodable=read_undecodable_priority_class,
+            read=by_object_alone(read_priority_class),
+            read_undecodable=by_object_alone(read_undecodable_priority_class),
         ),
         *reference_objects.KINDS,
         *storage.KINDS,

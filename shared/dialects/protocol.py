@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from shared.contracts.verdicts import Verdict
-from shared.kube.decoding import Undecodable
 from shared.kube.objects import ObjectMeta, PodSpec
 from shared.kube.resources import Resource
 from shared.model.objects import ClusterObject
@@ -74,6 +73,14 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
         return self.subresource == ""
 
 
+Reader: TypeAlias = Callable[[Any, ReadingContext], ClusterObject | None]
+
+
+def by_object_alone(read: Callable[[Any], ClusterObject | None]) -> Reader:
+    """A `Kind.read` or `Kind.read_undecodable` that needs only the object."""
+    return lambda found, _context: read(found)
+
+
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One resource that a dialect reads, and the neutral object that it becomes.
 
@@ -87,7 +94,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         read: Makes the neutral object; None when scheduling does not need this object. Never raises
             for what users wrote.
         read_undecodable: The same for an object that does not fit `decoded`: its error must be
-            reported to users.
+            reported to users. By default the object is left out.
         lookup: The planner only looks such objects up, many clusters do not have the kind, and no
             service waits until it is served.
         validated: Whether admission validates objects of the kind by `Dialect.validate`.
@@ -100,8 +107,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     neutral: str
     decoded: type[msgspec.Struct]
-    read: Callable[[Any, ReadingContext], ClusterObject | None]
-    read_undecodable: Callable[[Undecodable, ReadingContext], ClusterObject | None]
+    read: Reader
+    read_undecodable: Reader = by_object_alone(lambda _found: None)
     lookup: bool = False
     validated: bool = False
     status_at: str | None = None

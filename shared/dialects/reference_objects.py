@@ -13,10 +13,9 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.dialects import selectors
-from shared.dialects.protocol import Kind, ReadingContext
+from shared.dialects.protocol import Kind, by_object_alone
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
-from shared.kube.decoding import Undecodable
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import (
     DISRUPTION_BUDGETS,
@@ -37,11 +36,7 @@ _MEMBERS_BYTES_MAX: Final = 128 * 1024
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-def read_namespace(
-    found: looked_up.Namespace, context: ReadingContext
-) -> reference_objects.Namespace:
-    """A namespace."""
-    del context
+def read_namespace(found: looked_up.Namespace) -> reference_objects.Namespace:
     metadata = found.metadata
     return reference_objects.Namespace(
         uid=metadata.uid,
@@ -52,11 +47,8 @@ def read_namespace(
     )
 
 
-def read_quota(
-    found: looked_up.ResourceQuota, context: ReadingContext
-) -> reference_objects.ResourceQuota:
+def read_quota(found: looked_up.ResourceQuota) -> reference_objects.ResourceQuota:
     """A quota: the limits that its controller enforces now, or will once it has seen the object."""
-    del context
     metadata, spec, status = found.metadata, found.spec, found.status
     scopes = [*spec.scopes]
     if spec.scope_selector is not None:
@@ -75,9 +67,8 @@ def read_quota(
     )
 
 
-def read_budget(found: kube.DisruptionBudget, context: ReadingContext) -> reference_objects.Budget:
+def read_budget(found: kube.DisruptionBudget) -> reference_objects.Budget:
     """A PodDisruptionBudget as evictions see it, with or without an owner."""
-    del context
     metadata = found.metadata
     return reference_objects.Budget(
         uid=metadata.uid,
@@ -89,13 +80,10 @@ def read_budget(found: kube.DisruptionBudget, context: ReadingContext) -> refere
     )
 
 
-def read_hypernode(
-    found: looked_up.HyperNode, context: ReadingContext
-) -> reference_objects.HyperNode:
+def read_hypernode(found: looked_up.HyperNode) -> reference_objects.HyperNode:
     """A HyperNode. A member without a selector is left out; so are all members if they exceed the
     size that a message allows.
     """
-    del context
     metadata, spec = found.metadata, found.spec
     members = tuple(
         _member(one)
@@ -112,11 +100,6 @@ def read_hypernode(
     )
 
 
-def unreadable(found: Undecodable, context: ReadingContext) -> None:
-    """Nothing: see the module's docstring."""
-    del found, context
-
-
 def labels(metadata: kube.ObjectMeta) -> model.Labels:
     """Labels, sorted."""
     return tuple(sorted(metadata.labels.items()))
@@ -126,22 +109,14 @@ def kind(
     resource: Resource,
     neutral: str,
     decoded: type[msgspec.Struct],
-    read: Callable[[Any, ReadingContext], model.ClusterObject | None],
+    read: Callable[[Any], model.ClusterObject | None],
 ) -> Kind:
-    """A kind that is looked up: no service writes to it, and unreadable objects are left out.
-
-    Args:
-        resource: Its resource.
-        neutral: Neutral kind that it becomes.
-        decoded: Struct that it is decoded into.
-        read: Makes the neutral object; None for one that scheduling does not need.
-    """
+    """A kind that is looked up: no service writes to it, and unreadable objects are left out."""
     return Kind(
         resource=resource,
         neutral=neutral,
         decoded=decoded,
-        read=read,
-        read_undecodable=unreadable,
+        read=by_object_alone(read),
         lookup=True,
     )
 

@@ -7,7 +7,6 @@ so does a class that provisions such volumes.
 from typing import Final
 
 from shared.dialects import selectors
-from shared.dialects.protocol import ReadingContext
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind, labels
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -43,11 +42,7 @@ _MIGRATED: Final = {
 }
 
 
-def read_volume(
-    found: looked_up.PersistentVolume, context: ReadingContext
-) -> reference_objects.Volume:
-    """A PersistentVolume."""
-    del context
+def read_volume(found: looked_up.PersistentVolume) -> reference_objects.Volume:
     metadata, spec = found.metadata, found.spec
     claim = spec.claim_ref or looked_up.ClaimReference()
     driver, handle = _source(spec)
@@ -72,11 +67,7 @@ def read_volume(
     )
 
 
-def read_claim(
-    found: looked_up.PersistentVolumeClaim, context: ReadingContext
-) -> reference_objects.Claim:
-    """A PersistentVolumeClaim."""
-    del context
+def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Claim:
     metadata, spec = found.metadata, found.spec
     owner = metadata.controller
     return reference_objects.Claim(
@@ -98,11 +89,7 @@ def read_claim(
     )
 
 
-def read_storage_class(
-    found: looked_up.StorageClass, context: ReadingContext
-) -> reference_objects.StorageClass:
-    """A StorageClass."""
-    del context
+def read_storage_class(found: looked_up.StorageClass) -> reference_objects.StorageClass:
     metadata = found.metadata
     return reference_objects.StorageClass(
         uid=metadata.uid,
@@ -123,9 +110,7 @@ def read_storage_class(
     )
 
 
-def read_csi_node(found: looked_up.CsiNode, context: ReadingContext) -> reference_objects.CsiNode:
-    """A CSINode."""
-    del context
+def read_csi_node(found: looked_up.CsiNode) -> reference_objects.CsiNode:
     return reference_objects.CsiNode(
         uid=found.metadata.uid,
         name=found.metadata.name,
@@ -141,11 +126,7 @@ def read_csi_node(found: looked_up.CsiNode, context: ReadingContext) -> referenc
     )
 
 
-def read_csi_driver(
-    found: looked_up.CsiDriver, context: ReadingContext
-) -> reference_objects.CsiDriver:
-    """A CSIDriver."""
-    del context
+def read_csi_driver(found: looked_up.CsiDriver) -> reference_objects.CsiDriver:
     return reference_objects.CsiDriver(
         uid=found.metadata.uid,
         name=found.metadata.name,
@@ -154,11 +135,8 @@ def read_csi_driver(
     )
 
 
-def read_capacity(
-    found: looked_up.CsiStorageCapacity, context: ReadingContext
-) -> reference_objects.StorageCapacity:
+def read_capacity(found: looked_up.CsiStorageCapacity) -> reference_objects.StorageCapacity:
     """A CSIStorageCapacity; an absent capacity counts as 0."""
-    del context
     metadata, largest = found.metadata, found.maximum_volume_size
     return reference_objects.StorageCapacity(
         uid=metadata.uid,
@@ -172,11 +150,7 @@ def read_capacity(
     )
 
 
-def read_attachment(
-    found: looked_up.VolumeAttachment, context: ReadingContext
-) -> reference_objects.VolumeAttachment:
-    """A VolumeAttachment."""
-    del context
+def read_attachment(found: looked_up.VolumeAttachment) -> reference_objects.VolumeAttachment:
     metadata, spec = found.metadata, found.spec
     return reference_objects.VolumeAttachment(
         uid=metadata.uid,

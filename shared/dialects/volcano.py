@@ -12,28 +12,23 @@ of a PodGroup; a caller that validates them here is stricter.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from shared.contracts.annotations import QUEUE_NAME, TASK_INDEX, TASK_SPEC
-from shared.contracts.verdicts import GangPhase, Verdict
+from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import INT32_MAX, Findings, amount_of, shown
 from shared.dialects.protocol import (
     Dialect,
     FieldError,
     JsonObject,
-    Kind,
     PodKeys,
-    ReadingContext,
     Scheduler,
-    StatusPatch,
 )
 from shared.dialects.settings import check_settings
 from shared.dialects.workload_kinds import workload_kind
-from shared.kube import objects as kube
-from shared.kube.decoding import Undecodable
 from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, QUEUES_VOLCANO
-from shared.model import objects as model
 
 NAME: Final = "volcano"
 
@@ -49,43 +44,6 @@ _PHASES: Final[dict[GangPhase, str]] = {
 _QUEUE_STATES: Final = ("Open", "Closed", "Closing", "Unknown")
 #: Annotations by which a Job's pods declare how many of them may be disrupted.
 _DISRUPTION_KEYS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-
-
-def read_pod_group(found: kube.PodGroup, context: ReadingContext) -> model.PodGroup:
-    """A PodGroup with all of its fields."""
-    del context
-    return fields.read_pod_group(found, dialect=NAME, with_volcano_fields=True)
-
-
-def read_undecodable_pod_group(found: Undecodable, context: ReadingContext) -> model.PodGroup:
-    """A PodGroup with only its identity and its errors."""
-    del context
-    return fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=True)
-
-
-def read_queue(found: kube.Queue, context: ReadingContext) -> model.Queue:
-    """A Queue."""
-    del context
-    return fields.read_queue(found, dialect=NAME)
-
-
-def read_undecodable_queue(found: Undecodable, context: ReadingContext) -> model.Queue:
-    """A Queue that admits no gangs."""
-    del context
-    return fields.read_undecodable_queue(found, dialect=NAME)
-
-
-def status(verdict: Verdict) -> StatusPatch | None:
-    """Phase, counts and conditions in Volcano's vocabulary; None once the group is gone."""
-    phase = _PHASES.get(verdict.phase)
-    if phase is None or not verdict.uid:
-        return None
-    return StatusPatch(
-        resource=PODGROUPS_VOLCANO,
-        namespace=verdict.namespace,
-        name=verdict.name,
-        body=fields.status_body(verdict, phase),
-    )
 
 
 def validate(kind: str, candidate: JsonObject) -> list[FieldError]:
@@ -255,26 +213,12 @@ DIALECT: Final = Dialect(
     name=NAME,
     precedence=10,
     kinds=(
-        Kind(
-            resource=PODGROUPS_VOLCANO,
-            neutral="podgroup",
-            decoded=kube.PodGroup,
-            read=read_pod_group,
-            read_undecodable=read_undecodable_pod_group,
-            validated=True,
-            status_at="",
-        ),
-        Kind(
-            resource=QUEUES_VOLCANO,
-            neutral="queue",
-            decoded=kube.Queue,
-            read=read_queue,
-            read_undecodable=read_undecodable_queue,
-            validated=True,
+        *fields.kinds_of_groups(
+            NAME, PODGROUPS_VOLCANO, QUEUES_VOLCANO, with_volcano_fields=True, status_at=""
         ),
         workload_kind(JOBS_VOLCANO),
     ),
-    status=status,
+    status=partial(fields.status_patch, _PHASES, PODGROUPS_VOLCANO, ""),
     validate=validate,
     schedulers=(Scheduler(name="volcano"),),
     role=PodKeys(annotations=(TASK_SPEC,), labels=(TASK_SPEC,)),

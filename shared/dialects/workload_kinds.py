@@ -6,10 +6,11 @@ the labels of a pod that name the workload itself.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from shared.dialects.pod_vocabulary import workload_name
-from shared.dialects.protocol import Kind, ReadingContext
+from shared.dialects.protocol import Kind
 from shared.dialects.reference_objects import kind
 from shared.kube import reference_objects as kube
 from shared.kube.resources import Resource
@@ -51,13 +52,7 @@ def read_workload(
 
 
 def workload_kind(
-    resource: Resource,
-    read: Callable[[kube.Workload, ReadingContext], Workload | None] | None = None,
+    resource: Resource, read: Callable[[kube.Workload], Workload | None] | None = None
 ) -> Kind:
     """The kind of a workload's resource, read by `read_workload` unless `read` is given."""
-
-    def read_plainly(found: kube.Workload, context: ReadingContext) -> Workload | None:
-        del context
-        return read_workload(resource, found)
-
-    return kind(resource, "workload", kube.Workload, read or read_plainly)
+    return kind(resource, "workload", kube.Workload, read or partial(read_workload, resource))

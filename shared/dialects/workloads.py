@@ -15,6 +15,7 @@ from shared.contracts import annotations
 from shared.contracts.questions import FitRequest
 from shared.dialects import volcano
 from shared.dialects.job_groups import PARTITION, group_spec
+from shared.dialects.kubebatch_fields import read_pod_group
 from shared.dialects.pods import read_pod
 from shared.dialects.protocol import JsonObject, ReadingContext
 from shared.kinds.job import Job
@@ -90,7 +91,7 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
         "annotations": one["metadata"].get("annotations"),
     }
     stored = msgspec.convert(without_nulls({"metadata": metadata, "spec": body}), kube.PodGroup)
-    group = volcano.read_pod_group(stored, context)
+    group = read_pod_group(stored, dialect=volcano.NAME, with_volcano_fields=True)
     return FitRequest(
         group=group,
         pods=tuple(_pods(group, parts, context)),

@@ -22,8 +22,7 @@ from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.resource_groups import read_groups
 from services.admission_webhook.core.review import Verdict, decode_review
 from services.admission_webhook.core.rules import ReferenceObjects
-from shared.dialects.protocol import ReadingContext
-from shared.dialects.volcano import read_queue
+from shared.dialects.kubebatch_fields import read_queue
 from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder
 from shared.kube.resources import QUEUES_VOLCANO
@@ -206,13 +205,12 @@ def _given(objects: list[Object]) -> tuple[dict[str, Queue], dict[str, Object]]:
     queues: dict[str, Queue] = {}
     stored: dict[str, Object] = {}
     decode = KindDecoder(kube.Queue).object
-    context = ReadingContext(scheduler_names=frozenset(NAMES))
     for found in objects:
         if found["kind"] == "Queue":
             name = found["metadata"]["name"]
             decoded = decode(msgspec.json.encode(found))
             assert isinstance(decoded, kube.Queue), decoded
-            queue = read_queue(decoded, context)
+            queue = read_queue(decoded, dialect="volcano")
             queues[name] = msgspec.structs.replace(queue, uid=name, state="Open")
             stored[name] = found
         if found["kind"] == "Command" and found["action"] == "CloseQueue":

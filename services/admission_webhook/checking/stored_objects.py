@@ -15,7 +15,8 @@ from services.admission_webhook.core.review import (
 )
 from services.admission_webhook.core.rules import ReferenceObjects
 from shared.dialects import volcano
-from shared.dialects.protocol import JsonObject, ReadingContext
+from shared.dialects.kubebatch_fields import read_queue
+from shared.dialects.protocol import JsonObject
 from shared.kube import objects as kube
 from shared.kube.decoding import without_nulls
 from shared.kube.resources import QUEUES_VOLCANO
@@ -90,17 +91,14 @@ def _patched(body: JsonObject, patch: Sequence[PatchOperation]) -> JsonObject:
 
 
 def _queues(objects: Sequence[StoredObject]) -> list[Queue]:
-    context = ReadingContext(scheduler_names=frozenset())
     found: list[Queue] = []
     for stored in objects:
         if (stored.group, stored.plural) != (QUEUES_VOLCANO.group, QUEUES_VOLCANO.plural):
             continue
         try:
-            read = volcano.read_queue(
-                msgspec.convert(without_nulls(stored.body), kube.Queue), context
-            )
+            queue = msgspec.convert(without_nulls(stored.body), kube.Queue)
         except msgspec.ValidationError:
             # The queue's own objection has the reason.
             continue
-        found.append(read)
+        found.append(read_queue(queue, dialect=volcano.NAME))
     return found

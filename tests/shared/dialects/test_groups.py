@@ -266,7 +266,7 @@ def node(status: dict[str, Any], spec: dict[str, Any] | None = None) -> model.No
         "spec": spec or {},
         "status": status,
     }
-    return read_node(decoded(kube.Node, manifest), CONTEXT)
+    return read_node(decoded(kube.Node, manifest))
 
 
 def test_a_node_is_read_with_what_decides_placement() -> None:
@@ -307,7 +307,7 @@ def test_a_node_without_conditions_counts_as_its_taints_say() -> None:
 
 def test_a_node_that_cannot_be_read_exists_but_takes_nothing() -> None:
     found = undecodable(kube.Node, {"metadata": metadata("n1"), "status": {"allocatable": [1]}})
-    read = read_undecodable_node(found, CONTEXT)
+    read = read_undecodable_node(found)
     assert (read.name, read.ready, read.unschedulable, read.allocatable) == ("n1", False, True, ())
 
 
@@ -318,7 +318,7 @@ def test_a_priority_class_that_never_preempts() -> None:
         "globalDefault": True,
         "preemptionPolicy": "Never",
     }
-    read = read_priority_class(decoded(kube.PriorityClass, manifest), CONTEXT)
+    read = read_priority_class(decoded(kube.PriorityClass, manifest))
     assert (read.value, read.global_default, read.preempts) == (1000, True, False)
 
 

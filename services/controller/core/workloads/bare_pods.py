@@ -11,9 +11,9 @@ from services.controller.core.workloads.sizes import Workload, gang_size
 from services.controller.core.workloads.upkeep import FROM_PODS
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
-from shared.kube.objects import Container, OwnerReference, Pod, ResourceList
-from shared.kube.quantities import QuantityError, amount, format_quantity
-from shared.kube.requests import effective_requests
+from shared.kube.objects import OwnerReference, Pod
+from shared.kube.pod_usage import Usage, add, usage_of, written
+from shared.kube.quantities import QuantityError
 from shared.kube.resources import (
     DAEMON_SETS,
     JOBS_BATCH,
@@ -127,36 +127,13 @@ def _owner_reference(pod: Pod) -> JsonObject:
 
 
 def _min_resources(pod: Pod, members: int) -> dict[str, str]:
-    """The quota usage of one pod times the gang size; {} when its quantities cannot be read.
-
-    Requests are listed by their plain name and with the prefix `requests.`, limits with `limits.`.
-    """
+    """The quota usage of one pod times the gang size; {} when its quantities cannot be read."""
+    total: Usage = {}
     try:
-        usage = dict(effective_requests(pod.spec))
-        limits = _limits(pod.spec.containers)
+        add(total, usage_of(pod.spec), members)
     except QuantityError:
         return {}
-    pods = usage.pop("pods")
-    found = {"pods": pods, "count/pods": pods}
-    for name, value in usage.items():
-        found[name] = found[f"requests.{name}"] = value
-    found |= {f"limits.{name}": value for name, value in limits.items()}
-    return {
-        name: format_quantity(
-            name.rpartition("requests.")[2].rpartition("limits.")[2], value * members
-        )
-        for name, value in sorted(found.items())
-    }
-
-
-def _limits(containers: tuple[Container, ...]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in containers:
-        limits: ResourceList = container.resources.limits
-        for name, text in limits.items():
-            if name in ("cpu", "memory", "ephemeral-storage"):
-                total[name] = total.get(name, 0) + amount(name, text)
-    return total
+    return written(total)
 
 
 def _topology(notes: dict[str, str]) -> JsonObject:

@@ -3,7 +3,7 @@ import pytest
 
 from services.controller.core.workloads.bare_pods import join_patch, owner_resource, pod_group_for
 from services.controller.core.workloads.sizes import Workload
-from shared.kube.objects import Pod
+from shared.kube.objects import Container, Pod
 
 CONTAINER = {
     "name": "c",
@@ -107,6 +107,14 @@ def test_amounts_that_cannot_be_read_leave_min_resources_out() -> None:
     spec = msgspec.structs.replace(pod.spec, containers=(container,))
     group = pod_group_for(msgspec.structs.replace(pod, spec=spec), None, "g")
     assert "minResources" not in group["spec"]
+
+
+def test_limits_of_init_containers_count_in_min_resources_as_in_a_quota() -> None:
+    pod = make_pod()
+    large = msgspec.convert({"name": "i", "resources": {"limits": {"cpu": "4"}}}, Container)
+    spec = msgspec.structs.replace(pod.spec, init_containers=(large,))
+    group = pod_group_for(msgspec.structs.replace(pod, spec=spec), None, "g")
+    assert group["spec"]["minResources"]["limits.cpu"] == "4"
 
 
 def test_topology_annotations_become_fields() -> None:
