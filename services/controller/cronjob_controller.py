@@ -8,11 +8,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from services.controller.core.cronjobs import CronPlan, job_of, plan, with_job
-from services.controller.core.events import EventType
+from services.controller.core.events import ControllerEvent, EventType
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers, latest
-from services.controller.reconciling.writes import Outcome, Written
+from services.controller.reconciling.writes import Outcome
 from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
 from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
 from shared.kinds.job import Job
@@ -79,7 +78,7 @@ class CronJobReconciler:
         now = self._now()
         decided = plan(cron, self._jobs.owned_by(cron.metadata.uid), now, schedule, zone)
         for event in decided.events:
-            self._report(cron, event.type, event.reason, event.message)
+            self._events.record(CRONJOBS_VOLCANO, cron.metadata, event)
         for job in decided.delete:
             await self._delete(cron, job)
         status = await self._start(cron, decided, zone)
@@ -139,12 +138,9 @@ class CronJobReconciler:
         return decided.status if stored is None else with_job(decided.status, stored)
 
     async def _delete(self, cron: CronJob, job: Job) -> None:
-        name = job.metadata.name
-        gone: Written = await self._writes.delete(
-            JOBS_VOLCANO, name, uid=job.metadata.uid, namespace=cron.metadata.namespace
-        )
-        if gone.done:
-            self._report(cron, "Normal", "SuccessfulDelete", f'Deleted job "{name}"')
+        if (await self._writes.delete(JOBS_VOLCANO, job.metadata)).done:
+            message = f'Deleted job "{job.metadata.name}"'
+            self._report(cron, "Normal", "SuccessfulDelete", message)
 
     async def _write_status(self, cron: CronJob, status: CronJobStatus) -> None:
         """Write the planned status, also when other parts of the CronJob have changed since then.
@@ -157,15 +153,9 @@ class CronJobReconciler:
         for _ in range(_STATUS_TRIES):
             if status == found.status:
                 return
-            written = await self._writes.replace(
-                CRONJOBS_VOLCANO,
-                name,
-                msgspec.structs.replace(found, status=status),
-                namespace=namespace,
-                subresource="status",
-            )
-            if written.done:
-                self._crons.learn(written.body)
+            changed = msgspec.structs.replace(found, status=status)
+            written = await self._writes.replace_status(CRONJOBS_VOLCANO, changed)
+            self._crons.learn(written.body)
             if written.outcome is not Outcome.STALE:
                 return
             found = await self._client.get(CRONJOBS_VOLCANO, name, CronJob, namespace=namespace)
@@ -174,6 +164,5 @@ class CronJobReconciler:
                 return
 
     def _report(self, cron: CronJob, type_: EventType, reason: str, message: str) -> None:
-        metadata = cron.metadata
-        about = About(CRONJOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
-        self._events.record(about, type_, reason, message)
+        event = ControllerEvent(type_, reason, message)
+        self._events.record(CRONJOBS_VOLCANO, cron.metadata, event)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
@@ -50,21 +50,11 @@ class GarbageReconciler:
         if left_s > 0:
             return left_s
         try:
-            await self._delete(job, "Foreground")
+            await self._writes.delete(JOBS_VOLCANO, job.metadata, propagation="Foreground")
         except Invalid:
             # The embedded cluster supports background deletion only.
-            await self._delete(job, "Background")
+            await self._writes.delete(JOBS_VOLCANO, job.metadata)
         return None
-
-    async def _delete(self, job: Job, propagation: Literal["Background", "Foreground"]) -> None:
-        metadata = job.metadata
-        await self._writes.delete(
-            JOBS_VOLCANO,
-            metadata.name,
-            uid=metadata.uid,
-            namespace=metadata.namespace,
-            propagation=propagation,
-        )
 
 
 def expires(job: Job) -> datetime | None:

@@ -23,7 +23,6 @@ from services.controller.core.hypernodes.discovery import (
 from services.controller.core.hypernodes.node_sets import Labels, counted
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
-from services.controller.reconciling.writes import Written
 from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode
 from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
@@ -163,21 +162,14 @@ class HyperNodeReconciler:
                 yield self._patch(one, {"status": {"nodeCount": count}}, "status")
 
     async def _create(self, wanted: HyperNode) -> None:
-        self._learn(await self._writes.create(HYPERNODES, wanted))
+        self._hypernodes.learn((await self._writes.create(HYPERNODES, wanted)).body)
 
     async def _delete(self, one: HyperNode) -> None:
-        await self._writes.delete(HYPERNODES, one.metadata.name, uid=one.metadata.uid)
+        await self._writes.delete(HYPERNODES, one.metadata)
 
     async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
-        metadata = one.metadata
-        written = await self._writes.patch(
-            HYPERNODES, metadata.name, patch, uid=metadata.uid, subresource=subresource
-        )
-        self._learn(written)
-
-    def _learn(self, written: Written) -> None:
-        if written.done:
-            self._hypernodes.learn(written.body)
+        written = await self._writes.patch(HYPERNODES, one.metadata, patch, subresource=subresource)
+        self._hypernodes.learn(written.body)
 
 
 def _has(one: HyperNode, labels: Mapping[str, str]) -> bool:

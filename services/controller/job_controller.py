@@ -18,7 +18,6 @@ from services.controller.core.jobs.step import JobMemory, Observed, Step
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers, key_of, latest
 from shared.kinds.command import Command
 from shared.kinds.job import ACTIONS, Job
@@ -205,10 +204,8 @@ class JobReconciler:
             self._spans.performed(performed)
 
     def _report(self, job: Job, events: Iterable[ControllerEvent]) -> None:
-        metadata = job.metadata
-        about = About(JOBS_VOLCANO, metadata.namespace, metadata.name, metadata.uid)
         for event in events:
-            self._runtime.events.record(about, event.type, event.reason, event.message)
+            self._runtime.events.record(JOBS_VOLCANO, job.metadata, event)
 
     async def _take_command(self, key: str, job: Job) -> str:
         """Delete the oldest Command about this job and return its action; "" without one."""
@@ -217,12 +214,7 @@ class JobReconciler:
             key=lambda one: (one.metadata.created_ms, one.metadata.name),
         )
         for command in commands:
-            taken = await self._runtime.writes.delete(
-                COMMANDS,
-                command.metadata.name,
-                uid=command.metadata.uid,
-                namespace=command.metadata.namespace,
-            )
+            taken = await self._runtime.writes.delete(COMMANDS, command.metadata)
             self._forget_command(key, command)
             target = command.target
             # A Command for a former job of the same name, or for none, has no effect.
@@ -247,12 +239,7 @@ class JobReconciler:
             await self._runtime.client.request("GET", JOBS_VOLCANO.path(namespace, name))
         except NotFound:
             for command in list(commands.values()):
-                await self._runtime.writes.delete(
-                    COMMANDS,
-                    command.metadata.name,
-                    uid=command.metadata.uid,
-                    namespace=namespace,
-                )
+                await self._runtime.writes.delete(COMMANDS, command.metadata)
                 self._forget_command(key, command)
             return None
         # Created a moment ago: the watch will report it.

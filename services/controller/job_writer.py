@@ -103,14 +103,8 @@ class JobWriter:
 
     async def write_status(self, status: JobStatus) -> None:
         """Replace the job's status. Raises Overtaken, KubeError."""
-        manifest = msgspec.structs.replace(self.job, status=status)
-        written = await self._writes.replace(
-            JOBS_VOLCANO,
-            self.job.metadata.name,
-            manifest,
-            namespace=self._namespace,
-            subresource="status",
-        )
+        changed = msgspec.structs.replace(self.job, status=status)
+        written = await self._writes.replace_status(JOBS_VOLCANO, changed)
         if written.outcome is Outcome.STALE:
             raise Overtaken
         if written.done:
@@ -225,11 +219,7 @@ class JobWriter:
             group = self._group()
             if step.change_group is not None and group is not None:
                 changed = await self._writes.patch(
-                    PODGROUPS_VOLCANO,
-                    group.metadata.name,
-                    step.change_group,
-                    uid=group.metadata.uid,
-                    namespace=self._namespace,
+                    PODGROUPS_VOLCANO, group.metadata, step.change_group
                 )
                 self._groups.learn(changed.body)
         except (Forbidden, Invalid) as error:
@@ -240,12 +230,7 @@ class JobWriter:
     async def _delete_group(self) -> None:
         group = self._group()
         if group is not None:
-            await self._writes.delete(
-                PODGROUPS_VOLCANO,
-                group.metadata.name,
-                uid=group.metadata.uid,
-                namespace=self._namespace,
-            )
+            await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
 
     def _group(self) -> PodGroup | None:
         owned = self._groups.owned_by(self.job.metadata.uid)
@@ -305,18 +290,10 @@ class JobWriter:
             metadata = pod.metadata
             try:
                 if metadata.uid in marked:
-                    await self._writes.patch(
-                        PODS,
-                        metadata.name,
-                        {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}},
-                        uid=metadata.uid,
-                        namespace=self._namespace,
-                    )
+                    mark = {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}}
+                    await self._writes.patch(PODS, metadata, mark)
                 if not pod.terminating:
-                    gone = await self._writes.delete(
-                        PODS, metadata.name, uid=metadata.uid, namespace=self._namespace
-                    )
-                    self._pods.learn(gone.body)
+                    self._pods.learn((await self._writes.delete(PODS, metadata)).body)
             except (Forbidden, Invalid) as error:
                 refused.append(f"failed to delete pod {metadata.name}, err: {error.message}")
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from services.controller.core.events import EventType
+from services.controller.core.events import ControllerEvent, EventType
 from services.controller.core.jobflows import FlowPlan, job_name, job_of, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.job import Job
@@ -69,9 +68,7 @@ class JobFlowReconciler:
         if not self._is_just_started(flow, decided):
             await self._write_status(flow, decided)
         for job in decided.delete:
-            await self._writes.delete(
-                JOBS_VOLCANO, job.metadata.name, uid=job.metadata.uid, namespace=_namespace(flow)
-            )
+            await self._writes.delete(JOBS_VOLCANO, job.metadata)
         if refused is not None:
             raise refused
         return None
@@ -116,11 +113,7 @@ class JobFlowReconciler:
         if decided.status == flow.status:
             return
         changed = JobFlow(metadata=_identity(flow.metadata), status=decided.status)
-        written = await self._writes.replace(
-            JOBFLOWS, flow.metadata.name, changed, namespace=_namespace(flow), subresource="status"
-        )
-        if written.done:
-            self._flows.learn(written.body)
+        self._flows.learn((await self._writes.replace_status(JOBFLOWS, changed)).body)
 
     async def _list_jobs(self, key: str) -> None:
         template = self._templates.get(key)
@@ -138,19 +131,10 @@ class JobFlowReconciler:
         if status == template.status:
             return
         changed = JobTemplate(metadata=_identity(template.metadata), status=status)
-        written = await self._writes.replace(
-            JOBTEMPLATES,
-            template.metadata.name,
-            changed,
-            namespace=template.metadata.namespace,
-            subresource="status",
-        )
-        if written.done:
-            self._templates.learn(written.body)
+        self._templates.learn((await self._writes.replace_status(JOBTEMPLATES, changed)).body)
 
     def _report(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
-        about = About(JOBFLOWS, _namespace(flow), flow.metadata.name, flow.metadata.uid)
-        self._events.record(about, type_, reason, message)
+        self._events.record(JOBFLOWS, flow.metadata, ControllerEvent(type_, reason, message))
 
     def _flow_changed(self, _old: JobFlow | None, new: JobFlow | None) -> None:
         if new is not None:

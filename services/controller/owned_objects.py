@@ -49,18 +49,11 @@ class OwnedObjects:
         made = await self._writes.create(resource, manifest, namespace=self._namespace)
         if made.outcome is not Outcome.EXISTS:
             return
-        name = manifest["metadata"]["name"]
-        stored = await self._find(resource, name)
+        stored = await self._find(resource, manifest["metadata"]["name"])
         if stored is None or not follows or (stored.data or {}) == manifest["data"]:
             return
         gone = {key: None for key in stored.data or {} if key not in manifest["data"]}
-        await self._writes.patch(
-            resource,
-            name,
-            {"data": gone | manifest["data"]},
-            uid=stored.metadata.uid,
-            namespace=self._namespace,
-        )
+        await self._writes.patch(resource, stored.metadata, {"data": gone | manifest["data"]})
 
     async def delete(self, resource: Resource, name: str) -> None:
         """Delete the object, if it belongs to the owner. Raises KubeError."""
@@ -69,9 +62,7 @@ class OwnedObjects:
         except NotOurs:
             return
         if stored is not None:
-            await self._writes.delete(
-                resource, name, uid=stored.metadata.uid, namespace=self._namespace
-            )
+            await self._writes.delete(resource, stored.metadata)
 
     async def _find(self, resource: Resource, name: str) -> _Stored | None:
         try:

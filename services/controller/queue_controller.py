@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
+from services.controller.core.events import ControllerEvent
 from services.controller.core.queues import Change, Order, StoredQueue, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.events import About
 from services.controller.reconciling.informer import Informer, Informers
-from services.controller.reconciling.writes import Written
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.questions import ask
@@ -147,10 +146,7 @@ class QueueReconciler:
         # A Command is deleted last, since carrying it out twice does no harm.
         for command, order in zip(commands, orders, strict=True):
             if order.queue not in refused:
-                metadata = command.metadata
-                await self._writes.delete(
-                    COMMANDS, metadata.name, uid=metadata.uid, namespace=metadata.namespace
-                )
+                await self._writes.delete(COMMANDS, command.metadata)
         if refused:
             raise next(iter(refused.values()))
         return again_s
@@ -162,7 +158,7 @@ class QueueReconciler:
                     metadata=Metadata(name=name),
                     spec=QueueSpec(weight=1, reclaimable=reclaimable),
                 )
-                self._learn(await self._writes.create(QUEUES_VOLCANO, queue))
+                self._queues.learn((await self._writes.create(QUEUES_VOLCANO, queue)).body)
 
     async def _update_allocated(self) -> float | None:
         """Request the ledger if groups have changed. Returns the seconds until the next request."""
@@ -193,8 +189,8 @@ class QueueReconciler:
         if not closing:
             await self._mark(change)
         if change.closes:
-            about = About(QUEUES_VOLCANO, "", change.name, change.uid)
-            self._events.record(about, "Normal", "CloseQueue", "Close queue succeed")
+            event = ControllerEvent("Normal", "CloseQueue", "Close queue succeed")
+            self._events.record(QUEUES_VOLCANO, _identity(change), event)
 
     async def _mark(self, change: Change) -> None:
         if change.mark is not None:
@@ -215,13 +211,9 @@ class QueueReconciler:
 
     async def _patch(self, change: Change, patch: dict[str, Any], subresource: str = "") -> None:
         written = await self._writes.patch(
-            QUEUES_VOLCANO, change.name, patch, uid=change.uid, subresource=subresource
+            QUEUES_VOLCANO, _identity(change), patch, subresource=subresource
         )
-        self._learn(written)
-
-    def _learn(self, written: Written) -> None:
-        if written.done:
-            self._queues.learn(written.body)
+        self._queues.learn(written.body)
 
     def _queue_changed(self, _old: Queue | None, _new: Queue | None) -> None:
         if all(self._queues.get(name) is not None for name in (ROOT_QUEUE, DEFAULT_QUEUE)):
@@ -259,6 +251,10 @@ def _is_ours(command: Command) -> bool:
         and target.api_version.partition("/")[0] == QUEUE.group
         and command.metadata.deletion_timestamp is None
     )
+
+
+def _identity(change: Change) -> Metadata:
+    return Metadata(name=change.name, uid=change.uid)
 
 
 def _order(command: Command) -> Order:

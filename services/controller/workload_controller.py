@@ -75,16 +75,8 @@ class WorkloadReconciler:
         return found if same else None
 
     async def _change(self, group: PodGroup, decided: Upkeep) -> None:
-        metadata = group.metadata
-        written = await self._writes.patch(
-            PODGROUPS_VOLCANO,
-            metadata.name,
-            decided.patch,
-            uid=metadata.uid,
-            namespace=metadata.namespace,
-        )
-        if written.done:
-            self._groups.learn(written.body)
+        written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, decided.patch)
+        self._groups.learn(written.body)
 
     async def _remove(self, group: PodGroup, workload: Workload) -> float | None:
         """Delete the group unless a pod names it. Create it again if a pod has named it during the
@@ -93,9 +85,7 @@ class WorkloadReconciler:
         if await self._is_named(group, workload):
             return _AGAIN_S
         metadata = group.metadata
-        written = await self._writes.delete(
-            PODGROUPS_VOLCANO, metadata.name, uid=metadata.uid, namespace=metadata.namespace
-        )
+        written = await self._writes.delete(PODGROUPS_VOLCANO, metadata)
         if written.outcome is Outcome.DONE and await self._is_named(group, workload):
             again = msgspec.structs.replace(
                 metadata, uid="", resource_version="", generation=0, creation_timestamp=None

@@ -11,11 +11,13 @@ from click.testing import CliRunner
 
 from services.admission_webhook.core.named_groups import NamedGroup
 from services.admission_webhook.group_lookup import GroupLookup
+from services.controller.core.events import ControllerEvent
 from services.controller.hypernode_controller import CONFIGURATION_KEY, HyperNodeReconciler
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
-from services.controller.reconciling.events import About, Recorder
+from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.writes import Writes, Written
+from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
@@ -102,11 +104,11 @@ async def test_hypernodes_are_made_counted_changed_and_deleted(
 async def test_events_of_two_replicas_are_one_event_that_counts(
     jobs: KubeClient, api: RawClient, namespace: str
 ) -> None:
-    about = About(resource=JOBS_VOLCANO, namespace=namespace, name="job", uid="u")
+    about = Metadata(namespace=namespace, name="job", uid="u")
     for _ in range(2):
         recorder = Recorder(Writes(jobs, per_s=100))
         task = asyncio.create_task(recorder.run(), name="recorder")
-        recorder.record(about, "Normal", "Reason", "message")
+        recorder.record(JOBS_VOLCANO, about, ControllerEvent("Normal", "Reason", "message"))
         await recorder.flush()
         task.cancel()
         await asyncio.wait([task])
@@ -166,14 +168,14 @@ async def test_a_job_that_changed_meanwhile_is_read_again(
     spec: Object = {"schedulerName": "tutti", "minAvailable": 1, "tasks": [task]}
 
     def make_overtaken(runtime: Runtime) -> Reconciler:
-        replace = runtime.writes.replace
+        replace = runtime.writes.replace_status
 
         async def touch_and_replace(*args: Any, **options: Any) -> Written:
-            runtime.writes.replace = replace  # type: ignore[method-assign]  # once is enough
+            runtime.writes.replace_status = replace  # type: ignore[method-assign]  # once is enough
             await api.patch(f"{path}/job", {"metadata": {"annotations": {"touched": "now"}}})
             return await replace(*args, **options)
 
-        runtime.writes.replace = touch_and_replace  # type: ignore[method-assign]  # in between
+        runtime.writes.replace_status = touch_and_replace  # type: ignore[method-assign]  # in between
         return JobReconciler(runtime, ("tutti",))
 
     async def pending() -> bool:

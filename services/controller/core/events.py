@@ -58,20 +58,11 @@ def group_topic(verdict: Verdict, reason: str) -> str:
 
 
 def group_event(
-    verdict: Verdict,
-    resource: Resource,
-    type_: EventType,
-    reason: str,
-    message: str,
-    *,
-    now_ms: int,
-    why: str = "",
+    verdict: Verdict, resource: Resource, event: ControllerEvent, *, now_ms: int, why: str = ""
 ) -> EventIntent:
     """An Event on the verdict's group."""
     reference = object_reference(resource, verdict.namespace, verdict.name, verdict.uid)
-    return _event(
-        group_topic(verdict, reason), reference, type_, reason, message, now_ms, why, repeats=True
-    )
+    return _intent(reference, event, now_ms, why, repeats=True)
 
 
 def evicted_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
@@ -80,50 +71,27 @@ def evicted_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
     cause = _CAUSES.get(condition.reason, "eviction") if condition is not None else "eviction"
     details = condition.message if condition is not None else ""
     message = f"Pod is evicted, because of {cause}"
-    reference = object_reference(PODS, verdict.namespace, pod.name, pod.uid)
-    return _event(
-        f"{pod.uid}/Evict",
-        reference,
-        "Warning",
-        "Evict",
-        f"{message} (gang {verdict.name}: {details})" if details else message,
-        now_ms,
-        "",
-        repeats=False,
-    )
+    if details:
+        message = f"{message} (gang {verdict.name}: {details})"
+    event = ControllerEvent("Warning", "Evict", message)
+    return _intent(_reference_to(verdict, pod), event, now_ms, "", repeats=False)
 
 
 def pod_event(verdict: Verdict, pod: PodRef, now_ms: int) -> EventIntent:
     """`Scheduled` on a pod, in kube-scheduler's words."""
-    reference = object_reference(PODS, verdict.namespace, pod.name, pod.uid)
     message = f"Successfully assigned {verdict.namespace}/{pod.name} to {pod.node}"
-    topic = f"{pod.uid}/Scheduled"
-    return _event(topic, reference, "Normal", "Scheduled", message, now_ms, "", repeats=False)
+    event = ControllerEvent("Normal", "Scheduled", message)
+    return _intent(_reference_to(verdict, pod), event, now_ms, "", repeats=False)
 
 
 def waiting_event(verdict: Verdict, pod: PodRef, why: Why, *, now_ms: int) -> EventIntent:
     """`FailedScheduling` on a waiting pod, as kube-scheduler writes it, with its gang's reason."""
-    reference = object_reference(PODS, verdict.namespace, pod.name, pod.uid)
-    return _event(
-        f"{pod.uid}/FailedScheduling",
-        reference,
-        "Warning",
-        "FailedScheduling",
-        why.sentence,
-        now_ms,
-        why.reason,
-        repeats=True,
-    )
+    event = ControllerEvent("Warning", "FailedScheduling", why.sentence)
+    return _intent(_reference_to(verdict, pod), event, now_ms, why.reason, repeats=True)
 
 
 def event_body(
-    reference: dict[str, str],
-    name: str,
-    type_: EventType,
-    reason: str,
-    message: str,
-    at: str,
-    component: str,
+    reference: dict[str, str], name: str, event: ControllerEvent, at: str, component: str
 ) -> dict[str, Any]:
     """An Event `name` about the object of `reference`, first seen at the instant `at`.
 
@@ -134,9 +102,9 @@ def event_body(
         "kind": "Event",
         "metadata": {"name": name, "namespace": reference["namespace"] or "default"},
         "involvedObject": reference,
-        "reason": reason,
-        "message": message[:MESSAGE_CHARS_MAX],
-        "type": type_,
+        "reason": event.reason,
+        "message": event.message[:MESSAGE_CHARS_MAX],
+        "type": event.type,
         "source": {"component": component},
         "reportingComponent": component,
         "firstTimestamp": at,
@@ -156,27 +124,23 @@ def object_reference(resource: Resource, namespace: str, name: str, uid: str) ->
     }
 
 
-def _event(
-    topic: str,
-    reference: dict[str, str],
-    type_: EventType,
-    reason: str,
-    message: str,
-    now_ms: int,
-    why: str,
-    *,
-    repeats: bool,
+def _reference_to(verdict: Verdict, pod: PodRef) -> dict[str, str]:
+    return object_reference(PODS, verdict.namespace, pod.name, pod.uid)
+
+
+def _intent(
+    reference: dict[str, str], event: ControllerEvent, now_ms: int, why: str, *, repeats: bool
 ) -> EventIntent:
+    topic = f"{reference['uid']}/{event.reason}"
     name = (
         f"{reference['name'][:_NAME_CHARS_MAX]}.{hashlib.sha256(topic.encode()).hexdigest()[:16]}"
     )
-    body = event_body(reference, name, type_, reason, message, rfc3339(now_ms), _SOURCE)
     return EventIntent(
         topic=topic,
         why=why,
         namespace=reference["namespace"],
         name=name,
-        body=body,
+        body=event_body(reference, name, event, rfc3339(now_ms), _SOURCE),
         repeats=repeats,
     )
 

@@ -15,7 +15,6 @@ from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.work_queue import WorkQueue
 from services.controller.reconciling.writes import Writes
 from shared.kube.client import KubeClient
-from shared.kube.listwatch import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -132,10 +131,10 @@ class Controller:
 class Runtime:
     """The parts that all reconciling controllers of a process share."""
 
-    def __init__(self, client: KubeClient, *, writes_per_s: int, pace: Pace | None = None) -> None:
+    def __init__(self, client: KubeClient, *, writes_per_s: int) -> None:
         """Nothing is read or written before `run`."""
         self.client = client
-        self.informers = Informers(client, pace)
+        self.informers = Informers(client)
         self.writes = Writes(client, per_s=writes_per_s)
         # Events have a limit of their own, so that no pod waits behind an Event.
         self.events = Recorder(Writes(client, per_s=max(10, writes_per_s // 10), in_flight=2))

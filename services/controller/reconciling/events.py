@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
-from services.controller.core.events import EventType, event_body, object_reference
+from services.controller.core.events import ControllerEvent, event_body, object_reference
 from services.controller.reconciling.writes import Outcome, Writes
+from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError, NotFound, in_terminating_namespace
 from shared.kube.resources import CORE_EVENTS, Resource
 
@@ -30,15 +31,6 @@ _KNOWN_MAX: Final = 10_000
 _REPEAT_S: Final = 10.0
 
 
-class About(msgspec.Struct, frozen=True):
-    """The object that an Event is about."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    uid: str
-
-
 class _Counted(msgspec.Struct, frozen=True):
     count: int = 1
 
@@ -46,35 +38,34 @@ class _Counted(msgspec.Struct, frozen=True):
 class Recorder:
     """Writes recorded Events; `record` never waits and never fails."""
 
-    def __init__(self, writes: Writes, *, component: str = COMPONENT) -> None:
+    def __init__(self, writes: Writes) -> None:
         """Nothing is written before `run`."""
         self._writes = writes
-        self._component = component
-        self._waiting: asyncio.Queue[tuple[About, EventType, str, str]] = asyncio.Queue(
+        self._waiting: asyncio.Queue[tuple[Resource, Metadata, ControllerEvent]] = asyncio.Queue(
             _WAITING_MAX
         )
         #: Event name -> the loop's time at which it was written last.
         self._known: OrderedDict[str, float] = OrderedDict()
         self.dropped = 0
 
-    def record(self, about: About, type_: EventType, reason: str, message: str) -> None:
-        """Queue an Event; it is dropped when too many wait."""
+    def record(self, resource: Resource, about: Metadata, event: ControllerEvent) -> None:
+        """Queue an Event about the object with this metadata; it is dropped when too many wait."""
         try:
-            self._waiting.put_nowait((about, type_, reason, message))
+            self._waiting.put_nowait((resource, about, event))
         except asyncio.QueueFull:
             self.dropped += 1
 
     async def run(self) -> None:
         """Write Events until cancelled. One that cannot be written is dropped."""
         while True:
-            about, type_, reason, message = await self._waiting.get()
+            resource, about, event = await self._waiting.get()
             try:
-                await self._write(about, type_, reason, message)
+                await self._write(resource, about, event)
             except KubeError as error:
                 self.dropped += 1
                 # A namespace that is being deleted takes no Events, and its objects go with it.
                 level = logging.DEBUG if in_terminating_namespace(error) else logging.WARNING
-                logger.log(level, "Event %s of %s is dropped: %s", reason, about.name, error)
+                logger.log(level, "Event %s of %s is dropped: %s", event.reason, about.name, error)
             finally:
                 self._waiting.task_done()
 
@@ -82,9 +73,9 @@ class Recorder:
         """Wait until each recorded Event is written or dropped."""
         await self._waiting.join()
 
-    async def _write(self, about: About, type_: EventType, reason: str, message: str) -> None:
+    async def _write(self, resource: Resource, about: Metadata, event: ControllerEvent) -> None:
         # The name follows from the content, so that a restarted controller repeats the same Event.
-        content = f"{about.uid} {type_} {reason} {message}".encode()
+        content = f"{about.uid} {event.type} {event.reason} {event.message}".encode()
         name = f"{about.name[:200]}.{hashlib.sha256(content).hexdigest()[:16]}"
         now_s = asyncio.get_running_loop().time()
         written_s = self._known.get(name)
@@ -93,8 +84,8 @@ class Recorder:
         at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         namespace = about.namespace or "default"
         if written_s is None:
-            reference = object_reference(about.resource, about.namespace, about.name, about.uid)
-            body = event_body(reference, name, type_, reason, message, at, self._component)
+            reference = object_reference(resource, about.namespace, about.name, about.uid)
+            body = event_body(reference, name, event, at, COMPONENT)
             created = await self._writes.create(CORE_EVENTS, body, namespace=namespace)
             exists = created.outcome is Outcome.EXISTS
         else:

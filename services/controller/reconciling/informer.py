@@ -15,28 +15,18 @@ Invariants:
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from shared.kinds.metadata import Metadata
+from services.controller.reconciling.writes import Keyed
 from shared.kube.client import KubeClient
 from shared.kube.decoding import Undecodable
-from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
-from shared.kube.objects import ObjectMeta
+from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
 from shared.kube.resources import Resource
 from shared.model.invariants import required
 
 logger = logging.getLogger(__name__)
-
-
-class Keyed(Protocol):
-    """Any typed object."""
-
-    @property
-    def metadata(self) -> Metadata | ObjectMeta:
-        """The object's metadata, with at least a name."""
-        ...
 
 
 T = TypeVar("T", bound=Keyed)
@@ -74,7 +64,6 @@ class Informer(Generic[T]):
         label_selector: str = "",
         namespace: str = "",
         name: str = "",
-        pace: Pace | None = None,
     ) -> None:
         """Nothing is sent before `run`. A namespace or a name restricts the cache to it."""
         self.resource = resource
@@ -88,7 +77,6 @@ class Informer(Generic[T]):
             namespace=namespace,
             label_selector=label_selector,
             field_selector=f"metadata.name={name}" if name else "",
-            pace=pace,
         )
         self._decode = msgspec.json.Decoder(kind).decode
         self._objects: dict[str, T] = {}
@@ -128,8 +116,8 @@ class Informer(Generic[T]):
     def learn(self, body: bytes) -> None:
         """Apply the answer to a write of this process, so that the next read returns it.
 
-        It is ignored when the watch has passed its version (the object may be deleted by now), and
-        when it is another kind (a Status).
+        It is ignored when the watch has passed its version (the object may be deleted by now), when
+        it is another kind (a Status), and when the write had another outcome than DONE.
         """
         try:
             thing = self._decode(body)
@@ -261,9 +249,8 @@ def _version(thing: Keyed) -> int:
 class Informers:
     """The caches of one process; reconcilers share them."""
 
-    def __init__(self, client: KubeClient, pace: Pace | None = None) -> None:
+    def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._pace = pace
         self._informers: dict[tuple[str, type, str], Informer[Any]] = {}
 
     def of(
@@ -289,7 +276,6 @@ class Informers:
                 label_selector=label_selector,
                 namespace=namespace,
                 name=name,
-                pace=self._pace,
             )
             self._informers[at] = informer
         return informer

@@ -6,13 +6,18 @@ changed. All other failures are raised as `KubeError`, and the caller's key is h
 
 import asyncio
 import enum
-from typing import Any, Final, Literal
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from shared.kube.client import KubeClient, PatchType
+from shared.kinds.metadata import Metadata
+from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, NotFound
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import Resource
+from shared.kube.transport import Reply
 from shared.pacing import TokenBucket
 
 #: Enough to keep an API server on the same machine busy; more would wait in its queues.
@@ -43,9 +48,13 @@ class Written(msgspec.Struct, frozen=True):
         return self.outcome is Outcome.DONE
 
 
-_EXISTS: Final = Written(Outcome.EXISTS)
-_GONE: Final = Written(Outcome.GONE)
-_STALE: Final = Written(Outcome.STALE)
+class Keyed(Protocol):
+    """Any typed object."""
+
+    @property
+    def metadata(self) -> Metadata | ObjectMeta:
+        """The object's metadata, with at least a name."""
+        ...
 
 
 class Writes:
@@ -56,8 +65,6 @@ class Writes:
         self.client = client
         self._slots = asyncio.Semaphore(in_flight)
         self._bucket = TokenBucket(burst=per_s, per_s=per_s)
-        #: Writes sent, by verb; for metrics and tests.
-        self.sent = {"create": 0, "replace": 0, "patch": 0, "delete": 0}
 
     @property
     def all_taken(self) -> bool:
@@ -66,103 +73,72 @@ class Writes:
 
     async def create(self, resource: Resource, manifest: object, *, namespace: str = "") -> Written:
         """Create an object; EXISTS when one of that name is there. Raises KubeError."""
-        async with self._slots:
-            await self._pace("create")
-            try:
-                path = resource.path(namespace)
-                reply = await self.client.post(path, msgspec.json.encode(manifest))
-                reply.raise_for_status()
-            except Conflict as error:
-                # A quota that changes during the request causes a conflict, too.
-                if error.reason == "AlreadyExists":
-                    return _EXISTS
-                raise
+
+        async def send() -> Reply:
+            reply = await self.client.post(resource.path(namespace), msgspec.json.encode(manifest))
+            reply.raise_for_status()
+            return reply
+
+        try:
+            reply = await self._limited(send)
+        except Conflict as error:
+            # A quota that changes during the request causes a conflict, too.
+            if error.reason == "AlreadyExists":
+                return Written(Outcome.EXISTS)
+            raise
         return Written(Outcome.DONE, reply.body)
 
-    async def replace(
-        self,
-        resource: Resource,
-        name: str,
-        manifest: object,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-    ) -> Written:
-        """Replace an object, if it still has the resourceVersion in `manifest`."""
-        async with self._slots:
-            await self._pace("replace")
-            try:
-                reply = await self.client.replace(
-                    resource, name, manifest, namespace=namespace, subresource=subresource
-                )
-            except Conflict:
-                return _STALE
-            except NotFound:
-                return _GONE
-        return Written(Outcome.DONE, reply.body)
+    async def replace_status(self, resource: Resource, changed: Keyed) -> Written:
+        """Replace an object's status, if it still has the resourceVersion in `changed`."""
+        metadata = changed.metadata
+        send = partial(self.client.replace, resource, metadata.name, changed)
+        return await self._change(partial(send, namespace=metadata.namespace, subresource="status"))
 
     async def patch(
         self,
         resource: Resource,
-        name: str,
+        target: Metadata | ObjectMeta,
         patch: dict[str, Any],
         *,
-        uid: str,
-        resource_version: str = "",
-        namespace: str = "",
         subresource: str = "",
-        patch_type: PatchType = "merge",
     ) -> Written:
-        """Patch an object, if it still has this UID (and this resourceVersion, if given)."""
-        metadata = dict(patch.get("metadata") or {}) | {"uid": uid}
-        if resource_version:
-            metadata["resourceVersion"] = resource_version
-        async with self._slots:
-            await self._pace("patch")
-            try:
-                reply = await self.client.patch(
-                    resource,
-                    name,
-                    {**patch, "metadata": metadata},
-                    namespace=namespace,
-                    subresource=subresource,
-                    patch_type=patch_type,
-                )
-            except Conflict:
-                return _STALE
-            except Invalid as error:
-                # The API server's answer when another object has the name.
-                if any(cause.field == "metadata.uid" for cause in error.details.causes):
-                    return _STALE
-                raise
-            except NotFound:
-                return _GONE
-        return Written(Outcome.DONE, reply.body)
+        """Apply a merge patch to an object, if it still has the UID in its metadata `target`."""
+        metadata = dict(patch.get("metadata") or {}) | {"uid": target.uid}
+        whole = {**patch, "metadata": metadata}
+        send = partial(self.client.patch, resource, target.name, whole)
+        return await self._change(
+            partial(send, namespace=target.namespace, subresource=subresource)
+        )
 
     async def delete(
         self,
         resource: Resource,
-        name: str,
+        target: Metadata | ObjectMeta,
         *,
-        uid: str,
-        namespace: str = "",
         propagation: Literal["Background", "Foreground"] = "Background",
     ) -> Written:
-        """Delete an object, if it still has this UID."""
-        async with self._slots:
-            await self._pace("delete")
-            try:
-                reply = await self.client.delete(
-                    resource, name, namespace=namespace, uid=uid, propagation=propagation
-                )
-            except Conflict:
-                return _STALE
-            except NotFound:
-                return _GONE
+        """Delete an object, if it still has the UID in its metadata `target`."""
+        send = partial(self.client.delete, resource, target.name, namespace=target.namespace)
+        return await self._change(partial(send, uid=target.uid, propagation=propagation))
+
+    async def _change(self, send: Callable[[], Awaitable[Reply]]) -> Written:
+        try:
+            reply = await self._limited(send)
+        except Conflict:
+            return Written(Outcome.STALE)
+        except Invalid as error:
+            # The API server's answer to a patch when another object has the name.
+            if any(cause.field == "metadata.uid" for cause in error.details.causes):
+                return Written(Outcome.STALE)
+            raise
+        except NotFound:
+            return Written(Outcome.GONE)
         return Written(Outcome.DONE, reply.body)
 
-    async def _pace(self, verb: str) -> None:
-        self.sent[verb] += 1
-        wait_s = self._bucket.draw(asyncio.get_running_loop().time())
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
+    async def _limited(self, send: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Send a request as soon as the limits allow it."""
+        async with self._slots:
+            wait_s = self._bucket.draw(asyncio.get_running_loop().time())
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+            return await send()

@@ -16,7 +16,7 @@ from typing_extensions import override
 from services.controller.core.jobs.observed_pods import JOB_NAME, SeenPod
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
-from services.controller.reconciling.writes import Writes, Written
+from services.controller.reconciling.writes import Keyed, Writes, Written
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import (
@@ -145,7 +145,7 @@ async def test_counts_alone_wait_while_all_writers_are_busy_but_not_for_ever(
 ) -> None:
     looks: list[int] = []
     written: list[str] = []
-    replace = Writes.replace
+    replace = Writes.replace_status
 
     def all_taken(writes: Writes) -> bool:
         """Busy for so many looks, at each of which nothing but that it is Pending was written."""
@@ -154,16 +154,16 @@ async def test_counts_alone_wait_while_all_writers_are_busy_but_not_for_ever(
             return True
         return False
 
-    async def noted(self: Writes, resource: Resource, job: str, *rest: Any, **how: Any) -> Written:
+    async def noted(self: Writes, resource: Resource, changed: Keyed) -> Written:
         # The cluster may have Jobs of other tests.
-        if job == name:
-            written.append(job)
-        return await replace(self, resource, job, *rest, **how)
+        if changed.metadata.name == name:
+            written.append(name)
+        return await replace(self, resource, changed)
 
     monkeypatch.setattr("services.controller.job_controller._COUNTS_EVERY_S", 0.05)
     monkeypatch.setattr("services.controller.job_controller._COUNTS_EVERY_S_MAX", longest_s)
     monkeypatch.setattr(Writes, "all_taken", property(all_taken))
-    monkeypatch.setattr(Writes, "replace", noted)
+    monkeypatch.setattr(Writes, "replace_status", noted)
     stage = Stage(either, name)
     async with running(either, job_controller):
 
@@ -308,18 +308,18 @@ async def test_what_was_lost_while_no_controller_ran_is_answered_by_the_next_one
 
 
 class _Meanwhile(Writes):
-    """Writes during the first of which, a replace, something else happens."""
+    """Writes during the first of which, of a status, something else happens."""
 
     def __init__(self, client: KubeClient, happens: Callable[[], Awaitable[object]]) -> None:
         super().__init__(client, per_s=1_000)
         self._happens: Callable[[], Awaitable[object]] | None = happens
 
     @override
-    async def replace(self, *given: Any, **named: Any) -> Written:
+    async def replace_status(self, *given: Any, **named: Any) -> Written:
         happens, self._happens = self._happens, None
         if happens is not None:
             await happens()
-        return await super().replace(*given, **named)
+        return await super().replace_status(*given, **named)
 
 
 async def test_what_is_lost_during_a_controllers_first_look_is_answered(

@@ -56,8 +56,8 @@ class _Dying(Writes):
         return await self._once(super().create(*given, **named))
 
     @override
-    async def replace(self, *given: Any, **named: Any) -> Any:
-        return await self._once(super().replace(*given, **named))
+    async def replace_status(self, *given: Any, **named: Any) -> Any:
+        return await self._once(super().replace_status(*given, **named))
 
     @override
     async def patch(self, *given: Any, **named: Any) -> Any:

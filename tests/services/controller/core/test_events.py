@@ -1,16 +1,27 @@
 import msgspec
 
-from services.controller.core.events import evicted_event, group_event, pod_event
-from shared.contracts.verdicts import Condition, PodRef
+from services.controller.core.events import (
+    ControllerEvent,
+    EventIntent,
+    evicted_event,
+    group_event,
+    pod_event,
+)
+from shared.contracts.verdicts import Condition, PodRef, Verdict
 from shared.kube.resources import PODGROUPS_VOLCANO
 from tests.services.controller.core.samples import START_MS, make_verdict
 
 VERDICT = make_verdict()
 
 
+def _group_event(verdict: Verdict, reason: str, message: str = "", now_ms: int = 0) -> EventIntent:
+    event = ControllerEvent("Normal", reason, message)
+    return group_event(verdict, PODGROUPS_VOLCANO, event, now_ms=now_ms)
+
+
 def test_the_same_event_has_the_same_name_at_any_time() -> None:
     events = [
-        group_event(VERDICT, PODGROUPS_VOLCANO, "Normal", "Scheduled", words, now_ms=now_ms)
+        _group_event(VERDICT, "Scheduled", words, now_ms)
         for words, now_ms in (("a", START_MS), ("b", START_MS + 90_000))
     ]
     assert events[0].name == events[1].name
@@ -19,7 +30,7 @@ def test_the_same_event_has_the_same_name_at_any_time() -> None:
 
 def test_another_reason_or_object_is_another_event() -> None:
     names = {
-        group_event(verdict, PODGROUPS_VOLCANO, "Normal", reason, "", now_ms=0).name
+        _group_event(verdict, reason).name
         for verdict in (VERDICT, make_verdict(uid="re-created"))
         for reason in ("Scheduled", "Unschedulable")
     }
@@ -28,9 +39,7 @@ def test_another_reason_or_object_is_another_event() -> None:
 
 def test_a_name_and_a_message_fit_what_the_api_server_takes() -> None:
     verdict = make_verdict(name="j" * 253)
-    event = group_event(
-        verdict, PODGROUPS_VOLCANO, "Warning", "Unschedulable", "w" * 9_000, now_ms=0
-    )
+    event = _group_event(verdict, "Unschedulable", "w" * 9_000)
     assert len(event.name) <= 253
     assert len(event.message) == 1_024
 

@@ -8,8 +8,10 @@ import uuid
 
 import pytest
 
-from services.controller.reconciling.events import About, Recorder
+from services.controller.core.events import ControllerEvent
+from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.writes import Writes
+from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import CONFIGMAPS, NAMESPACES
@@ -34,7 +36,8 @@ async def test_an_event_in_a_namespace_that_is_being_deleted_is_dropped_without_
             await client.delete(NAMESPACES, namespace)
         recorder = Recorder(Writes(client, per_s=1000))
         task = asyncio.create_task(recorder.run(), name="recorder")
-        recorder.record(About(CONFIGMAPS, namespace, "a", "u-1"), "Normal", "Said", "words")
+        about = Metadata(namespace=namespace, name="a", uid="u-1")
+        recorder.record(CONFIGMAPS, about, ControllerEvent("Normal", "Said", "words"))
         await recorder.flush()
         task.cancel()
         await asyncio.wait([task])

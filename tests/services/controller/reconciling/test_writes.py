@@ -5,7 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from services.controller.reconciling.events import About, Recorder
+from services.controller.core.events import ControllerEvent
+from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.writes import Outcome, Writes
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
@@ -37,26 +38,12 @@ async def test_each_way_a_write_can_be_late_has_its_outcome(
     assert made.done
     first = msgspec.json.decode(made.body, type=Thing).metadata
     assert (await writes.create(MAPS, manifest, namespace="default")).outcome is Outcome.EXISTS
-    patched = await writes.patch(
-        MAPS, "a", {"data": {"x": "1"}}, uid=first.uid, namespace="default"
-    )
-    assert patched.done
-    stale = await writes.patch(
-        MAPS,
-        "a",
-        {"data": {"x": "2"}},
-        uid=first.uid,
-        resource_version=first.resource_version,
-        namespace="default",
-    )
-    assert stale.outcome is Outcome.STALE
-    other = await writes.patch(MAPS, "a", {"data": {"x": "2"}}, uid="other", namespace="default")
-    assert other.outcome is Outcome.STALE
-    refused = await writes.delete(MAPS, "a", uid="other", namespace="default")
-    assert refused.outcome is Outcome.STALE
-    assert (await writes.delete(MAPS, "a", uid=first.uid, namespace="default")).done
-    gone = await writes.delete(MAPS, "a", uid=first.uid, namespace="default")
-    assert gone.outcome is Outcome.GONE
+    assert (await writes.patch(MAPS, first, {"data": {"x": "1"}})).done
+    another = msgspec.structs.replace(first, uid="other")
+    assert (await writes.patch(MAPS, another, {"data": {"x": "2"}})).outcome is Outcome.STALE
+    assert (await writes.delete(MAPS, another)).outcome is Outcome.STALE
+    assert (await writes.delete(MAPS, first)).done
+    assert (await writes.delete(MAPS, first)).outcome is Outcome.GONE
 
 
 async def test_a_create_that_met_a_quotas_change_has_not_found_its_object_there(
@@ -79,12 +66,13 @@ async def test_a_wrong_object_is_an_error(cluster: EmbeddedCluster, client: Kube
 async def test_the_same_words_are_one_event_whichever_process_repeats_them(
     cluster: EmbeddedCluster, client: KubeClient
 ) -> None:
-    about = About(MAPS, "default", "a", "u-1")
+    about = Metadata(namespace="default", name="a", uid="u-1")
+    event = ControllerEvent("Normal", "Said", "the same words")
     for _life in range(2):
         recorder = Recorder(Writes(client, per_s=1000))
         task = asyncio.create_task(recorder.run(), name="recorder")
-        recorder.record(about, "Normal", "Said", "the same words")
-        recorder.record(about, "Normal", "Said", "the same words")
+        recorder.record(MAPS, about, event)
+        recorder.record(MAPS, about, event)
         await recorder.flush()
         task.cancel()
         await asyncio.wait([task])

@@ -2,7 +2,7 @@ from typing import Any
 
 import msgspec
 
-from services.controller.core.events import EventIntent, group_event
+from services.controller.core.events import ControllerEvent, EventIntent, group_event
 from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.announcements import Announcement, announcements
 from services.controller.core.statuses.intents import (
@@ -225,7 +225,9 @@ def test_an_event_is_named_after_its_meaning() -> None:
     patch = dialect("volcano").status(make_verdict())
     assert patch is not None
     names = {
-        group_event(make_verdict(), patch.resource, "Warning", reason, "", now_ms=START_MS).name
+        group_event(
+            make_verdict(), patch.resource, ControllerEvent("Warning", reason, ""), now_ms=START_MS
+        ).name
         for reason in ("GangReleased", "RoomHeld", "GangReleased")
     }
     assert len(names) == 2
