@@ -340,7 +340,7 @@ class Bus:
         return f"{self._inbox_prefix}.{secrets.token_hex(6)}"
 
     async def subscribe(
-        self, subject: str, handler: Callable[[Message], Awaitable[None]], *, queue: str = ""
+        self, subject: str, handler: Callable[[Message], Awaitable[None]]
     ) -> Subscription:
         """Call `handler` for each message, one after the other.
 
@@ -350,7 +350,6 @@ class Bus:
         Args:
             subject: The subject, which may have wildcards.
             handler: Takes one message; the next one waits until it returns.
-            queue: Subscribers of the same queue share the messages; "": each gets all of them.
 
         Raises:
             BusClosed: The connection was closed.
@@ -363,7 +362,7 @@ class Bus:
                 self._fail(error)
 
         try:
-            made = await self._client.subscribe(subject, queue=queue, cb=guarded)
+            made = await self._client.subscribe(subject, cb=guarded)
         except nats.errors.ConnectionClosedError as error:
             raise BusClosed("the connection to NATS is closed") from error
         await self._flush()  # a connection that breaks now subscribes again by itself
@@ -372,12 +371,7 @@ class Bus:
     # ---- JetStream
 
     async def api(
-        self,
-        call: str,
-        body: msgspec.Struct | Mapping[str, Any] | None,
-        answer: type[A],
-        *,
-        timeout_s: float = API_TIMEOUT_S,
+        self, call: str, body: msgspec.Struct | Mapping[str, Any] | None, answer: type[A]
     ) -> A:
         """Send one request to JetStream's API.
 
@@ -385,7 +379,6 @@ class Bus:
             call: The API's name: "STREAM.INFO.CLUSTER".
             body: The request; None: it has no content.
             answer: Type of the answer.
-            timeout_s: For the answer, in seconds.
 
         Raises:
             ApiRefused: JetStream answered with an error.
@@ -393,7 +386,7 @@ class Bus:
                 rights, or there is no leader or no such consumer.
         """
         payload = b"" if body is None else _encode_json(body)
-        message = await self.request(f"{self.api_prefix}.{call}", payload, timeout_s=timeout_s)
+        message = await self.request(f"{self.api_prefix}.{call}", payload, timeout_s=API_TIMEOUT_S)
         decoded = msgspec.json.decode(message.payload, type=answer)
         if decoded.error is not None:
             error = decoded.error

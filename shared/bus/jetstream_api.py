@@ -128,23 +128,16 @@ class ResetRequest(msgspec.Struct, frozen=True):
     seq: int
 
 
-class PullRequest(msgspec.Struct, frozen=True):
-    """Request of CONSUMER.MSG.NEXT."""
-
-    batch: int
-    max_bytes: int
-    expires: int
-    idle_heartbeat: int
-
-
-class DrainRequest(msgspec.Struct, frozen=True):
-    """Request of CONSUMER.MSG.NEXT for the messages that wait now: with fewer than `batch`, the
-    answer ends with status 404.
+class PullRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Request of CONSUMER.MSG.NEXT: for messages that come within `expires`, or with `no_wait` for
+    those that wait now; with fewer than `batch`, that answer ends with status 404.
     """
 
     batch: int
     max_bytes: int
-    no_wait: bool = True
+    expires: int = 0
+    idle_heartbeat: int = 0
+    no_wait: bool = False
 
 
 class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):

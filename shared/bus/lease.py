@@ -53,7 +53,34 @@ def _always() -> bool:
     return True
 
 
-class Lease:
+class Holding:
+    """Whether this process holds a lease."""
+
+    def __init__(self) -> None:
+        self._held = asyncio.Event()
+        self._on_change: Callable[[bool], None] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process held the lease at the last renewal."""
+        return self._held.is_set()
+
+    async def wait_held(self) -> None:
+        """Wait until it is held."""
+        await self._held.wait()
+
+    def _note(self, *, held: bool) -> None:
+        if held == self._held.is_set():
+            return
+        if held:
+            self._held.set()
+        else:
+            self._held.clear()
+        if self._on_change is not None:
+            self._on_change(held)
+
+
+class Lease(Holding):
     """Tries to hold one key for as long as `run` runs."""
 
     def __init__(
@@ -75,6 +102,7 @@ class Lease:
                 loses the lease to a standby that is able.
             alive: Whether this process makes progress. While it does not, nothing is renewed.
         """
+        super().__init__()
         self._bus = bus
         self._key = key
         self._subject = subjects.lease(key)
@@ -85,21 +113,10 @@ class Lease:
         self._alive = alive
         #: Sequence of our own newest renewal; 0 exactly when we do not hold it.
         self._revision = 0
-        self._held = asyncio.Event()
-        self._on_change: Callable[[bool], None] | None = None
         self._news = asyncio.Event()
         self._released = False
         self._holder_unable = False
         self._running: asyncio.Task[Any] | None = None
-
-    @property
-    def held(self) -> bool:
-        """Whether this process held the lease at the last renewal."""
-        return self._held.is_set()
-
-    async def wait_held(self) -> None:
-        """Wait until it is held."""
-        await self._held.wait()
 
     async def run(self, on_change: Callable[[bool], None]) -> None:
         """Acquire and renew until cancelled.
@@ -277,16 +294,6 @@ class Lease:
             return
         self._holder_unable = message.payload.endswith(_UNABLE)
         self._news.set()
-
-    def _note(self, *, held: bool) -> None:
-        if held == self._held.is_set():
-            return
-        if held:
-            self._held.set()
-        else:
-            self._held.clear()
-        if self._on_change is not None:
-            self._on_change(held)
 
 
 async def _ignore_message(message: Message) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from shared.bus.connection import Bus
-from shared.bus.lease import Lease
+from shared.bus.lease import Holding, Lease
 from shared.model.invariants import required
 
 #: A process whose event loop has not run for so long hangs.
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 Connect = Callable[[], Awaitable[Bus]]
 
 
-class LeaseThread:
+class LeaseThread(Holding):
     """A `Lease` with the same interface, driven by its own thread."""
 
     def __init__(self, connect: Connect, key: str, holder: str, able: Callable[[], bool]) -> None:
@@ -41,27 +41,17 @@ class LeaseThread:
             holder: Name of this process, shown to operators.
             able: As in `Lease`; called in the thread, so it must only read.
         """
+        super().__init__()
         self._connect = connect
         self._key = key
         self._holder = holder
         self._able = able
         self._beat_s = time.monotonic()
-        self._held = asyncio.Event()
-        self._on_change: Callable[[bool], None] | None = None
         self._owner: asyncio.AbstractEventLoop | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-
-    @property
-    def held(self) -> bool:
-        """Whether we held it at the last renewal."""
-        return self._held.is_set()
-
-    async def wait_held(self) -> None:
-        """Wait until it is held."""
-        await self._held.wait()
 
     async def run(self, on_change: Callable[[bool], None]) -> None:
         """Acquire, renew, and call `on_change` in the caller's loop; until cancelled.
@@ -125,14 +115,3 @@ class LeaseThread:
         owner = required(self._owner, "lease thread", "has an owner before it starts")
         with contextlib.suppress(RuntimeError):  # the process is ending
             owner.call_soon_threadsafe(lambda: self._note(held=held))
-
-    def _note(self, *, held: bool) -> None:
-        """Called in the caller's loop."""
-        if held == self._held.is_set():
-            return
-        if held:
-            self._held.set()
-        else:
-            self._held.clear()
-        if self._on_change is not None:
-            self._on_change(held)

@@ -44,22 +44,12 @@ class LogReader:
         #: Full speed, unless set otherwise.
         self.pace = ReadingPace()
         self._next = 1
+        #: Id of the stream that is being read; "" before the first contact.
         self._generation = ""
         #: Where the log ended when reading (re)began, the server's time then, and ours.
         self._backlog_end = 0
         self._server_ms: int | None = None
         self._began_s = 0.0
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-
-    @property
-    def last_seq(self) -> int:
-        """Sequence of the last record given to the handler (or start - 1)."""
-        return self._next - 1
-
-    @property
-    def generation(self) -> str:
-        """Id of the stream that is being read; "" before the first contact."""
-        return self._generation
 
     def age_ms(self, delivery: Delivery) -> int:
         """Age in milliseconds of a record that was in the log before reading began or was
@@ -97,7 +87,6 @@ class LogReader:
                 raise LogGap(self._stream, self._next, batch[0].seq)
             await handler(batch)
             self._next = batch[-1].seq + 1
-            self._wake_waiting()
 
         try:
             await self._read(take)
@@ -120,26 +109,6 @@ class LogReader:
                 await loop.run(take)
             except Interrupted:
                 continue
-
-    async def wait_caught_up(self, seq: int) -> None:
-        """Wait until every record up to `seq` has been handed over and handled.
-
-        A filtered reader notices only records that it is given: `seq` must be one of them.
-        """
-        if self.last_seq >= seq:
-            return
-        handled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((seq, handled))
-        await handled
-
-    def _wake_waiting(self) -> None:
-        still = []
-        for seq, handled in self._waiting:
-            if seq > self.last_seq:
-                still.append((seq, handled))
-            elif not handled.done():
-                handled.set_result(None)
-        self._waiting = still
 
     async def _rewind(self) -> None:
         """Reset the consumer to the next record; waits until JetStream answers."""

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from shared.bus.consumer_sets import lease_key
-from shared.bus.setup import PLANNER_SETS, Sizes, consumer_configs, observer_configs, stream_configs
+from shared.bus.setup import PLANNER_SETS, consumer_configs, observer_configs, stream_configs
 from shared.contracts import subjects
 
 #: Replicas of the webhook for which `shared.bus.setup` creates consumers.
@@ -216,7 +216,7 @@ def _observer() -> User:
 def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
     streams = (
         f"{_API}.STREAM.{call}.{stream['name']}"
-        for stream in stream_configs(1, Sizes())
+        for stream in stream_configs(1)
         for call in ("CREATE", "INFO", "UPDATE")
     )
     consumers = (

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from shared.bus.connection import Bus, Message
-from shared.bus.jetstream_api import NANOSECONDS, DrainRequest, PullRequest
+from shared.bus.jetstream_api import NANOSECONDS, PullRequest
 
 #: A pull without messages ends after this time and is repeated.
 EXPIRES_S: Final = 30
@@ -25,6 +25,8 @@ SILENCE_MAX_S: Final = 2 * HEARTBEAT_S + 2.0
 #: Pause after a refusal (no leader, no such consumer yet) before the next pull.
 PAUSE_S: Final = 0.25
 
+#: Limit of one pull in bytes, above the largest message.
+_BATCH_BYTES: Final = 8 << 20
 #: At rest: after a silence of this length, the next message does not belong to a burst.
 _SILENT_S: Final = 0.5
 
@@ -162,7 +164,6 @@ class PullLoop:
         consumer: str,
         *,
         batch: int = 256,
-        batch_bytes: int = 8 << 20,
         strict: bool = False,
         pace: ReadingPace | None = None,
     ) -> None:
@@ -173,7 +174,6 @@ class PullLoop:
             stream: Name of the stream.
             consumer: Name of the durable consumer.
             batch: Limit of messages that are requested and not yet taken by the handler.
-            batch_bytes: The same in bytes for one pull; above the largest message.
             strict: End with `Interrupted` whenever a message may have been lost.
             pace: The delay of reading; None: full speed.
         """
@@ -181,7 +181,6 @@ class PullLoop:
         self._stream = stream
         self._consumer = consumer
         self._batch = batch
-        self._batch_bytes = batch_bytes
         self._strict = strict
         self._pace = pace or ReadingPace()
         self._inbox = bus.new_inbox()
@@ -267,20 +266,20 @@ class PullLoop:
             await self._pace.pause()
         self._some = False
         self._draining = self._batch
-        await self._request(DrainRequest(batch=self._batch, max_bytes=self._batch_bytes))
+        await self._request(PullRequest(batch=self._batch, max_bytes=_BATCH_BYTES, no_wait=True))
 
     async def _pull(self, count: int) -> None:
         self._emptied = True  # what comes now is not a drain's rest: it may wait for a pause
         await self._request(
             PullRequest(
                 batch=count,
-                max_bytes=self._batch_bytes,
+                max_bytes=_BATCH_BYTES,
                 expires=EXPIRES_S * NANOSECONDS,
                 idle_heartbeat=HEARTBEAT_S * NANOSECONDS,
             )
         )
 
-    async def _request(self, request: PullRequest | DrainRequest) -> None:
+    async def _request(self, request: PullRequest) -> None:
         self._outstanding += request.batch
         await self._bus.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}",

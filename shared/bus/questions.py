@@ -23,8 +23,6 @@ async def serve(
     subject: str,
     decode: Callable[[bytes], Question],
     answer: Callable[[Question], Awaitable[msgspec.Struct | None]],
-    *,
-    queue: str = "",
 ) -> Subscription:
     """Answer requests on `subject`, one after the other, until the subscription is closed.
 
@@ -36,7 +34,6 @@ async def serve(
         subject: Subject of the requests.
         decode: From `shared.contracts.codec`.
         answer: Returns the answer, None for no answer. Must be quick: the next request waits.
-        queue: Services of the same queue share the requests; "": each service answers all.
     """
 
     async def handle(message: Message) -> None:
@@ -49,7 +46,7 @@ async def serve(
         if reply is not None and message.reply:
             await bus.publish(message.reply, codec.encode(reply))
 
-    return await bus.subscribe(subject, handle, queue=queue)
+    return await bus.subscribe(subject, handle)
 
 
 async def ask(

@@ -3,7 +3,7 @@
 Services only bind to these. Run it again after an upgrade: streams and consumers of an older
 version get the current configuration. `python -m shared.bus.setup --nats-url nats://…` runs it.
 
-`Sizes` has the limits of each stream, with reasons. All of them use file storage, also the leases:
+All streams use file storage, also the leases:
 a memory stream and its consumers disappear when the server restarts, and no service could create
 them again.
 """
@@ -16,8 +16,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
 
 from shared.bus.connection import Bus
 from shared.bus.errors import ApiRefused, BusError, BusUnavailable
@@ -62,24 +60,17 @@ CONTROLLER_IN_FLIGHT_MAX: Final = 1000
 logger = logging.getLogger(__name__)
 
 
-class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of each stream, in bytes and seconds; the oldest records are dropped first.
-
-    CLUSTER keeps recent changes: a reader that needs older ones takes a snapshot. DECISIONS is the
-    audit log: the planner writes a checkpoint every 10,000 records or 60 s and issues an open
-    decision again before it ages out, so a starting planner needs only the newest part. OUTCOMES
-    has the limits of DECISIONS. VERDICTS keeps one verdict per gang, twice if it requests a
-    PodGroup.
-    """
-
-    cluster_bytes: int = 1 << 30
-    cluster_age_s: int = 3600
-    decisions_bytes: int = 1 << 30
-    decisions_age_s: int = 7 * 86400
-    outcomes_bytes: int = 256 << 20
-    outcomes_age_s: int = 7 * 86400
-    verdicts_bytes: int = 256 << 20
-
+# Limits of each stream; the oldest records are dropped first. CLUSTER keeps recent changes: a
+# reader that needs older ones takes a snapshot. DECISIONS is the audit log: the planner writes a
+# checkpoint every 10,000 records or 60 s and issues an open decision again before it ages out, so a
+# starting planner needs only the newest part. OUTCOMES has the limits of DECISIONS. VERDICTS keeps
+# one verdict per gang, twice if it requests a PodGroup.
+CLUSTER_BYTES: Final = 1 << 30
+CLUSTER_AGE_S: Final = 3600
+DECISIONS_BYTES: Final = 1 << 30
+DECISIONS_AGE_S: Final = 7 * 86400
+OUTCOMES_BYTES: Final = 256 << 20
+VERDICTS_BYTES: Final = 256 << 20
 
 Config = Mapping[str, Any]
 
@@ -92,7 +83,6 @@ async def ensure_streams(
     webhooks: int = 2,
     observed: bool = False,
     binder_in_flight_max: int = 256,
-    sizes: Sizes | None = None,
     survivors_wait_s: float = 0.0,
     remembered: str = "",
 ) -> str:
@@ -106,7 +96,6 @@ async def ensure_streams(
         webhooks: Webhook replicas; likewise.
         observed: Whether an observer runs in place of the binders.
         binder_in_flight_max: Decisions that all binders together may have unacknowledged.
-        sizes: Limits of the streams.
         survivors_wait_s: If DECISIONS is missing, wait so many seconds for a running service that
             reports the generation of the lost one; 0 if none can run yet.
         remembered: Generation that an earlier call returned: the services may have died with the
@@ -125,7 +114,7 @@ async def ensure_streams(
         raise BusUnavailable(f"nats-server {have} is too old: {need} or newer is needed")
     # Before streams exist: services that find a stream of another generation restart.
     lost = await _lost_generation(bus, survivors_wait_s, remembered)
-    for config in stream_configs(replicas, sizes or Sizes()):
+    for config in stream_configs(replicas):
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
     made = await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
@@ -136,12 +125,11 @@ async def ensure_streams(
     return made
 
 
-def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
+def stream_configs(replicas: int) -> list[Config]:
     """The configuration of every stream, as JetStream's API takes it.
 
     Args:
         replicas: The number of NATS servers that store each stream.
-        sizes: Limits of the streams.
     """
 
     def log(name: str, subject: str, size: int, age_s: int, **more: Any) -> Config:
@@ -158,33 +146,27 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
             **more,
         }
 
-    leases = log(f"KV_{subjects.LEASES}", f"$KV.{subjects.LEASES}.>", 1 << 20, LEASE_TTL_S)
     return [
         log(
             subjects.CLUSTER,
             subjects.CLUSTER_SUBJECTS,
-            sizes.cluster_bytes,
-            sizes.cluster_age_s,
+            CLUSTER_BYTES,
+            CLUSTER_AGE_S,
             allow_atomic=True,
         ),
         log(
             subjects.DECISIONS,
             subjects.DECISIONS_SUBJECTS,
-            sizes.decisions_bytes,
-            sizes.decisions_age_s,
+            DECISIONS_BYTES,
+            DECISIONS_AGE_S,
             allow_atomic=True,
         ),
-        log(
-            subjects.OUTCOMES,
-            subjects.OUTCOMES_SUBJECTS,
-            sizes.outcomes_bytes,
-            sizes.outcomes_age_s,
-        ),
+        log(subjects.OUTCOMES, subjects.OUTCOMES_SUBJECTS, OUTCOMES_BYTES, DECISIONS_AGE_S),
         # A verdict of a gang that is gone carries a time to live of its own.
         log(
             subjects.VERDICTS,
             subjects.VERDICTS_SUBJECTS,
-            sizes.verdicts_bytes,
+            VERDICTS_BYTES,
             0,
             # Verdicts that request a PodGroup have a subject of their own, so that the controller
             # which creates PodGroups need not read all verdicts.
@@ -192,14 +174,17 @@ def stream_configs(replicas: int, sizes: Sizes) -> list[Config]:
             max_msgs_per_subject=1,
             allow_msg_ttl=True,
         ),
-        {
-            **leases,
-            "max_msgs_per_subject": 1,
-            "discard": "new",
-            "duplicate_window": LEASE_TTL_S * NANOSECONDS,
-            "allow_rollup_hdrs": True,
-            "deny_delete": True,
-        },
+        log(
+            f"KV_{subjects.LEASES}",
+            f"$KV.{subjects.LEASES}.>",
+            1 << 20,
+            LEASE_TTL_S,
+            max_msgs_per_subject=1,
+            discard="new",
+            duplicate_window=LEASE_TTL_S * NANOSECONDS,
+            allow_rollup_hdrs=True,
+            deny_delete=True,
+        ),
     ]
 
 
@@ -230,13 +215,8 @@ def consumer_configs(
         (subjects.OUTCOMES,),
         (subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
     )
-    binder = worker(
-        subjects.BINDER_CONSUMER,
-        "all",
-        subjects.DECISIONS_ACT,
-        BINDER_ACK_WAIT_S,
-        binder_in_flight_max,
-    )
+    name, acts = subjects.BINDER_CONSUMER, subjects.DECISIONS_ACT
+    binder = worker(name, "all", acts, BINDER_ACK_WAIT_S, binder_in_flight_max)
     controllers = (
         (subjects.CONTROLLER_CONSUMER, subjects.VERDICTS_SUBJECTS),
         (subjects.PODGROUP_CONSUMER, subjects.WANTED_SUBJECTS),

@@ -1,4 +1,4 @@
-"""The API server's verbs, typed: get, list, create, replace, patch, delete, bind, evict.
+"""The API server's verbs, typed: get, list, create, replace, patch, delete, bind.
 
 All of them are `Transport.request` or `Transport.send` with the right path and body. Nothing is
 retried here.
@@ -24,6 +24,8 @@ _PATCH_TYPES: Final[dict[PatchType, str]] = {
     "strategic": "application/strategic-merge-patch+json",
 }
 
+#: An unpaged list of a large resource takes seconds, from an overloaded server longer.
+_LIST_TIMEOUT_S: Final = 60.0
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -51,7 +53,6 @@ class KubeClient(Transport):
         field_selector: str = "",
         limit: int = 0,
         continue_: str = "",
-        timeout_s: float = 60.0,
     ) -> ListPage[T]:
         """List with a consistent read: one page, or everything when `limit` is 0.
 
@@ -66,7 +67,7 @@ class KubeClient(Transport):
         }
         params = {key: value for key, value in given.items() if value}
         reply = await self.request(
-            "GET", resource.path(namespace), params=params, timeout_s=timeout_s
+            "GET", resource.path(namespace), params=params, timeout_s=_LIST_TIMEOUT_S
         )
         try:
             return _decoder(kind).page(reply.body)
@@ -78,7 +79,10 @@ class KubeClient(Transport):
     ) -> Reply:
         """Create an object from a value that msgspec can encode. Raises Conflict if it exists."""
         return await self.request(
-            "POST", resource.path(namespace), params=_dry_run(dry_run), body=_encode(manifest)
+            "POST",
+            resource.path(namespace),
+            params={"dryRun": "All"} if dry_run else None,
+            body=_encode(manifest),
         )
 
     async def replace(
@@ -104,13 +108,11 @@ class KubeClient(Transport):
         namespace: str = "",
         subresource: str = "",
         patch_type: PatchType = "merge",
-        dry_run: bool = False,
     ) -> Reply:
         """Change parts of an object. `strategic` exists for built-in kinds only."""
         return await self.request(
             "PATCH",
             resource.path(namespace, name, subresource),
-            params=_dry_run(dry_run),
             body=_encode(patch),
             content_type=_PATCH_TYPES[patch_type],
         )
@@ -123,18 +125,19 @@ class KubeClient(Transport):
         namespace: str = "",
         uid: str = "",
         grace_s: int | None = None,
-        propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
-        dry_run: bool = False,
+        propagation: Literal["", "Background", "Foreground"] = "",
     ) -> Reply:
         """Delete an object. Raises NotFound, and Conflict if `uid` is given and is not the
         object's.
         """
-        return await self.request(
-            "DELETE",
-            resource.path(namespace, name),
-            params=_dry_run(dry_run),
-            body=_encode(_delete_options(uid, grace_s, propagation)),
-        )
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        if propagation:
+            options["propagationPolicy"] = propagation
+        return await self.request("DELETE", resource.path(namespace, name), body=_encode(options))
 
     async def bind(
         self,
@@ -170,29 +173,6 @@ class KubeClient(Transport):
         path = PODS.path(namespace, pod, "binding")
         return await self.post(f"{path}?dryRun=All" if dry_run else path, body, timeout_s=timeout_s)
 
-    async def evict(
-        self,
-        namespace: str,
-        pod: str,
-        uid: str,
-        *,
-        grace_s: int | None = None,
-        dry_run: bool = False,
-    ) -> Reply:
-        """Evict a pod, if it still has this UID. Like `send`, it returns every answer.
-
-        201 is success; 429: a disruption budget refuses for now; 404: the pod is gone; 409: another
-        UID, but only after 10 s in which the API server retries (observed with 1.36).
-        """
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod, "namespace": namespace},
-            "deleteOptions": _delete_options(uid, grace_s, ""),
-        }
-        path = PODS.path(namespace, pod, "eviction")
-        return await self.post(f"{path}?dryRun=All" if dry_run else path, _encode(body))
-
 
 class _BindingMeta(msgspec.Struct, frozen=True, gc=False):
     name: str
@@ -212,21 +192,6 @@ class _Binding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     kind: str = "Binding"
     metadata: _BindingMeta
     target: _BindingTarget
-
-
-def _dry_run(dry_run: bool) -> Mapping[str, str] | None:
-    return {"dryRun": "All"} if dry_run else None
-
-
-def _delete_options(uid: str, grace_s: int | None, propagation: str) -> dict[str, Any]:
-    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if uid:
-        options["preconditions"] = {"uid": uid}
-    if grace_s is not None:
-        options["gracePeriodSeconds"] = grace_s
-    if propagation:
-        options["propagationPolicy"] = propagation
-    return options
 
 
 _decoders: dict[type[Any], KindDecoder[Any]] = {}

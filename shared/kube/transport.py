@@ -232,7 +232,6 @@ class Transport:
         params: Mapping[str, str],
         *,
         silence_s: float,
-        timeout_s: float = TIMEOUT_S,
     ) -> AsyncIterator[LineStream]:
         """Open a GET whose answer is a stream of lines without end: a watch.
 
@@ -240,7 +239,6 @@ class Transport:
             path: As for `send`.
             params: As for `send`.
             silence_s: A stream without a byte for this long is considered dead.
-            timeout_s: Until the answer has begun.
 
         Raises:
             ApiError: The answer is an error.
@@ -248,7 +246,7 @@ class Transport:
             CredentialsError: They could not be renewed.
         """
         url = _url(self._server, path, params)
-        response = await self._open_stream(url, path, silence_s, timeout_s)
+        response = await self._open_stream(url, path, silence_s)
         try:
             yield LineStream(response, f"GET {path}")
         finally:
@@ -256,35 +254,24 @@ class Transport:
             # watch.
             response.close()
 
-    async def chunks(
-        self,
-        path: str,
-        params: Mapping[str, str],
-        *,
-        silence_s: float | None = None,
-        timeout_s: float = TIMEOUT_S,
-    ) -> AsyncIterator[bytes]:
+    async def chunks(self, path: str, params: Mapping[str, str]) -> AsyncIterator[bytes]:
         """The bytes of a GET's answer as they arrive: a pod's log.
 
         Args:
             path: As for `send`.
             params: As for `send`.
-            silence_s: As for `stream`; None: no limit.
-            timeout_s: Until the answer has begun.
 
         Raises:
             ApiError: The answer is an error.
             ConnectionLost: The connection broke.
-            RequestTimeout: The answer did not begin in time, or was silent for too long.
+            RequestTimeout: The answer did not begin in time.
             CredentialsError: They could not be renewed.
         """
         url = _url(self._server, path, params)
-        response = await self._open_stream(url, path, silence_s, timeout_s)
+        response = await self._open_stream(url, path, None)
         try:
             while chunk := await response.content.readany():
                 yield chunk
-        except TimeoutError as error:
-            raise RequestTimeout(f"GET {path}: silent for too long") from error
         except (aiohttp.ClientError, OSError) as error:
             raise ConnectionLost(f"GET {path}: {describe(error)}") from error
         finally:
@@ -305,11 +292,11 @@ class Transport:
             return Reply(response.status, await response.read(), response.headers)
 
     async def _open_stream(
-        self, url: URL, path: str, silence_s: float | None, timeout_s: float
+        self, url: URL, path: str, silence_s: float | None
     ) -> aiohttp.ClientResponse:
         status = 0
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(TIMEOUT_S):
                 who = self.credentials.fresh() or await self.credentials.refresh()
                 response = await self._begin(url, who, silence_s)
                 renewed = await self.credentials.renew(who) if response.status == 401 else None
@@ -321,7 +308,7 @@ class Transport:
                     return response
                 body = await response.read()
         except TimeoutError as error:
-            raise RequestTimeout(f"GET {path}: no answer within {timeout_s:g} s") from error
+            raise RequestTimeout(f"GET {path}: no answer within {TIMEOUT_S:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise ConnectionLost(f"GET {path}: {describe(error)}") from error
         finally:

@@ -26,12 +26,19 @@ class Follower:
     ) -> None:
         self.seen: list[tuple[int, bytes]] = []
         self.batches = 0
+        self.moved = asyncio.Event()
         self.reader = LogReader(bus, CLUSTER, consumer, filtered=filtered, batch=16)
         self.task = asyncio.create_task(self.reader.run(start, self.take))
 
     async def take(self, batch: list[Delivery]) -> None:
         self.batches += 1
         self.seen.extend((delivery.seq, delivery.payload) for delivery in batch)
+        self.moved.set()
+
+    async def caught_up(self, seq: int) -> None:
+        while not self.seen or self.seen[-1][0] < seq:
+            self.moved.clear()
+            await self.moved.wait()
 
 
 async def append(bus: LossyBus, count: int) -> None:
@@ -47,11 +54,11 @@ def expected(first: int, last: int) -> list[tuple[int, bytes]]:
 async def test_a_reader_starts_at_the_given_position_and_follows(bus: LossyBus) -> None:
     await append(bus, 100)
     follower = Follower(bus, start=51)
-    await follower.reader.wait_caught_up(101)
+    await follower.caught_up(101)
     await append(bus, 5)
-    await follower.reader.wait_caught_up(106)
+    await follower.caught_up(106)
     assert follower.seen == expected(51, 106)
-    assert follower.reader.last_seq == 106
+    assert follower.seen[-1][0] == 106
     follower.task.cancel()
 
 
@@ -60,7 +67,7 @@ async def test_a_restarted_reader_is_given_again_what_it_asks_for(bus: LossyBus)
     await append(bus, 20)
     for _ in range(2):
         follower = Follower(bus, start=2)
-        await follower.reader.wait_caught_up(21)
+        await follower.caught_up(21)
         assert follower.seen == expected(2, 21)
         follower.task.cancel()
 
@@ -69,7 +76,7 @@ async def test_a_reader_may_start_behind_the_last_record(bus: LossyBus) -> None:
     await append(bus, 3)
     follower = Follower(bus, start=5)
     await append(bus, 2)
-    await follower.reader.wait_caught_up(6)
+    await follower.caught_up(6)
     assert follower.seen == expected(5, 6)
     follower.task.cancel()
 
@@ -77,7 +84,7 @@ async def test_a_reader_may_start_behind_the_last_record(bus: LossyBus) -> None:
 @pytest.mark.real_server_only
 async def test_a_message_lost_on_the_way_is_read_again(bus: LossyBus) -> None:
     follower = Follower(bus, start=2)
-    await eventually(lambda: follower.reader.generation)
+    await eventually(lambda: follower.reader._generation)
     dropped: list[bytes] = []
     process = bus._client._process_msg
 
@@ -89,7 +96,7 @@ async def test_a_message_lost_on_the_way_is_read_again(bus: LossyBus) -> None:
 
     bus._client._process_msg = drop_one  # type: ignore[method-assign]  # a fault in the client
     await append(bus, 19)
-    await follower.reader.wait_caught_up(20)
+    await follower.caught_up(20)
     assert dropped == [b"7"]
     assert follower.seen == expected(2, 20)
     follower.task.cancel()
@@ -104,7 +111,7 @@ async def test_nothing_is_missed_when_the_server_crashes_again_and_again(
         await nats_server.kill()
         await nats_server.start()
         await append(bus, 10)
-        await follower.reader.wait_caught_up(1 + 40 * (round_ + 1))
+        await follower.caught_up(1 + 40 * (round_ + 1))
     assert follower.seen == expected(2, 121)
     follower.task.cancel()
 
@@ -120,7 +127,7 @@ async def test_records_that_are_gone_are_a_gap_not_a_silence(bus: LossyBus) -> N
 async def test_a_recreated_stream_is_noticed(bus: LossyBus, nats_server: NatsServer) -> None:
     await append(bus, 5)
     follower = Follower(bus, start=2)
-    await follower.reader.wait_caught_up(6)
+    await follower.caught_up(6)
     await bus.request("$JS.API.STREAM.DELETE.CLUSTER", b"", timeout_s=2.0)
     await ensure_streams(bus)
     await append(bus, 10)
@@ -150,7 +157,7 @@ async def test_a_filtered_reader_gets_its_subjects_only_and_all_of_them(
     await nats_server.kill()
     await nats_server.start()
     await log.append("cluster.synced", b"10")
-    await follower.reader.wait_caught_up(12)
+    await follower.caught_up(12)
     assert [payload for _, payload in follower.seen] == [b"0", b"3", b"6", b"9", b"10"]
     follower.task.cancel()
 
@@ -159,10 +166,10 @@ async def test_a_resting_reader_takes_what_came_during_its_pause_in_one_go(bus: 
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(0.3)
     await append(bus, 1)
-    await follower.reader.wait_caught_up(2)
+    await follower.caught_up(2)
     for _ in range(8):
         await append(bus, 5)
-    await follower.reader.wait_caught_up(42)
+    await follower.caught_up(42)
     assert follower.seen == expected(2, 42)
     # The first came alone and at once; of the rest as many together as one look may ask for.
     assert follower.batches < 8
@@ -174,9 +181,9 @@ async def test_the_first_record_after_a_silence_comes_at_once_to_a_resting_reade
 ) -> None:
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(60.0)
-    await eventually(lambda: follower.reader.generation)
+    await eventually(lambda: follower.reader._generation)
     await append(bus, 1)
-    await follower.reader.wait_caught_up(2)
+    await follower.caught_up(2)
     follower.task.cancel()
 
 
@@ -188,7 +195,7 @@ async def test_records_that_come_out_of_a_silence_each_are_read_without_a_pause(
     follower.reader.pace.rest(60.0)
     for seq in (2, 3, 4):
         await append(bus, 1)
-        await follower.reader.wait_caught_up(seq)
+        await follower.caught_up(seq)
     follower.task.cancel()
 
 
@@ -196,13 +203,13 @@ async def test_a_resting_reader_that_has_to_hurry_ends_its_pause(bus: LossyBus) 
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(60.0)
     await append(bus, 1)
-    await follower.reader.wait_caught_up(2)
+    await follower.caught_up(2)
     await append(bus, 40)
-    assert follower.reader.last_seq == 2
+    assert follower.seen[-1][0] == 2
     follower.reader.pace.go_full()
-    await follower.reader.wait_caught_up(42)
+    await follower.caught_up(42)
     await append(bus, 3)
-    await follower.reader.wait_caught_up(45)
+    await follower.caught_up(45)
     assert follower.seen == expected(2, 45)
     follower.task.cancel()
 
@@ -212,9 +219,9 @@ async def test_a_resting_reader_reads_a_long_log_without_pausing_within_it(bus: 
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(60.0)
     # The first record wakes it; once that pause is over, one look follows the other.
-    await follower.reader.wait_caught_up(2)
+    await follower.caught_up(2)
     follower.reader.pace.rest(30.0)
-    await follower.reader.wait_caught_up(301)
+    await follower.caught_up(301)
     assert follower.seen == expected(2, 301)
     follower.task.cancel()
 
@@ -225,11 +232,11 @@ async def test_a_resting_reader_heals_what_a_reconnection_lost(
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(0.05)
     await append(bus, 30)
-    await follower.reader.wait_caught_up(31)
+    await follower.caught_up(31)
     await nats_server.kill()
     await nats_server.start()
     await append(bus, 30)
-    await follower.reader.wait_caught_up(61)
+    await follower.caught_up(61)
     assert follower.seen == expected(2, 61)
     follower.task.cancel()
 

@@ -35,17 +35,6 @@ async def test_without_any_service_the_list_is_empty_at_once(connect: ConnectBus
     assert await ask_all(asker, ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=30.0) == []
 
 
-async def test_of_a_queue_one_answers(connect: ConnectBus) -> None:
-    async def answer(_: StatusRequest) -> ServiceStatus:
-        return status("one")
-
-    for name in ("a", "b"):
-        await serve(await connect(name), ASK_STATUS, codec.decode_status_request, answer, queue="q")
-    asker = await connect()
-    got = await ask_all(asker, ASK_STATUS, StatusRequest(), codec.decode_status, wait_s=0.1)
-    assert len(got) == 1
-
-
 async def test_one_question_gets_its_typed_answer(connect: ConnectBus) -> None:
     bus = await connect()
 

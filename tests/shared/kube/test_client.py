@@ -256,9 +256,8 @@ async def test_a_delete_carries_its_conditions() -> None:
         await talk.client.delete(PODS, "p", namespace="shop")
         assert talk.asked.json == {"apiVersion": "v1", "kind": "DeleteOptions"}
         await talk.client.delete(
-            PODS, "p", namespace="shop", uid="u", grace_s=0, propagation="Foreground", dry_run=True
+            PODS, "p", namespace="shop", uid="u", grace_s=0, propagation="Foreground"
         )
-        assert talk.asked.query == {"dryRun": "All"}
         assert talk.asked.json == {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -337,19 +336,6 @@ async def test_how_long_to_wait_is_kept_from_a_binding_refused_for_load() -> Non
         with pytest.raises(TooManyRequests) as error:
             reply.raise_for_status()
         assert error.value.retry_after_s == 2.0
-
-
-async def test_an_eviction_carries_the_uid_and_returns_every_answer() -> None:
-    async with talking(failure(429, "TooManyRequests", "budget")) as talk:
-        reply = await talk.client.evict("shop", "p", "u", grace_s=5)
-        assert reply.status == 429
-        assert talk.asked.path == "/api/v1/namespaces/shop/pods/p/eviction"
-        assert talk.asked.json["deleteOptions"] == {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": "u"},
-            "gracePeriodSeconds": 5,
-        }
 
 
 async def test_a_base_path_of_the_server_is_kept() -> None:

@@ -166,11 +166,19 @@ async def test_an_eviction_is_refused_by_a_budget(client: KubeClient, namespace:
     await client.bind(namespace, "p", pod.metadata.uid, "node-1", {})
     running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
     await client.patch(PODS, "p", running, namespace=namespace, subresource="status")
-    refused = await client.evict(namespace, "p", pod.metadata.uid)
+    options = {"preconditions": {"uid": pod.metadata.uid}, "gracePeriodSeconds": 0}
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": namespace},
+        "deleteOptions": options,
+    }
+    path, body = PODS.path(namespace, "p", "eviction"), msgspec.json.encode(eviction)
+    refused = await client.post(path, body)
     with pytest.raises(TooManyRequests):
         refused.raise_for_status()
     await client.delete(DISRUPTION_BUDGETS, "b", namespace=namespace)
-    assert (await client.evict(namespace, "p", pod.metadata.uid, grace_s=0)).status == 201
+    assert (await client.post(path, body)).status == 201
 
 
 async def test_a_list_comes_in_pages_and_by_selector(client: KubeClient, namespace: str) -> None:

@@ -2,7 +2,7 @@
 
 from services.gang_planner.core.lifecycle.reissue import REISSUE_AFTER_MS
 from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
-from shared.bus.setup import Sizes
+from shared.bus.setup import DECISIONS_AGE_S
 from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
@@ -44,7 +44,7 @@ def test_an_old_decision_without_answer_is_decided_again_as_it_was() -> None:
 
 
 def test_it_is_repeated_a_day_before_the_log_forgets_it() -> None:
-    assert Sizes().decisions_age_s * 1000 - DAY_MS == REISSUE_AFTER_MS
+    assert DECISIONS_AGE_S * 1000 - DAY_MS == REISSUE_AFTER_MS
 
 
 def test_an_answered_decision_is_left_alone_however_long_its_binding_is_not_shown() -> None:
