@@ -76,23 +76,9 @@ class Reporting:
     def refused(self, outcome: Outcome, decision: Act | None, end_ms: int) -> None:
         """Count, trace and log a decision that is not carried out; None: it cannot be decoded."""
         self._decisions(outcome.reason).inc()
-        trace_id = decision.trace_id if decision is not None else ""
-        if decision is not None and self._tracer.keeps(trace_id):
-            self._tracer.span(
-                "bind" if isinstance(decision, GangDecision) else "remove",
-                trace_id=trace_id,
-                start_ms=outcome.received_ms,
-                end_ms=end_ms,
-                key=str(outcome.decision_seq),
-                parent=gang_span(trace_id),
-                attributes={
-                    "gang": decision.gang,
-                    "decision.seq": outcome.decision_seq,
-                    "decision.attempt": decision.attempt,
-                    "delivered": outcome.delivered,
-                },
-                error=outcome.reason,
-            )
+        if decision is not None:
+            name = "bind" if isinstance(decision, GangDecision) else "remove"
+            self._span(name, decision, outcome, end_ms, {}, outcome.reason)
         logger.warning(
             "gang %s: decision %d is not carried out: %s",
             outcome.gang_id,
@@ -138,23 +124,8 @@ class Reporting:
         error = outcome.reason
         if not error and outcome.members:
             error = f"{len(outcome.members)} not removed: {_first_failure(outcome)}"
-        self._tracer.span(
-            "remove",
-            trace_id=decision.trace_id,
-            start_ms=outcome.received_ms,
-            end_ms=end_ms,
-            key=str(outcome.decision_seq),
-            parent=gang_span(decision.trace_id),
-            attributes={
-                "gang": decision.gang,
-                "decision.seq": outcome.decision_seq,
-                "decision.attempt": decision.attempt,
-                "delivered": outcome.delivered,
-                "reason": decision.reason,
-                "victims": len(decision.victims),
-            },
-            error=error,
-        )
+        more: Attributes = {"reason": decision.reason, "victims": len(decision.victims)}
+        self._span("remove", decision, outcome, end_ms, more, error)
         # A release deletes a user's pods, and is rare: it is a warning even when it succeeds.
         logger.warning(
             "gang %s: decision %d: %d of %d pods removed, %s%s",
@@ -169,41 +140,51 @@ class Reporting:
 
     def _trace(self, decision: GangDecision, outcome: Outcome, end_ms: int) -> None:
         """Export the pre-flight and the binding, each if it took place."""
-        trace_id = decision.trace_id
-        attributes: Attributes = {
-            "gang": decision.gang,
-            "decision.seq": outcome.decision_seq,
-            "decision.attempt": decision.attempt,
-            "delivered": outcome.delivered,
-            "bindings": len(decision.bindings),
-        }
-        begun_ms = outcome.received_ms
+        more: Attributes = {"bindings": len(decision.bindings)}
         disproved = outcome.reason == "PreflightFailed"
         if outcome.preflight_ms:
-            self._tracer.span(
-                "preflight",
-                trace_id=trace_id,
-                start_ms=begun_ms,
-                end_ms=outcome.preflight_ms,
-                key=str(outcome.decision_seq),
-                parent=gang_span(trace_id),
-                attributes=attributes,
-                error=f"{outcome.reason}: {_first_failure(outcome)}" if disproved else "",
-            )
-            begun_ms = outcome.preflight_ms
+            error = f"{outcome.reason}: {_first_failure(outcome)}" if disproved else ""
+            self._span("preflight", decision, outcome, outcome.preflight_ms, more, error)
         if disproved:
             return
         error = outcome.reason
         if not error and outcome.members:
             error = f"{len(outcome.members)} not bound: {_first_failure(outcome)}"
-        self._tracer.span(
+        self._span(
             "bind",
-            trace_id=trace_id,
-            start_ms=begun_ms,
-            end_ms=end_ms if error else outcome.last_bound_ms,
+            decision,
+            outcome,
+            end_ms if error else outcome.last_bound_ms,
+            {**more, "bound": outcome.bound},
+            error,
+            start_ms=outcome.preflight_ms,
+        )
+
+    def _span(
+        self,
+        name: str,
+        decision: Act,
+        outcome: Outcome,
+        end_ms: int,
+        more: Attributes,
+        error: str,
+        start_ms: int = 0,
+    ) -> None:
+        """Export one span of a decision; `start_ms` 0: it began when the decision was received."""
+        self._tracer.span(
+            name,
+            trace_id=decision.trace_id,
+            start_ms=start_ms or outcome.received_ms,
+            end_ms=end_ms,
             key=str(outcome.decision_seq),
-            parent=gang_span(trace_id),
-            attributes={**attributes, "bound": outcome.bound},
+            parent=gang_span(decision.trace_id),
+            attributes={
+                "gang": decision.gang,
+                "decision.seq": outcome.decision_seq,
+                "decision.attempt": decision.attempt,
+                "delivered": outcome.delivered,
+                **more,
+            },
             error=error,
         )
 
