@@ -23,6 +23,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -38,7 +39,7 @@ from shared.pacing import Backoff
 from shared.runtime import collector, logs
 from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
-from shared.runtime.settings import CommonSettings, visible_settings
+from shared.runtime.settings import CommonSettings, load, visible_settings
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
@@ -363,18 +364,20 @@ class _Generation(Generic[S]):
             await context.tracer.close(FLUSH_S)
 
 
-def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
-    """Run a service until it stops or crashes.
+def run(service: str, kind: type[S], main: Callable[[Context[S]], Awaitable[None]]) -> int:
+    """Run a service, with the settings of the command line and the environment, until it stops or
+    crashes.
 
     Args:
         service: The service's name.
-        settings: Its settings.
+        kind: The type of its settings.
         main: Called once for each generation (`endings`), and cancelled after the shutdown's steps.
             When it returns by itself, the shutdown begins.
 
     Returns:
         The exit status: 0 stopped on request, 1 crashed.
     """
+    settings = load(kind, sys.argv[1:], os.environ, service)
     collector.relax()
     logs.configure(
         service,
@@ -388,7 +391,7 @@ def run(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]
 
 async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run generations in the running event loop until one is stopped or crashes; returns the exit
-    status. Arguments as for `run`.
+    status. Arguments as for `run`, with the settings themselves.
     """
     loop = asyncio.get_running_loop()
     health = HealthServer()
@@ -412,7 +415,7 @@ async def serve_on(service: str, settings: S, main: Callable[[Context[S]], Await
 
 async def live(service: str, settings: S, main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run one generation in the running event loop, without configuring logging; returns the value
-    of its `Ending`. Arguments as for `run`.
+    of its `Ending`. Arguments as for `serve_on`.
     """
     health = HealthServer()
     try:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import os
 import sys
 from typing import Annotated, Literal
 
@@ -11,7 +10,7 @@ from msgspec import Meta
 
 from shared.bus.errors import NoAnswer, Superseded
 from shared.runtime.lifecycle import Context, Step, run
-from shared.runtime.settings import CommonSettings, load
+from shared.runtime.settings import CommonSettings
 
 
 class SampleSettings(CommonSettings, frozen=True, kw_only=True):
@@ -108,4 +107,4 @@ async def main(context: Context[SampleSettings]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run("sample", load(SampleSettings, sys.argv[1:], os.environ, "sample"), main))
+    sys.exit(run("sample", SampleSettings, main))
