@@ -9,6 +9,8 @@ have happened: from then on no request may be sent for it (docs/adr/0002-what-th
 import datetime as dt
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from services.binder.core.commands import Limits
 from services.binder.core.eviction import Eviction
 from services.binder.core.machine import Machine
@@ -60,16 +62,14 @@ class DeliveryLease:
         self._renewed_s = at_s
 
 
-class ActiveDecision:
-    """A decision being carried out: the delivery, its machine, and what every request needs."""
+class ActiveDecision(msgspec.Struct, frozen=True, eq=False):
+    """A decision being carried out while `lease` is held: the delivery, its machine, and what every
+    request needs.
+    """
 
-    __slots__ = ("lease", "machine", "marks")
-
-    def __init__(self, lease: DeliveryLease, machine: Machine | Removal, marks: Marks) -> None:
-        """Carry out `machine`'s decision for as long as `lease` is held."""
-        self.lease = lease
-        self.machine = machine
-        self.marks = marks
+    lease: DeliveryLease
+    machine: Machine | Removal
+    marks: Marks
 
     def binding(self, index: int) -> Binding:
         """The binding that a request is about."""

@@ -6,6 +6,8 @@ The stored objects are the truth. Losing the memory costs one read per group.
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
+import msgspec
+
 #: Gangs remembered; about 1 KiB each, more for those with many waiting pods.
 GANGS_MAX: Final = 20_000
 
@@ -18,36 +20,24 @@ class Report(NamedTuple):
     at_ms: int
 
 
-class WrittenGang:
+class WrittenGang(msgspec.Struct, eq=False):
     """The values that are written on one gang's objects."""
 
-    __slots__ = (
-        "annotation",
-        "events",
-        "evicted",
-        "group_at_ms",
-        "group_missing",
-        "marked",
-        "meaning",
-        "placed",
-    )
-
-    def __init__(self) -> None:
-        #: The verdict annotation on the group; "" without one, None: unknown.
-        self.annotation: str | None = None
-        #: `meaning_of` the verdict in that annotation.
-        self.meaning: tuple[object, ...] | None = None
-        self.group_at_ms = 0
-        #: Whether the group is gone, or another object has its name.
-        self.group_missing = False
-        #: Written Events by topic.
-        self.events: dict[str, Report] = {}
-        #: Written PodScheduled=False by pod UID.
-        self.marked: dict[str, Report] = {}
-        #: UIDs of the pods whose Scheduled Events are written or dropped.
-        self.placed: frozenset[str] = frozenset()
-        #: UIDs of the pods whose Evict Events are written or dropped.
-        self.evicted: frozenset[str] = frozenset()
+    #: The verdict annotation on the group; "" without one, None: unknown.
+    annotation: str | None = None
+    #: `meaning_of` the verdict in that annotation.
+    meaning: tuple[object, ...] | None = None
+    group_at_ms: int = 0
+    #: Whether the group is gone, or another object has its name.
+    group_missing: bool = False
+    #: Written Events by topic.
+    events: dict[str, Report] = {}
+    #: Written PodScheduled=False by pod UID.
+    marked: dict[str, Report] = {}
+    #: UIDs of the pods whose Scheduled Events are written or dropped.
+    placed: frozenset[str] = frozenset()
+    #: UIDs of the pods whose Evict Events are written or dropped.
+    evicted: frozenset[str] = frozenset()
 
 
 class WrittenGangs:

@@ -21,6 +21,8 @@ All tables are bounded; without an endpoint no record is kept.
 from collections import OrderedDict, deque
 from typing import Final
 
+import msgspec
+
 from services.gang_planner.inbox import (
     Arrival,
     CheckpointArrival,
@@ -110,16 +112,13 @@ class _Attempt:
         }
 
 
-class _Ended:
+class _Ended(msgspec.Struct, eq=False):
     """A gang between its attempts."""
 
-    __slots__ = ("end_ms", "started", "trace_id")
-
-    def __init__(self, end_ms: int, *, started: bool) -> None:
-        self.end_ms = end_ms
-        self.started = started
-        #: Trace of the attempt that ended last; "": not known.
-        self.trace_id = ""
+    end_ms: int
+    started: bool
+    #: Trace of the attempt that ended last; "": not known.
+    trace_id: str = ""
 
 
 class GangTraces:

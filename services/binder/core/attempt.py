@@ -23,6 +23,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final, Generic, Literal, TypeVar
 
+import msgspec
+
 from services.binder.core.answers import Answer, PodView
 from services.binder.core.commands import Command, Forget, Limits, LookUp, Read, Request
 from services.binder.core.outcome import Finding, Instants, Sender
@@ -46,19 +48,16 @@ Phase = Literal[
 NOTHING: Final[tuple[Command, ...]] = ()
 
 
-class UnsettledPod:
+class UnsettledPod(msgspec.Struct, eq=False):
     """A pod that no answer has settled yet: its requests so far, and the last answer."""
 
-    __slots__ = ("first_ms", "last", "posts", "reads", "unanswered")
-
-    def __init__(self, now_ms: int) -> None:
-        """Count from the first answer that did not settle it."""
-        self.first_ms = now_ms
-        self.posts = 0
-        self.reads = 0
-        self.last = Answer(0)
-        #: A request that writes had no answer, or an unclear one: it may still be carried out.
-        self.unanswered = False
+    #: When the first answer came that did not settle it.
+    first_ms: int
+    posts: int = 0
+    reads: int = 0
+    last: Answer = Answer(0)
+    #: A request that writes had no answer, or an unclear one: it may still be carried out.
+    unanswered: bool = False
 
 
 class Attempt(ABC, Generic[D_co]):

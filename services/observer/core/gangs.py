@@ -20,17 +20,14 @@ from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Pod, PodGroup
 
 
-class _Gang:
+class _Gang(msgspec.Struct, eq=False):
     """One gang that has pods."""
 
-    __slots__ = ("budget_minimum", "declarations", "members", "row")
-
-    def __init__(self, row: GangObserved) -> None:
-        self.row = row
-        self.members: dict[str, Pod] = {}
-        self.declarations = MemberDeclarations()
-        #: Minimum of the PodDisruptionBudget that declared it and is gone; 0: there was none.
-        self.budget_minimum = 0
+    row: GangObserved
+    members: dict[str, Pod] = {}
+    declarations: MemberDeclarations = msgspec.field(default_factory=MemberDeclarations)
+    #: Minimum of the PodDisruptionBudget that declared it and is gone; 0: there was none.
+    budget_minimum: int = 0
 
     def put(self, pod: Pod) -> None:
         """Add or replace a member."""

@@ -8,6 +8,8 @@ gets another Event when its gang's reason has changed, not when only numbers in 
 from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
+import msgspec
+
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef, Verdict, Why
 
@@ -27,16 +29,13 @@ class WaitingPod(NamedTuple):
     why: Why
 
 
-class _Gang:
-    __slots__ = ("due_ms", "left", "reason", "reported", "verdict")
-
-    def __init__(self, verdict: Verdict, due_ms: int) -> None:
-        self.verdict = verdict
-        self.due_ms = due_ms
-        self.reason = ""
-        #: UIDs of the pods that have an Event with this reason.
-        self.reported: set[str] = set()
-        self.left: deque[PodRef] = deque()
+class _Gang(msgspec.Struct, eq=False):
+    verdict: Verdict
+    due_ms: int
+    reason: str = ""
+    #: UIDs of the pods that have an Event with this reason.
+    reported: set[str] = set()
+    left: deque[PodRef] = msgspec.field(default_factory=deque)
 
 
 class WaitingPods:
