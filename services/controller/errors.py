@@ -21,8 +21,3 @@ def is_temporary(error: KubeError) -> bool:
     answer, or does not know a renewed token yet. All other errors are definite refusals.
     """
     return not isinstance(error, ApiError) or error.status in {401, 429} or error.status >= 500
-
-
-def retry_after_s(error: KubeError) -> float | None:
-    """The delay that the API server asked for, if it did."""
-    return error.retry_after_s if isinstance(error, ApiError) else None

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
 
-from services.controller.clock import SteadyClock
 from services.controller.core.events import EventIntent, evicted_event, pod_event
 from services.controller.core.statuses.intents import (
     CompareGroup,
@@ -26,7 +25,7 @@ from services.controller.core.statuses.intents import (
     unmark_waiting,
     without_annotations,
 )
-from services.controller.errors import RETRY_S, RetryLater, is_temporary, retry_after_s
+from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.reporting import Reporting
 from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
@@ -36,6 +35,7 @@ from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
 from shared.pacing import TokenBucket
+from shared.runtime.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class IntentWriter:
             self._refused(intent, error, memory)
 
     def _retry(self, error: KubeError) -> RetryLater:
-        after_s = retry_after_s(error)
+        after_s = error.retry_after_s
         delay_s = min(RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
         if isinstance(error, TooManyRequests):
             self._writes.pause(self._clock.now_ms() / 1000, delay_s)

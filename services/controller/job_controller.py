@@ -48,18 +48,15 @@ _COUNTS_EVERY_S_MAX: Final = 10.0
 _GROUPLESS: Final = frozenset({"", "Pending", "Restarting"})
 
 
-class _KnownJob:
+class _KnownJob(msgspec.Struct, eq=False):
     """The controller's memory of one job."""
 
-    __slots__ = ("command", "counted_s", "memory", "uid")
-
-    def __init__(self, uid: str) -> None:
-        self.uid = uid
-        self.memory = JobMemory()
-        #: The action of a Command that was deleted and is not carried out yet; "" without one.
-        self.command = ""
-        #: The loop's time when its counts were last written or its pods last created.
-        self.counted_s = 0.0
+    uid: str
+    memory: JobMemory = msgspec.field(default_factory=JobMemory)
+    #: The action of a Command that was deleted and is not carried out yet; "" without one.
+    command: str = ""
+    #: The loop's time when its counts were last written or its pods last created.
+    counted_s: float = 0.0
 
 
 class JobReconciler:

@@ -1,11 +1,14 @@
 """Performs the writes of one step of a Job, in the plan's order. Each may be repeated safely."""
 
+import asyncio
 import time
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
 
 import msgspec
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
 from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
@@ -15,7 +18,6 @@ from services.controller.parallel import for_all
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome, Written
-from services.controller.ssh_keys import key_pair
 from shared.job_plugins.discovery import plugins_of
 from shared.job_plugins.plugin import Owned, PluginError
 from shared.job_plugins.ssh import with_keys
@@ -160,7 +162,7 @@ class JobWriter:
         if owned.keys:
             if await self._owned_objects.has(owned.resource, owned.name):
                 return
-            private, public = await key_pair()
+            private, public = await asyncio.to_thread(_key_pair)
             manifest = with_keys(manifest, private, public)
         await self._owned_objects.make(owned.resource, manifest, follows=owned.follows)
 
@@ -308,3 +310,17 @@ def _priority_class(at: tuple[TaskSpec, int]) -> str:
     of the next class, so that a gang starts with its pods of the highest priority.
     """
     return str(template_spec(at[0]).get("priorityClassName") or "")
+
+
+def _key_pair() -> tuple[str, str]:
+    """A new RSA key: private (PKCS #1, PEM) and public (OpenSSH)."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return private.decode(), public.decode() + "\n"

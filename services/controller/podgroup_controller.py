@@ -19,7 +19,7 @@ from services.controller.core.workloads.bare_pods import (
     queue_of,
 )
 from services.controller.core.workloads.sizes import Workload
-from services.controller.errors import RETRY_S, RetryLater, is_temporary, retry_after_s
+from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
 from services.controller.parallel import for_all
 from services.controller.verdict_deliveries import inform_consumer, read_verdict
@@ -127,7 +127,7 @@ class PodGroupController:
             await self._join(verdict)
         except KubeError as error:
             if is_temporary(error):
-                delay_s = min(retry_after_s(error) or RETRY_S, _RETRY_S_MAX)
+                delay_s = min(error.retry_after_s or RETRY_S, _RETRY_S_MAX)
                 raise RetryLater(str(error), delay_s) from error
             # Forbidden, or refused by a webhook (a closed queue): a user must act, and the gang's
             # next verdict causes another attempt.

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from services.controller.clock import SteadyClock
 from services.controller.config import ControllerSettings
 from services.controller.cronjob_controller import CronJobReconciler
 from services.controller.gc_controller import GarbageReconciler
@@ -131,11 +130,10 @@ def _make(
             _others(client, ctx.settings, VOLCANO_CONTROLLERS),
             ctx.foreign_messages.met,
         )
-    clock = SteadyClock()
     reporting = Reporting(ctx.metrics, ctx.tracer)
     writer = IntentWriter(
         client,
-        clock,
+        ctx.clock,
         reporting,
         writes_per_s=ctx.settings.writes_per_s,
         pod_events_per_s=ctx.settings.pod_events_per_s,
@@ -145,7 +143,7 @@ def _make(
     return StatusController(
         ctx.bus,
         writer,
-        clock,
+        ctx.clock,
         reporting,
         others,
         ctx.foreign_messages.met,

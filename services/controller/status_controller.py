@@ -10,7 +10,8 @@ import asyncio
 import logging
 from typing import Final
 
-from services.controller.clock import SteadyClock
+import msgspec
+
 from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.intents import (
     SETTLE,
@@ -39,6 +40,7 @@ from shared.contracts.verdicts import Verdict
 from shared.dialects.discovery import dialects
 from shared.dialects.protocol import StatusPatch
 from shared.model.invariants import required
+from shared.runtime.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 
@@ -54,37 +56,25 @@ _READ_AGAIN_S: Final = 2.0
 _AT_ONCE: Final = WriteIntervals(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
 
 
-class _Entry:
+class _Entry(msgspec.Struct, eq=False):
     """One gang's newest verdict, until all of it is written."""
 
-    __slots__ = (
-        "annotation",
-        "compared",
-        "delivery",
-        "not_before_ms",
-        "patch",
-        "patched",
-        "seq",
-        "since_ms",
-        "verdict",
-        "wrote",
-    )
+    verdict: Verdict
+    seq: int
+    delivery: Delivery | None
+    since_ms: int
+    patch: StatusPatch | None = None
+    annotation: str = ""
+    compared: bool = False
+    #: Whether a group was written, or may have been, without the check of `_settle` since then; and
+    #: whether this verdict was written.
+    wrote: bool = False
+    patched: bool = False
+    not_before_ms: int = 0
 
-    def __init__(
-        self, verdict: Verdict, seq: int, delivery: Delivery | None, since_ms: int
-    ) -> None:
-        self.verdict = verdict
-        self.seq = seq
-        self.delivery = delivery
-        self.since_ms = since_ms
-        self.patch = _patch_of(verdict)
-        self.annotation = "" if self.patch is None else annotation_of(verdict)
-        self.compared = False
-        #: Whether a group was written, or may have been, without the check of `_settle` since then;
-        #: and whether this verdict was written.
-        self.wrote = False
-        self.patched = False
-        self.not_before_ms = 0
+    def __post_init__(self) -> None:
+        self.patch = _patch_of(self.verdict)
+        self.annotation = "" if self.patch is None else annotation_of(self.verdict)
 
     def situation(self) -> Situation:
         return Situation(

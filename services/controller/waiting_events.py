@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from services.controller.clock import SteadyClock
 from services.controller.core.events import waiting_event
 from services.controller.core.statuses.waiting_pods import WaitingPods, pending_reason
 from services.controller.errors import RetryLater
 from services.controller.intent_writer import IntentWriter
 from shared.contracts.verdicts import Verdict
 from shared.pacing import TokenBucket
+from shared.runtime.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.in_flight_limit import InFlightLimit
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.errors import ForeignRecord
 from services.gang_planner.inbox import Arrival, DecisionArrival, ForeignArrival
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.tracing import GangTraces
@@ -38,6 +37,13 @@ _GONE_TTL_S = 3600
 _REQUEST_ENDED_TTL_S = 60
 #: Pause before a record that the server refused, because its storage is full, is sent again.
 _REFUSED_PAUSE_S = 1.0
+
+
+class ForeignRecord(Superseded):
+    """Another planner appended to DECISIONS: this planner's decisions in flight are not complete.
+
+    The lifecycle begins a new generation in the same process, as a standby.
+    """
 
 
 class DecisionWriter:

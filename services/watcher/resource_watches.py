@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, assert_never
 
-from services.watcher.errors import ClusterWentBack
+from services.watcher.core.cluster_state import ClusterWentBack
 from services.watcher.reporting import Reporting
 from services.watcher.state import IMPLIED_GROUPS_KIND, WatcherState
 from shared.dialects.discovery import readers

@@ -6,9 +6,8 @@ of one verdict.
 
 from typing import Literal
 
-from shared.model.terms import Struct
-
 from shared.contracts.pending_reasons import PendingReason
+from shared.model.terms import Struct
 
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
 """Pending: not admitted. Inqueue: admitted, waits for free capacity or for pods. Starting: decided,

@@ -18,6 +18,9 @@ from shared.kube.objects import Status, StatusDetails
 class KubeError(Exception):
     """The base of this package's errors."""
 
+    #: Seconds after which the API server wants the request again; None if it named none.
+    retry_after_s: float | None = None
+
 
 class CredentialsError(KubeError):
     """A kubeconfig or service account cannot be used; the message names the file, the field and the
@@ -52,7 +55,7 @@ class ApiError(KubeError):
             Status.
         message: The API server's message, in full.
         details: Kind, name and causes, if the answer has them.
-        retry_after_s: Seconds after which to retry, by header or Status; None if not given.
+        retry_after_s: By header or Status.
     """
 
     def __init__(

@@ -360,8 +360,7 @@ class ListWatch(Generic[T]):
 
     async def _failed(self, error: KubeError) -> None:
         """Store the error, log it if it is the first one, and wait before the next attempt."""
-        retry_after_s = error.retry_after_s if isinstance(error, ApiError) else None
-        delay_s = self._backoff.next_s(retry_after_s)
+        delay_s = self._backoff.next_s(error.retry_after_s)
         if self.last_error is None:
             _log.warning("%s: %s; next attempt in %.2f s", self.resource.title, error, delay_s)
         self.state = "failing"

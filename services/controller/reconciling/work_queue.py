@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from shared.kube.errors import ApiError, KubeError
+from shared.kube.errors import KubeError
 from shared.pacing import Backoff
 
 logger = logging.getLogger(__name__)
@@ -140,8 +140,7 @@ class WorkQueue:
         try:
             again_s = await self._work(key)
         except KubeError as error:
-            requested_s = error.retry_after_s if isinstance(error, ApiError) else None
-            delay_s = self._backoff(key).next_s(requested_s)
+            delay_s = self._backoff(key).next_s(error.retry_after_s)
             logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
             self.after(key, delay_s)
         except Exception:

@@ -23,7 +23,6 @@ from typing import Final
 import msgspec
 
 from services.watcher.core.changes import RECORDS, ChangeRecord, record
-from services.watcher.errors import ClusterWentBack
 from shared.contracts.cluster import Gone
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
@@ -45,6 +44,13 @@ def concerns(observed: ClusterObject) -> bool:
     if not isinstance(observed, Pod) or observed.ours:
         return True
     return bool(observed.node or observed.nominated_node) and observed.phase not in _ENDED
+
+
+class ClusterWentBack(Exception):
+    """A list has an older resourceVersion than one known before: etcd was restored from a backup.
+
+    Only a new epoch may override newer resourceVersions, so the process begins a new generation.
+    """
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from services.controller.clock import SteadyClock
 from services.controller.core.statuses.intents import (
     CompareGroup,
     Intent,
@@ -22,6 +21,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
 from shared.kube.resources import PODGROUPS_VOLCANO
+from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import (

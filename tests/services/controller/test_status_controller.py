@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from services.controller.clock import SteadyClock
 from services.controller.core.events import EventIntent
 from services.controller.core.statuses.intents import Intent, PatchGroup, ReportPlaced, Situation
 from services.controller.errors import RetryLater
@@ -22,6 +21,7 @@ from shared.contracts import subjects
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import LEASES
+from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import make_running

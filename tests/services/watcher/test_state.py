@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.watcher.errors import ClusterWentBack
+from services.watcher.core.cluster_state import ClusterWentBack
 from services.watcher.state import WatcherState
 from shared.dialects.discovery import readers
 from shared.dialects.protocol import Kind

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trustme
 
+from shared.kube.credentials import client_context
 from shared.kube.errors import ConnectionLost, MalformedAnswer, RequestTimeout
 from shared.kube.http1 import Answer
 from shared.kube.post_pool import PostPool
-from shared.kube.tls import client_context
 from tests.support.waiting import eventually
 
 OK = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.watcher.core.changes import ChangeRecord
-from services.watcher.core.cluster_state import ClusterState
-from services.watcher.errors import ClusterWentBack
+from services.watcher.core.cluster_state import ClusterState, ClusterWentBack
 from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import ClusterObject
