@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from shared.dialects import selectors
+from shared.dialects.protocol import cluster_identity, identity
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
 from shared.kube import reference_objects as looked_up
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -20,9 +21,7 @@ _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'
 
 def read_device_class(found: looked_up.DeviceClass) -> reference_objects.DeviceClass:
     return reference_objects.DeviceClass(
-        uid=found.metadata.uid,
-        name=found.metadata.name,
-        resource_version=found.metadata.version,
+        **cluster_identity(found.metadata),
         driver=_driver(found.spec)[:TEXT_CHARACTERS_MAX],
     )
 
@@ -32,9 +31,7 @@ def read_slice(found: looked_up.ResourceSlice) -> reference_objects.ResourceSlic
     metadata, spec = found.metadata, found.spec
     selector = spec.node_selector
     return reference_objects.ResourceSlice(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         driver=spec.driver,
         pool=spec.pool.name,
         generation=spec.pool.generation,
@@ -52,10 +49,7 @@ def read_device_claim(found: looked_up.ResourceClaim) -> reference_objects.Resou
     selector = allocation.node_selector
     owner = metadata.controller
     return reference_objects.ResourceClaim(
-        uid=metadata.uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **identity(metadata),
         requests=tuple(
             reference_objects.DeviceRequest(
                 name=one.name,

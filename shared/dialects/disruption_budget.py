@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.contracts.verdicts import Verdict
 from shared.dialects.pods import controller_owner, traceparent
-from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone
+from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone, identity
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube import objects as kube
 from shared.kube.resources import DISRUPTION_BUDGETS
@@ -27,11 +27,8 @@ def read_disruption_budget(found: kube.DisruptionBudget) -> model.PodGroup | Non
     if owner is None or not isinstance(size, int) or size <= 0:
         return None
     return model.PodGroup(
-        uid=metadata.uid,
+        **identity(metadata),
         dialect=NAME,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
         created_ms=metadata.created_ms,
         by_owner=True,
         owner=owner,

@@ -15,7 +15,14 @@ from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import requirements
 from shared.dialects.field_checks import Findings, quantity
 from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import JsonObject, Kind, StatusPatch, by_object_alone
+from shared.dialects.protocol import (
+    JsonObject,
+    Kind,
+    StatusPatch,
+    by_object_alone,
+    cluster_identity,
+    identity,
+)
 from shared.dialects.settings import check_settings, read_settings, setting_errors
 from shared.dialects.trace_roots import link_of_job, trace_root
 from shared.kube import objects as kube
@@ -113,11 +120,8 @@ def read_pod_group(
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner)
     link = traceparent(metadata.annotations) or ("" if root else link_of_job(owner))
     return model.PodGroup(
-        uid=metadata.uid,
+        **identity(metadata),
         dialect=dialect,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
         created_ms=metadata.created_ms,
         owner=owner,
         min_member=max(0, spec.min_member),
@@ -146,11 +150,8 @@ def read_undecodable_pod_group(
     """A group that does not fit its type: never planned, and its verdict names the field."""
     metadata = found.metadata
     return model.PodGroup(
-        uid=metadata.uid,
+        **identity(metadata),
         dialect=dialect,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
         created_ms=metadata.created_ms,
         owner=controller_owner(metadata),
         waits_for_inqueue=waits_for_inqueue,
@@ -178,10 +179,8 @@ def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:
     node_groups = requirements.node_groups(spec.affinity, errors)
     state = _QUEUE_STATES.get(found.status.state, "Unknown")
     return model.Queue(
-        uid=metadata.uid,
+        **cluster_identity(metadata),
         dialect=dialect,
-        name=metadata.name,
-        resource_version=metadata.version,
         created_ms=metadata.created_ms,
         weight=max(0, spec.weight),
         capability=amounts["capability"],
@@ -203,10 +202,8 @@ def read_undecodable_queue(found: Undecodable, *, dialect: str) -> model.Queue:
     """A queue that does not fit its type takes no gangs."""
     metadata = found.metadata
     return model.Queue(
-        uid=metadata.uid,
+        **cluster_identity(metadata),
         dialect=dialect,
-        name=metadata.name,
-        resource_version=metadata.version,
         created_ms=metadata.created_ms,
         state="Unknown",
         settings=_queue_errors([found.error]),

@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.dialects import devices, reference_objects, storage
 from shared.dialects.pods import read_pod, read_undecodable_pod
-from shared.dialects.protocol import Dialect, Kind, PodKeys, by_object_alone
+from shared.dialects.protocol import Dialect, Kind, PodKeys, by_object_alone, cluster_identity
 from shared.dialects.workload_kinds import read_workload, workload_kind
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -26,9 +26,7 @@ def read_node(found: kube.Node) -> model.Node:
     metadata = found.metadata
     ready = [one.status for one in found.status.conditions if one.type == "Ready"]
     return model.Node(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         labels=tuple(sorted(metadata.labels.items())),
         allocatable=tuple(sorted(_amounts(found.status.allocatable).items())),
         taints=tuple(
@@ -56,9 +54,7 @@ def read_undecodable_node(found: Undecodable) -> model.Node:
     """A node that cannot be read takes no pods, but those on it are still on an existing node."""
     metadata = found.metadata
     return model.Node(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         unschedulable=True,
         ready=False,
     )
@@ -66,9 +62,7 @@ def read_undecodable_node(found: Undecodable) -> model.Node:
 
 def read_priority_class(found: kube.PriorityClass) -> model.PriorityClass:
     return model.PriorityClass(
-        uid=found.metadata.uid,
-        name=found.metadata.name,
-        resource_version=found.metadata.version,
+        **cluster_identity(found.metadata),
         value=found.value,
         global_default=found.global_default,
         preempts=found.preemption_policy != "Never",
@@ -78,9 +72,7 @@ def read_priority_class(found: kube.PriorityClass) -> model.PriorityClass:
 def read_undecodable_priority_class(found: Undecodable) -> model.PriorityClass:
     """A class that cannot be read is known by name, with the value that an unknown class has: 0."""
     return model.PriorityClass(
-        uid=found.metadata.uid,
-        name=found.metadata.name,
-        resource_version=found.metadata.version,
+        **cluster_identity(found.metadata),
     )
 
 

@@ -5,7 +5,7 @@ the two API groups of kube-batch have kinds and a status, training-operator has 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 import msgspec
 
@@ -261,3 +261,25 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     index: PodKeys = PodKeys()
     queue: PodKeys = PodKeys()
     workload: WorkloadLabels | None = None
+
+
+class ClusterIdentity(TypedDict):
+    """The first fields of a neutral object without a namespace."""
+
+    uid: str
+    name: str
+    resource_version: int
+
+
+class Identity(ClusterIdentity):
+    """The first fields of a neutral object in a namespace."""
+
+    namespace: str
+
+
+def cluster_identity(metadata: ObjectMeta) -> ClusterIdentity:
+    return {"uid": metadata.uid, "name": metadata.name, "resource_version": metadata.version}
+
+
+def identity(metadata: ObjectMeta) -> Identity:
+    return {**cluster_identity(metadata), "namespace": metadata.namespace}

@@ -13,7 +13,7 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.dialects import selectors
-from shared.dialects.protocol import Kind, by_object_alone
+from shared.dialects.protocol import Kind, by_object_alone, cluster_identity, identity
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
 from shared.kube.quantities import QuantityError, amount
@@ -39,9 +39,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def read_namespace(found: looked_up.Namespace) -> reference_objects.Namespace:
     metadata = found.metadata
     return reference_objects.Namespace(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         labels=labels(metadata),
         queue=metadata.annotations.get(annotations.QUEUE_NAME, "")[:_NAME_CHARACTERS_MAX],
     )
@@ -57,10 +55,7 @@ def read_quota(found: looked_up.ResourceQuota) -> reference_objects.ResourceQuot
             for one in spec.scope_selector.match_expressions
         ]
     return reference_objects.ResourceQuota(
-        uid=metadata.uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **identity(metadata),
         hard=_quota_amounts(status.hard or spec.hard),
         used=_quota_amounts(status.used),
         scopes=tuple(scope[:TEXT_CHARACTERS_MAX] for scope in sorted(scopes)),
@@ -71,10 +66,7 @@ def read_budget(found: kube.DisruptionBudget) -> reference_objects.Budget:
     """A PodDisruptionBudget as evictions see it, with or without an owner."""
     metadata = found.metadata
     return reference_objects.Budget(
-        uid=metadata.uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **identity(metadata),
         selector=selectors.selector(found.spec.selector),
         disruptions_allowed=found.status.disruptions_allowed,
     )
@@ -91,9 +83,7 @@ def read_hypernode(found: looked_up.HyperNode) -> reference_objects.HyperNode:
         if one.selector.exact_match or one.selector.regex_match or one.selector.label_match
     )
     return reference_objects.HyperNode(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         tier=spec.tier,
         tier_name=spec.tier_name[:TEXT_CHARACTERS_MAX],
         members=members if len(_encode(members)) <= _MEMBERS_BYTES_MAX else (),

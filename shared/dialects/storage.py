@@ -7,6 +7,7 @@ so does a class that provisions such volumes.
 from typing import Final
 
 from shared.dialects import selectors
+from shared.dialects.protocol import cluster_identity, identity
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind, labels
 from shared.kube import objects as kube
 from shared.kube import reference_objects as looked_up
@@ -48,9 +49,7 @@ def read_volume(found: looked_up.PersistentVolume) -> reference_objects.Volume:
     driver, handle = _source(spec)
     required = spec.node_affinity.required if spec.node_affinity is not None else None
     return reference_objects.Volume(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         capacity_bytes=_bytes(spec.capacity.get("storage", 0)),
         access_modes=spec.access_modes,
         storage_class=metadata.annotations.get(_CLASS_ANNOTATION) or spec.storage_class_name,
@@ -71,10 +70,7 @@ def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Clai
     metadata, spec = found.metadata, found.spec
     owner = metadata.controller
     return reference_objects.Claim(
-        uid=metadata.uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **identity(metadata),
         storage_class=metadata.annotations.get(_CLASS_ANNOTATION, spec.storage_class_name),
         volume_name=spec.volume_name,
         access_modes=spec.access_modes,
@@ -92,9 +88,7 @@ def read_claim(found: looked_up.PersistentVolumeClaim) -> reference_objects.Clai
 def read_storage_class(found: looked_up.StorageClass) -> reference_objects.StorageClass:
     metadata = found.metadata
     return reference_objects.StorageClass(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         provisioner=_MIGRATED.get(found.provisioner, found.provisioner),
         wait_for_first_consumer=found.volume_binding_mode == "WaitForFirstConsumer",
         allowed_topologies=tuple(
@@ -112,9 +106,7 @@ def read_storage_class(found: looked_up.StorageClass) -> reference_objects.Stora
 
 def read_csi_node(found: looked_up.CsiNode) -> reference_objects.CsiNode:
     return reference_objects.CsiNode(
-        uid=found.metadata.uid,
-        name=found.metadata.name,
-        resource_version=found.metadata.version,
+        **cluster_identity(found.metadata),
         drivers=tuple(
             reference_objects.CsiLimit(
                 driver=one.name,
@@ -128,9 +120,7 @@ def read_csi_node(found: looked_up.CsiNode) -> reference_objects.CsiNode:
 
 def read_csi_driver(found: looked_up.CsiDriver) -> reference_objects.CsiDriver:
     return reference_objects.CsiDriver(
-        uid=found.metadata.uid,
-        name=found.metadata.name,
-        resource_version=found.metadata.version,
+        **cluster_identity(found.metadata),
         storage_capacity=found.spec.storage_capacity,
     )
 
@@ -139,10 +129,7 @@ def read_capacity(found: looked_up.CsiStorageCapacity) -> reference_objects.Stor
     """A CSIStorageCapacity; an absent capacity counts as 0."""
     metadata, largest = found.metadata, found.maximum_volume_size
     return reference_objects.StorageCapacity(
-        uid=metadata.uid,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **identity(metadata),
         storage_class=found.storage_class_name,
         node_topology=selectors.selector(found.node_topology),
         capacity_bytes=_bytes(found.capacity),
@@ -153,9 +140,7 @@ def read_capacity(found: looked_up.CsiStorageCapacity) -> reference_objects.Stor
 def read_attachment(found: looked_up.VolumeAttachment) -> reference_objects.VolumeAttachment:
     metadata, spec = found.metadata, found.spec
     return reference_objects.VolumeAttachment(
-        uid=metadata.uid,
-        name=metadata.name,
-        resource_version=metadata.version,
+        **cluster_identity(metadata),
         node=spec.node_name,
         driver=spec.attacher[:TEXT_CHARACTERS_MAX],
         volume=spec.source.persistent_volume_name,

@@ -9,49 +9,52 @@ from typing import Literal
 from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct
 
 
-class Namespace(Struct, frozen=True, kw_only=True):
-    """A namespace: its labels, and the queue of groups in it that name none."""
+class ClusterScoped(Struct, frozen=True, kw_only=True):
+    """The base of objects without a namespace."""
 
     uid: str
     name: str
     resource_version: int
-    labels: Labels = ()
-    queue: str = ""
 
 
-class ResourceQuota(Struct, frozen=True, kw_only=True):
-    """A ResourceQuota: hard limits and usage, under the quota's own names (`requests.cpu`,
-    `limits.memory`, `count/pods`, `pods`, …).
-    """
+class Namespaced(Struct, frozen=True, kw_only=True):
+    """The base of objects in a namespace."""
 
     uid: str
     namespace: str
     name: str
     resource_version: int
+
+
+class Namespace(ClusterScoped, frozen=True, kw_only=True):
+    """A namespace: its labels, and the queue of groups in it that name none."""
+
+    labels: Labels = ()
+    queue: str = ""
+
+
+class ResourceQuota(Namespaced, frozen=True, kw_only=True):
+    """A ResourceQuota: hard limits and usage, under the quota's own names (`requests.cpu`,
+    `limits.memory`, `count/pods`, `pods`, …).
+    """
+
     hard: Resources = ()
     used: Resources = ()
     #: `spec.scopes`, and scope selectors in their place as "scopeName operator value,value".
     scopes: tuple[str, ...] = ()
 
 
-class Budget(Struct, frozen=True, kw_only=True):
+class Budget(Namespaced, frozen=True, kw_only=True):
     """A PodDisruptionBudget: the fields that evictions depend on."""
 
-    uid: str
-    namespace: str
-    name: str
-    resource_version: int
     #: None matches no pod, an empty one every pod of the namespace (policy/v1).
     selector: Selector | None = None
     disruptions_allowed: int = 0
 
 
-class Volume(Struct, frozen=True, kw_only=True):
+class Volume(ClusterScoped, frozen=True, kw_only=True):
     """A PersistentVolume."""
 
-    uid: str
-    name: str
-    resource_version: int
     capacity_bytes: int = 0
     access_modes: tuple[str, ...] = ()
     storage_class: str = ""
@@ -71,13 +74,9 @@ class Volume(Struct, frozen=True, kw_only=True):
     deleting: bool = False
 
 
-class Claim(Struct, frozen=True, kw_only=True):
+class Claim(Namespaced, frozen=True, kw_only=True):
     """A PersistentVolumeClaim."""
 
-    uid: str
-    namespace: str
-    name: str
-    resource_version: int
     #: None: the field is absent.
     storage_class: str | None = None
     volume_name: str = ""
@@ -95,12 +94,9 @@ class Claim(Struct, frozen=True, kw_only=True):
     deleting: bool = False
 
 
-class StorageClass(Struct, frozen=True, kw_only=True):
+class StorageClass(ClusterScoped, frozen=True, kw_only=True):
     """A StorageClass."""
 
-    uid: str
-    name: str
-    resource_version: int
     provisioner: str = ""
     wait_for_first_consumer: bool = False
     allowed_topologies: tuple[SelectorTerm, ...] = ()
@@ -115,43 +111,30 @@ class CsiLimit(Struct, frozen=True, kw_only=True):
     topology_keys: tuple[str, ...] = ()
 
 
-class CsiNode(Struct, frozen=True, kw_only=True):
+class CsiNode(ClusterScoped, frozen=True, kw_only=True):
     """A CSINode: its name is the node's."""
 
-    uid: str
-    name: str
-    resource_version: int
     drivers: tuple[CsiLimit, ...] = ()
 
 
-class CsiDriver(Struct, frozen=True, kw_only=True):
+class CsiDriver(ClusterScoped, frozen=True, kw_only=True):
     """A CSIDriver: whether it publishes capacity."""
 
-    uid: str
-    name: str
-    resource_version: int
     storage_capacity: bool = False
 
 
-class VolumeAttachment(Struct, frozen=True, kw_only=True):
+class VolumeAttachment(ClusterScoped, frozen=True, kw_only=True):
     """A VolumeAttachment: the driver has attached the volume to the node, or is about to."""
 
-    uid: str
-    name: str
-    resource_version: int
     node: str = ""
     driver: str = ""
     #: Name of the PersistentVolume; "" for an inline volume.
     volume: str = ""
 
 
-class StorageCapacity(Struct, frozen=True, kw_only=True):
+class StorageCapacity(Namespaced, frozen=True, kw_only=True):
     """A CSIStorageCapacity: the free capacity of one storage class for one segment of nodes."""
 
-    uid: str
-    namespace: str
-    name: str
-    resource_version: int
     storage_class: str = ""
     node_topology: Selector | None = None
     capacity_bytes: int = 0
@@ -168,34 +151,25 @@ class HyperNodeMember(Struct, frozen=True, kw_only=True):
     labels: Selector | None = None
 
 
-class HyperNode(Struct, frozen=True, kw_only=True):
+class HyperNode(ClusterScoped, frozen=True, kw_only=True):
     """`topology.volcano.sh` HyperNode; a lower tier means closer together."""
 
-    uid: str
-    name: str
-    resource_version: int
     tier: int = 1
     tier_name: str = ""
     members: tuple[HyperNodeMember, ...] = ()
 
 
-class DeviceClass(Struct, frozen=True, kw_only=True):
+class DeviceClass(ClusterScoped, frozen=True, kw_only=True):
     """A DeviceClass. `driver`: the driver of all its devices, if its selectors require only that;
     "": they require something else, so the class is not supported.
     """
 
-    uid: str
-    name: str
-    resource_version: int
     driver: str = ""
 
 
-class ResourceSlice(Struct, frozen=True, kw_only=True):
+class ResourceSlice(ClusterScoped, frozen=True, kw_only=True):
     """A ResourceSlice: whole devices of one driver, on one node or on all nodes that match."""
 
-    uid: str
-    name: str
-    resource_version: int
     driver: str = ""
     pool: str = ""
     generation: int = 0
@@ -216,13 +190,9 @@ class DeviceRequest(Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
-class ResourceClaim(Struct, frozen=True, kw_only=True):
+class ResourceClaim(Namespaced, frozen=True, kw_only=True):
     """A DRA ResourceClaim. `unsupported`: its requirements beyond whole devices of a class."""
 
-    uid: str
-    namespace: str
-    name: str
-    resource_version: int
     requests: tuple[DeviceRequest, ...] = ()
     unsupported: tuple[str, ...] = ()
     #: (driver, pool, device) triples that are allocated to it.
