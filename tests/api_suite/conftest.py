@@ -1,19 +1,25 @@
-"""The two servers: a fresh embedded cluster for each test, one real control plane for all."""
+"""The servers: a fresh embedded cluster or simulated API server for each test, one real control
+plane for all.
+"""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from shared.kube.resources import CONFIGMAPS, NAMESPACES, PODS
 from tests.api_suite.client import Client, connected
 from tests.api_suite.objects import namespace as make_namespace
 from tests.controlplane.binaries import ensure_binaries
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import ControlPlaneOptions
+from tests.simulation.http_front import http_front
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 
-SERVERS = ("embedded", "real")
+#: Those beside the real one.
+SERVERS = ("embedded", "simulated")
 # What the embedded cluster does besides serving. (It has no disruption controller.)
 CONTROLLERS = ("garbage-collector-controller", "namespace-controller")
 
@@ -30,7 +36,16 @@ def real_with_controllers() -> Iterator[ControlPlane]:
         yield running
 
 
-@pytest.fixture(params=[SERVERS[0], pytest.param(SERVERS[1], marks=pytest.mark.integration)])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask each server; the simulation's only what the simulation asks of it."""
+    if "server" in metafunc.fixturenames:
+        simulated = metafunc.definition.get_closest_marker("simulated") is not None
+        others = [name for name in SERVERS if name != "simulated" or simulated]
+        real = pytest.param("real", marks=pytest.mark.integration)
+        metafunc.parametrize("server", [*others, real], indirect=True)
+
+
+@pytest.fixture
 def server(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -42,6 +57,13 @@ async def api(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> As
         kubeconfig = request.getfixturevalue("real_with_controllers").admin_kubeconfig
         async with connected(kubeconfig) as client:
             yield client
+        return
+    if server == "simulated":
+        async with (
+            http_front([NAMESPACES, PODS, CONFIGMAPS]) as front,
+            aiohttp.ClientSession(front.url) as session,
+        ):
+            yield Client(session)
         return
     async with (
         EmbeddedCluster(Settings(nodes=0)) as cluster,

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.api_suite.client import Client, Obj
 from tests.api_suite.objects import binding, pod
 
@@ -26,6 +28,7 @@ async def refused(api: Client, pods: str, body: Obj, text: str) -> None:
     assert text in answer.message, answer.message
 
 
+@pytest.mark.simulated
 async def test_another_uid_is_a_conflict(api: Client, pods: str) -> None:
     made = await api.create(pods, pod())
     present = made["metadata"]["uid"]
@@ -33,6 +36,7 @@ async def test_another_uid_is_a_conflict(api: Client, pods: str) -> None:
     await refused(api, pods, binding(uid="other"), text)
 
 
+@pytest.mark.simulated
 async def test_a_stale_version_is_a_conflict(api: Client, pods: str) -> None:
     made = await api.create(pods, pod())
     version = made["metadata"]["resourceVersion"]
@@ -40,6 +44,7 @@ async def test_a_stale_version_is_a_conflict(api: Client, pods: str) -> None:
     await refused(api, pods, binding(resourceVersion=version), "Precondition failed")
 
 
+@pytest.mark.simulated
 async def test_a_bound_pod_is_a_conflict_on_any_node(api: Client, pods: str) -> None:
     await api.create(pods, pod())
     await api.create(f"{pods}/one/binding", binding())
@@ -58,22 +63,26 @@ async def test_a_pod_that_is_going_is_a_conflict(api: Client, pods: str) -> None
     await api.patch(f"{pods}/one", {"metadata": {"finalizers": None}})
 
 
+@pytest.mark.simulated
 async def test_a_gated_pod_is_a_conflict(api: Client, pods: str) -> None:
     await api.create(pods, pod(spec={"schedulingGates": [{"name": "example.com/wait"}]}))
     await refused(api, pods, binding(), "pod one has non-empty .spec.schedulingGates")
 
 
+@pytest.mark.simulated
 async def test_no_pod_is_not_found(api: Client, pods: str) -> None:
     answer = await api.call("POST", f"{pods}/one/binding", binding())
     assert (answer.status, answer.reason) == (404, "NotFound")
     assert answer.message == 'pods "one" not found'
 
 
+@pytest.mark.simulated
 async def test_a_node_that_does_not_exist_is_taken(api: Client, pods: str) -> None:
     await api.create(pods, pod())
     await api.create(f"{pods}/one/binding", binding(node="not-there"))
 
 
+@pytest.mark.simulated
 async def test_a_dry_run_binds_nothing(api: Client, pods: str) -> None:
     made = await api.create(pods, pod())
     await api.create(f"{pods}/one/binding", binding(), dryRun="All")
@@ -93,6 +102,7 @@ async def test_malformed_bindings_are_refused(api: Client, pods: str) -> None:
     assert "target.name: Required value" in nowhere.message
 
 
+@pytest.mark.simulated
 async def test_of_racing_binders_one_wins(api: Client, pods: str) -> None:
     await api.create(pods, pod())
     nodes = [f"node-{index}" for index in range(8)]
@@ -138,6 +148,7 @@ async def test_an_eviction_deletes_with_a_condition(api: Client, pods: str) -> N
     await release(api, pods, "one")
 
 
+@pytest.mark.simulated
 async def test_an_eviction_keeps_preconditions_and_dry_runs(api: Client, pods: str) -> None:
     await running(api, pods, "one")
     other = await api.call("POST", f"{pods}/one/eviction", eviction(preconditions={"uid": "other"}))

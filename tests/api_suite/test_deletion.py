@@ -23,6 +23,7 @@ async def test_what_is_gone_at_once_is_answered_by_a_status(api: Client, maps: s
     assert (await api.call("DELETE", f"{maps}/one")).status == 404
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("key", ["uid", "resourceVersion"])
 async def test_preconditions_protect(api: Client, maps: str, key: str) -> None:
     made = await api.create(maps, config_map("one"))
@@ -34,6 +35,7 @@ async def test_preconditions_protect(api: Client, maps: str, key: str) -> None:
     assert (await api.call("DELETE", f"{maps}/one", right)).status == 200
 
 
+@pytest.mark.simulated
 async def test_an_unbound_pod_goes_at_once(api: Client, pods: str) -> None:
     await api.create(pods, pod())
     answer = await api.call("DELETE", f"{pods}/one")
@@ -58,6 +60,7 @@ async def test_a_bound_pod_waits_for_its_kubelet(api: Client, pods: str) -> None
     assert (await api.get(f"{pods}/one")).status == 404
 
 
+@pytest.mark.simulated
 async def test_a_finished_pod_goes_at_once(api: Client, pods: str) -> None:
     await api.create(pods, pod())
     await api.create(f"{pods}/one/binding", binding())

@@ -6,6 +6,7 @@ from tests.api_suite.client import Client, Obj
 from tests.api_suite.objects import config_map, namespace, pod
 
 
+@pytest.mark.simulated
 async def test_a_created_object_has_what_the_server_gives(api: Client, maps: str, ns: str) -> None:
     made = await api.create(maps, {**config_map("one", labels={"a": "b"}), "data": {"k": "v"}})
     metadata = made["metadata"]

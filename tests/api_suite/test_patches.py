@@ -1,9 +1,12 @@
 """The patch types, on typed and on custom resources."""
 
+import pytest
+
 from tests.api_suite.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Client
 from tests.api_suite.objects import GROUP, config_map, crd, define, pod, undefine
 
 
+@pytest.mark.simulated
 async def test_a_merge_patch_merges_and_removes(api: Client, maps: str) -> None:
     await api.create(maps, {**config_map("one", labels={"a": "1"}), "data": {"x": "1", "y": "2"}})
     patch = {"metadata": {"labels": {"b": "2"}}, "data": {"x": None, "z": "3"}}
@@ -28,6 +31,7 @@ async def test_a_json_patch_applies_in_order(api: Client, maps: str) -> None:
     assert (broken.status, broken.reason) == (400, "BadRequest")
 
 
+@pytest.mark.simulated
 async def test_a_patch_may_name_the_version_it_changes(api: Client, maps: str) -> None:
     old = await api.create(maps, config_map("one"))
     version = old["metadata"]["resourceVersion"]
@@ -37,6 +41,7 @@ async def test_a_patch_may_name_the_version_it_changes(api: Client, maps: str) -
     assert (late.status, late.reason) == (409, "Conflict")
 
 
+@pytest.mark.simulated
 async def test_a_patch_may_name_the_uid_that_it_changes(api: Client, maps: str) -> None:
     made = await api.create(maps, config_map("one"))
     other = await api.patch(f"{maps}/one", {"metadata": {"uid": "other"}})
@@ -46,6 +51,7 @@ async def test_a_patch_may_name_the_uid_that_it_changes(api: Client, maps: str) 
     assert (await api.patch(f"{maps}/one", same)).body["data"] == {"a": "1"}
 
 
+@pytest.mark.simulated
 async def test_a_patch_of_nothing_is_not_found(api: Client, maps: str) -> None:
     assert (await api.patch(f"{maps}/none", {"data": {}})).status == 404
 

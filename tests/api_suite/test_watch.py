@@ -6,6 +6,7 @@ from tests.api_suite.client import Client, Events, Obj
 from tests.api_suite.objects import binding, config_map, crd, define, pod, undefine
 
 
+@pytest.mark.simulated
 async def test_a_watch_goes_on_where_the_list_ended(api: Client, maps: str) -> None:
     await api.create(maps, config_map("before"))
     version = (await api.get(maps)).body["metadata"]["resourceVersion"]
@@ -112,6 +113,7 @@ async def test_a_namespaces_watch_sees_no_other(api: Client, maps: str) -> None:
     await api.call("DELETE", f"/api/v1/namespaces/default/configmaps/{other['metadata']['name']}")
 
 
+@pytest.mark.simulated
 async def test_two_watches_see_the_same(api: Client, maps: str) -> None:
     version = (await api.get(maps)).body["metadata"]["resourceVersion"]
     async with (

@@ -149,7 +149,7 @@ class ApiServer:
         try:
             return self._route(request)
         except Refusal as refusal:
-            return _status(refusal.status, refusal.reason, refusal.message)
+            return refused(refusal)
 
     def _route(self, request: Request) -> Reply:
         if request.path == "/version":
@@ -219,6 +219,8 @@ class ApiServer:
             return Reply(201, request.body, {})
         obj: Obj = _decode(request.body)
         obj = with_(obj, metadata={"namespace": namespace or None})
+        if resource == PODS:
+            obj.setdefault("status", {"phase": "Pending"})
         made = self.etcd.create(resource, obj, by=request.by)
         if made is None:
             name = obj["metadata"]["name"]
@@ -235,21 +237,14 @@ class ApiServer:
             refusal = policy(pod, node)
             if refusal is not None:
                 raise refusal
-        metadata, spec = pod["metadata"], pod["spec"]
-        why = ""
-        if wanted.get("uid") and wanted["uid"] != metadata["uid"]:
-            why = (
-                f"Precondition failed: UID in precondition: {wanted['uid']}, "
-                f"UID in object meta: {metadata['uid']}"
-            )
-        elif metadata.get("deletionTimestamp"):
-            why = f"pod {name} is being deleted, cannot be assigned to a host"
-        elif spec.get("nodeName"):
-            why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-        if why:
-            raise Refusal(409, "Conflict", why)
+        if why := _why_not_bound(pod, wanted):
+            words = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+            raise Refusal(409, "Conflict", words)
         if request.params.get("dryRun") != "All":
-            notes = {**(metadata.get("annotations") or {}), **wanted["annotations"]}
+            notes = {
+                **(pod["metadata"].get("annotations") or {}),
+                **(wanted.get("annotations") or {}),
+            }
             given = pod["status"].get("conditions", ())
             bound = {
                 "type": "PodScheduled",
@@ -282,10 +277,10 @@ class ApiServer:
         version = (patch.get("metadata") or {}).pop("resourceVersion", "")
         strategic = "strategic" in request.params.get("content-type", "")
         if uid and uid != now["metadata"]["uid"]:
-            words = f"Precondition failed: UID in precondition: {uid}"
-            if strategic:
+            if strategic or not resource.group:
+                words = f'metadata.uid: Invalid value: "{uid}": field is immutable'
                 raise Refusal(422, "Invalid", words)
-            raise Refusal(409, "Conflict", words)
+            raise Refusal(409, "Conflict", f"Precondition failed: UID in precondition: {uid}")
         if version and version != now["metadata"]["resourceVersion"]:
             raise Refusal(409, "Conflict", "the object has been modified")
         patch.pop("apiVersion", None)
@@ -319,14 +314,16 @@ class ApiServer:
         now = self.etcd.get(resource, namespace, name)
         if now is None:
             raise _not_found(resource, name)
-        uid = (options.get("preconditions") or {}).get("uid", "")
-        if uid and uid != now["metadata"]["uid"]:
-            raise Refusal(
-                409,
-                "Conflict",
-                f"Precondition failed: UID in precondition: {uid}, "
-                f"UID in object meta: {now['metadata']['uid']}",
-            )
+        preconditions = options.get("preconditions") or {}
+        for field, named in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+            given, present = preconditions.get(field, ""), now["metadata"][field]
+            if given and given != present:
+                words = (
+                    f'Operation cannot be fulfilled on {resource.kind} "{name}": '
+                    f"the {named} in the precondition ({given}) "
+                    f"does not match the {named} in record ({present})"
+                )
+                raise Refusal(409, "Conflict", words)
         if request.params.get("dryRun") != "All":
             delete(self.etcd, resource, now, by=request.by)
         return Reply(200, _encode(now), {})
@@ -338,8 +335,9 @@ class ApiServer:
         if pod is not None and BUDGET in (pod["metadata"].get("annotations") or {}):
             words = "Cannot evict pod as it would violate the pod's disruption budget."
             raise Refusal(429, "TooManyRequests", words)
-        dry_run = {"dryRun": "All"} if options.pop("dryRun", None) else {}
-        asked = msgspec.structs.replace(request, params=dry_run, body=_encode(options))
+        dry_run = options.pop("dryRun", None) or request.params.get("dryRun") == "All"
+        params = {"dryRun": "All"} if dry_run else {}
+        asked = msgspec.structs.replace(request, params=params, body=_encode(options))
         self._delete(asked, PODS, namespace, name)
         return _CREATED
 
@@ -441,6 +439,25 @@ def delete(etcd: Etcd, resource: Resource, now: Obj, *, by: str, force: bool = F
     etcd.remove(resource, now, by=by)
 
 
+def _why_not_bound(pod: Obj, wanted: Obj) -> str:
+    """Why a pod is not bound as the metadata of the Binding asks; "": it is."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    for field, named in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        given, present = wanted.get(field), metadata[field]
+        if given and given != present:
+            return (
+                f"Precondition failed: {named} in precondition: {given}, "
+                f"{named} in object meta: {present}"
+            )
+    if metadata.get("deletionTimestamp"):
+        return f"pod {metadata['name']} is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'pod {metadata["name"]} is already assigned to node "{spec["nodeName"]}"'
+    if spec.get("schedulingGates"):
+        return f"pod {metadata['name']} has non-empty .spec.schedulingGates"
+    return ""
+
+
 def _merged(obj: Any, patch: Any, strategic: bool) -> Any:
     """A merge patch applied; strategic merges lists of conditions by their type."""
     if not isinstance(patch, dict):
@@ -461,6 +478,11 @@ def _merged(obj: Any, patch: Any, strategic: bool) -> Any:
 
 def _not_found(resource: Resource, name: str) -> Refusal:
     return Refusal(404, "NotFound", f'{resource.plural} "{name}" not found')
+
+
+def refused(refusal: Refusal) -> Reply:
+    """The answer that a client gets."""
+    return _status(refusal.status, refusal.reason, refusal.message)
 
 
 def _status(status: int, reason: str, message: str, retry_after: str = "") -> Reply:

@@ -20,7 +20,7 @@ Obj = dict[str, Any]
 WriteType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 _encode: Final = msgspec.json.Encoder().encode
-#: Events kept for watches that resume; what is older is compacted.
+#: Events kept for watches that resume; older ones are compacted.
 _HISTORY: Final = 4000
 
 
@@ -168,6 +168,9 @@ class Etcd:
             del self.tables[resource][key]
         else:
             self.tables[resource][key] = row
+        if len(self.history) == self.history.maxlen:
+            # The oldest event is dropped: no watch can resume from before it.
+            self.compacted = self.history[0][0]
         event = b'{"type":"%s","object":%s}' % (type_.encode(), row.encoded())
         self.history.append((self.version, resource, event))
         write = Write(type_, resource, self.version, old, new, by, verb, self.loop.now_ms)

@@ -101,6 +101,9 @@ class Kubelets:
         node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own}}
         node |= {"spec": {"taints": taints or []}, "status": status}
         self._nodes[name] = await self._api.create(self._api.call("nodes"), node)
+        if self._group is not None:  # pods may have been bound to it before it was there
+            for row in self._api.store.rows(PODS):
+                self._observe(row.obj, self._group)
 
     async def run(self) -> None:
         """Run the kubelets until cancelled; pods then keep their state."""

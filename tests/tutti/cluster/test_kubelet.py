@@ -47,27 +47,6 @@ async def test_the_nodes_are_those_of_the_seeds(api: Client) -> None:
     assert not any(node["spec"].get("taints") for node in nodes)
 
 
-async def test_a_bound_pod_runs(api: Client, pods: str) -> None:
-    await start(api, pods, asking("one"))
-    status = (await phase_of(api, pods, "one", "Running"))["status"]
-    conditions = {item["type"]: item["status"] for item in status["conditions"]}
-    assert conditions["Ready"] == conditions["PodScheduled"] == "True"
-    assert status["podIP"].startswith("10.244.")
-    (container,) = status["containerStatuses"]
-    assert (container["ready"], list(container["state"])) == (True, ["running"])
-
-
-async def test_what_does_not_fit_is_refused(api: Client, pods: str) -> None:
-    for index in range(4):
-        await start(api, pods, asking(f"fits-{index}"))
-    await start(api, pods, asking("extra"))
-    status = (await phase_of(api, pods, "extra", "Failed"))["status"]
-    assert status["reason"] == "OutOfcpu"
-    assert "requested: 1000, used: 4000, capacity: 4000" in status["message"]
-    await start(api, pods, asking("elsewhere"), "node-2")
-    await phase_of(api, pods, "elsewhere", "Running")
-
-
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
@@ -87,15 +66,6 @@ async def test_what_does_not_fit_is_refused(api: Client, pods: str) -> None:
 async def test_refusals_say_why(api: Client, pods: str, spec: Obj, reason: str) -> None:
     await start(api, pods, asking("one", spec))
     assert (await phase_of(api, pods, "one", "Failed"))["status"]["reason"] == reason
-
-
-async def test_two_pods_cannot_have_one_port(api: Client, pods: str) -> None:
-    ports = {"ports": [{"containerPort": 80, "hostPort": 80}]}
-    spec = {"containers": [{"name": "main", "image": "i:1", **ports}]}
-    await start(api, pods, asking("one", spec))
-    await phase_of(api, pods, "one", "Running")
-    await start(api, pods, asking("two", spec))
-    assert (await phase_of(api, pods, "two", "Failed"))["status"]["reason"] == "NodePorts"
 
 
 async def test_a_finished_pod_gives_its_room_back(api: Client, pods: str) -> None:
@@ -129,20 +99,6 @@ async def test_the_restart_policy_restarts(api: Client, pods: str) -> None:
     await eventually(restarted)
     await finish(api, pods, "one", "0")
     await phase_of(api, pods, "one", "Succeeded")
-
-
-async def test_a_deleted_pod_goes_and_its_room_is_free(api: Client, pods: str) -> None:
-    body = asking("one", {"overhead": {"cpu": "3"}})
-    await start(api, pods, body)
-    await phase_of(api, pods, "one", "Running")
-    await api.call("DELETE", f"{pods}/one")
-
-    async def gone() -> bool:
-        return (await api.get(f"{pods}/one")).status == 404
-
-    await eventually(gone)
-    await start(api, pods, body)
-    await phase_of(api, pods, "one", "Running")
 
 
 async def test_a_node_that_comes_later_has_a_kubelet(
