@@ -28,6 +28,7 @@ from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOpti
 from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.nodes import NodeShape, delete_nodes, node_manifest
 from tests.integration.suite import RunningSuite, running_suite
+from tests.support.background import in_background
 from tests.support.waiting import eventually
 
 #: A state counts when nothing has changed for so long, as in the recordings.
@@ -120,21 +121,15 @@ async def stand(
         for index in range(1, 5):
             await api.create("/api/v1/nodes", node_manifest(f"worker-{index}", shape))
         view = ClusterView(api, KINDS_WATCHED)
-        tasks = [
-            asyncio.create_task(ProcessKubelet(api).run(), name="kubelet"),
-            asyncio.create_task(view.run(), name="view"),
-        ]
         try:
-            await eventually(lambda: view.synced, because="every kind was listed")
-            yield Stand(api, view, conf, quiet_s)
+            async with (
+                in_background(ProcessKubelet(api).run(), name="kubelet"),
+                in_background(view.run(), name="view"),
+            ):
+                await eventually(lambda: view.synced, because="every kind was listed")
+                yield Stand(api, view, conf, quiet_s)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
             await delete_nodes(api)
-        for task in tasks:
-            if not task.cancelled():
-                task.result()
 
 
 def control_plane() -> ControlPlane:

@@ -5,7 +5,6 @@ scheduler, no kubelets. What differs from that starts its own ``ControlPlane``. 
 test's own; nodes are not, so a test that schedules asks for ``empty_cluster``.
 """
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -23,6 +22,7 @@ from tests.controlplane.nodes import create_namespace, delete_nodes, remove_name
 from tests.controlplane.operators import managers, mpi, training
 from tests.controlplane.operators.building import BuiltOperator, ensure_operator
 from tests.controlplane.programs import ensure_compose_loader, ensure_helm
+from tests.support.background import in_background
 
 CRDS_DIR = Path(__file__).parents[2] / "deploy" / "crds"
 #: What is built for tests that use a fixture, by its name.
@@ -134,9 +134,5 @@ async def empty_cluster(api: RawClient) -> AsyncIterator[None]:
 async def kubelet(api: RawClient) -> AsyncIterator[FakeKubelet]:
     """Fake kubelets for all nodes."""
     fake = FakeKubelet(api)
-    task = asyncio.create_task(fake.run(), name="fake-kubelet")
-    yield fake
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
+    async with in_background(fake.run(), name="fake-kubelet"):
+        yield fake

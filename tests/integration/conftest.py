@@ -4,7 +4,6 @@ A module that wants other flags than ``--no-webhook`` sets ``SUITE_FLAGS``. Ever
 `stage` is judged by the auditor at its end, and all its pods are gone before the next one.
 """
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
 
@@ -19,6 +18,7 @@ from tests.controlplane.nodes import create_namespace, delete_pods
 from tests.integration.auditor import Auditor
 from tests.integration.stage import Stage
 from tests.integration.suite import RunningSuite, running_suite
+from tests.support.background import in_background
 from tests.support.waiting import eventually
 
 
@@ -79,13 +79,9 @@ async def namespace(api: RawClient) -> AsyncIterator[str]:
 async def audit(api: RawClient) -> AsyncIterator[Auditor]:
     """An auditor that has been looking since before the test began."""
     auditor = Auditor(api)
-    task = asyncio.create_task(auditor.run(), name="auditor")
-    await auditor.watching()
-    yield auditor
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
+    async with in_background(auditor.run(), name="auditor"):
+        await auditor.watching()
+        yield auditor
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A cluster for each kind of kubelets: an API server, and no node but those that a test adds."""
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -28,6 +27,7 @@ from tests.controlplane.nodes import (
 )
 from tests.simulation.http_front import http_front
 from tests.simulation.nodes import Nodes
+from tests.support.background import in_background
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.cluster.kubelet import EXIT
@@ -163,7 +163,6 @@ async def _real(control_plane: ControlPlane, kind: str) -> AsyncIterator[Site]:
         await delete_nodes(api)
         await create_namespace(api, namespace)
         fake = FakeKubelet(api) if kind == "fake" else ProcessKubelet(api, pull_s=0.0)
-        task = asyncio.create_task(fake.run(), name="kubelets")
 
         async def add_node(name: str, shape: NodeShape) -> None:
             await api.create("/api/v1/nodes", node_manifest(name, shape))
@@ -175,14 +174,11 @@ async def _real(control_plane: ControlPlane, kind: str) -> AsyncIterator[Site]:
                 await _annotate(api, PROCESS_EXIT, pod, exit_code)
 
         try:
-            yield Site(api, namespace, add_node, end)
+            async with in_background(fake.run(), name="kubelets"):
+                yield Site(api, namespace, add_node, end)
         finally:
-            task.cancel()
-            await asyncio.wait([task])
             await remove_namespace(api, namespace)
             await delete_nodes(api)
-        if not task.cancelled():
-            task.result()
 
 
 async def _annotate(api: RawClient, key: str, pod: Object, exit_code: int) -> None:

@@ -1,6 +1,5 @@
 """One control plane with the controllers of workloads, one `tutti up` with its webhook."""
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
 
@@ -14,6 +13,7 @@ from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
 from tests.integration.suite import RunningSuite, running_suite
 from tests.seeds.playing import Play
+from tests.support.background import in_background
 
 
 @pytest.fixture(scope="package")
@@ -39,14 +39,12 @@ async def play(control_plane: ControlPlane, suite: RunningSuite) -> AsyncIterato
     async with RawClient(control_plane.admin_kubeconfig) as api:
         await create_namespace(api, name)
         kubelet = FakeKubelet(api)
-        task = asyncio.create_task(kubelet.run(), name="kubelet")
         try:
-            yield Play(api, control_plane, kubelet, name)
+            async with in_background(kubelet.run(), name="kubelet"):
+                try:
+                    yield Play(api, control_plane, kubelet, name)
+                finally:
+                    await remove_namespace(api, name)
         finally:
-            await remove_namespace(api, name)
-            task.cancel()
-            await asyncio.wait([task])
             # Also time for the kubelets' connections to close.
             await delete_nodes(api)
-        if not task.cancelled():
-            task.result()

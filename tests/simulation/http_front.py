@@ -17,6 +17,7 @@ from shared.kube.transport import Reply
 from tests.simulation.kube_api import ApiServer, Refusal, Request, refused
 from tests.simulation.kube_server import Etcd
 from tests.simulation.loop import Dice, SimLoop
+from tests.support.background import in_background
 
 _STEP_S: Final = 0.01
 _POLL_S: Final = 0.002
@@ -35,14 +36,8 @@ class HttpFront:
     @asynccontextmanager
     async def time_passing(self) -> AsyncIterator[None]:
         """Let virtual time pass by itself, much faster than real time."""
-        task = asyncio.create_task(self._pass_time(), name="virtual-time")
-        try:
+        async with in_background(self._pass_time(), name="virtual-time"):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-        if not task.cancelled():
-            task.result()
 
     async def _pass_time(self) -> None:
         while True:

@@ -1,4 +1,6 @@
-"""A clock that a test moves."""
+"""Clocks that a test moves."""
+
+import asyncio
 
 
 class ManualClock:
@@ -9,3 +11,17 @@ class ManualClock:
 
     def __call__(self) -> float:
         return self.now_s
+
+
+class SleepingClock(ManualClock):
+    """Time passes also by sleeping, and that at once; `sleeps` has the seconds of each."""
+
+    def __init__(self, now_s: float = 0.0) -> None:
+        super().__init__(now_s)
+        self.sleeps: list[float] = []
+
+    async def sleep(self, delay_s: float) -> None:
+        """Let `delay_s` pass, and other tasks run."""
+        self.sleeps.append(delay_s)
+        self.now_s += delay_s
+        await asyncio.sleep(0)

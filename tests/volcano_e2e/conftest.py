@@ -1,6 +1,5 @@
 """Fixtures: one control plane and one `tutti up` for all cases, and each case's own cluster."""
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOpti
 from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.nodes import create_namespace, delete_nodes
 from tests.integration.suite import running_suite
+from tests.support.background import in_background
 from tests.volcano_e2e.cluster import Cluster
 from tests.volcano_e2e.shell import WORK_S, nature
 
@@ -57,19 +57,17 @@ async def bare(control_plane: ControlPlane, conf: Path) -> AsyncIterator[Cluster
         await delete_nodes(api)
         await create_namespace(api, name)
         kubelet = ProcessKubelet(api, nature=nature, pull_s=WORK_S)
-        task = asyncio.create_task(kubelet.run(), name="kubelet")
         cluster = Cluster(api, control_plane, name, conf)
         try:
-            yield cluster
+            async with in_background(kubelet.run(), name="kubelet"):
+                try:
+                    yield cluster
+                finally:
+                    await cluster.clean()
         finally:
-            await cluster.clean()
-            task.cancel()
-            await asyncio.wait([task])
             # Also time for the kubelets' connections to close.
             await delete_nodes(api)
             await cluster.configure(CONF)
-        if not task.cancelled():
-            task.result()
 
 
 @pytest.fixture

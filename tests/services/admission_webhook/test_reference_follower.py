@@ -18,6 +18,7 @@ from shared.model.objects import PriorityClass
 from shared.model.reference_objects import Namespace
 from tests.services.admission_webhook.reviews import volcano_queue
 from tests.services.admission_webhook.stand_in_watcher import a_watcher
+from tests.support.background import in_background
 from tests.support.junk import store_answer
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
@@ -29,15 +30,11 @@ pytestmark = pytest.mark.integration
 async def a_follower(url: str) -> AsyncIterator[ReferenceFollower]:
     bus = await Bus.connect(url, name="admission-webhook")
     follower = ReferenceFollower(bus, 0, lambda: None, lambda *_: None)
-    task = asyncio.create_task(follower.run(), name="follower")
     try:
-        yield follower
+        async with in_background(follower.run(), name="follower"):
+            yield follower
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         await bus.close()
-        if not task.cancelled():
-            task.result()
 
 
 def exists(follower: ReferenceFollower, name: str) -> bool:

@@ -40,6 +40,7 @@ from shared.kube.resources import (
 )
 from tests.services.admission_webhook.reviews import NAMES, a_pod_group
 from tests.services.admission_webhook.serving import HOST, Webhook
+from tests.support.background import in_background
 from tests.support.waiting import eventually
 
 RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -97,14 +98,8 @@ class Replica:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Replica"]:
         """Run it; leaving kills it where it stands."""
-        task = asyncio.create_task(self.registrar.run(), name="registrar")
-        try:
+        async with in_background(self.registrar.run(), name="registrar"):
             yield self
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-            if not task.cancelled():
-                task.result()
 
 
 @pytest.fixture

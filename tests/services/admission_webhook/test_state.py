@@ -3,22 +3,15 @@
 import pytest
 
 from services.admission_webhook.state import ReferenceTables
-from shared.contracts.cluster import Gone, QueueChanges, SnapshotPage, Synced
+from shared.contracts.cluster import Gone, QueueChanges, SnapshotPage
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Queue
 from tests.services.admission_webhook.reviews import volcano_queue
+from tests.support.snapshots import snapshot_of
 
 
 def page(*queues: Queue, epoch: int = 2) -> SnapshotPage:
-    return SnapshotPage(
-        snapshot="s",
-        page=0,
-        pages=1,
-        epoch=epoch,
-        cluster_seq=5,
-        synced=Synced(epoch=epoch, at_ms=0, watcher="w"),
-        records=(QueueChanges(epoch=epoch, at_ms=0, changed=queues),),
-    )
+    return snapshot_of(queues, at_ms=0, epoch=epoch, cluster_seq=5)
 
 
 def tables(*queues: Queue) -> ReferenceTables:

@@ -19,6 +19,7 @@ from shared.contracts.codec import decode_outcome, encode
 from shared.contracts.decisions import Binding, EpochOpened, Victim
 from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.outcomes import DecisionClaimed, Outcome
+from tests.support.background import in_background
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
 
@@ -159,17 +160,13 @@ async def a_binder(
     """Run a binder, and let it look at the streams; leaving kills it where it stands."""
     bus = await Bus.connect(url, name="binder", instance=instance)
     stand = Stand("binder", instance, BinderSettings(**settings), bus)
-    task = asyncio.create_task(Binder(stand, pods).run(), name=instance)
     try:
-        stand.ready.require("decisions")
-        await eventually(lambda: stand.ready.ready or task.done())
-        yield stand
+        async with in_background(Binder(stand, pods).run(), name=instance) as task:
+            stand.ready.require("decisions")
+            await eventually(lambda: stand.ready.ready or task.done())
+            yield stand
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         await bus.close()
-        if not task.cancelled():
-            task.result()
 
 
 async def answered(desk: Desk, seq: int) -> Outcome:

@@ -1,6 +1,5 @@
 """Controllers on a real nats-server and a real kube-apiserver."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from shared.contracts.codec import encode
 from shared.contracts.verdicts import Verdict
+from tests.support.background import in_background
 from tests.support.rbac import as_account
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
@@ -82,13 +82,9 @@ async def controllers(
     bus = await Bus.connect(url, name="controller")
     given = ControllerSettings(controllers=names, kubeconfig=str(kubeconfig), **settings)
     stand = Stand("controller", "controller-0", given, bus)
-    task = asyncio.create_task(serve(stand), name="controller")
     try:
-        await eventually(lambda: stand.ready.ready or task.done())
-        yield stand
+        async with in_background(serve(stand), name="controller") as task:
+            await eventually(lambda: stand.ready.ready or task.done())
+            yield stand
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         await bus.close()
-        if not task.cancelled():
-            task.result()

@@ -27,6 +27,7 @@ from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import make_running
 from tests.services.controller.harness import Desk, a_desk
 from tests.services.controller.leases import a_lease
+from tests.support.background import in_background
 from tests.support.junk import store_answer
 from tests.support.waiting import eventually
 from tutti.cluster.embedded import EmbeddedCluster, Settings
@@ -78,14 +79,8 @@ async def a_controller(
         lambda *_: None,
         waiting_pod_events_per_s=0,
     )
-    task = asyncio.create_task(controller.run(), name="status")
-    try:
+    async with in_background(controller.run(), name="status"):
         yield controller
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.result()
 
 
 async def test_nothing_is_written_while_another_scheduler_of_our_name_lives_and_the_newest_then(

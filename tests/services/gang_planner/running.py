@@ -32,6 +32,7 @@ from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.questions import ServiceStatus, StatusRequest
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import Node, Pod, PodGroup, Shape
+from tests.support.snapshots import snapshot_of
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 
@@ -173,18 +174,9 @@ class MemoryWatcher:
 
     async def _answer(self, _request: SnapshotRequest) -> SnapshotPage:
         async with self._appending:
-            return SnapshotPage(
-                snapshot="only",
-                page=0,
-                pages=1,
-                epoch=self.epoch,
-                cluster_seq=self._log.last_applied,
-                synced=self._synced(),
-                records=(
-                    NodeChanges(epoch=self.epoch, at_ms=0, changed=tuple(self.nodes.values())),
-                    PodGroupChanges(epoch=self.epoch, at_ms=0, changed=tuple(self.groups.values())),
-                    PodChanges(epoch=self.epoch, at_ms=0, changed=tuple(self.pods.values())),
-                ),
+            objects = [*self.nodes.values(), *self.groups.values(), *self.pods.values()]
+            return snapshot_of(
+                objects, at_ms=now_ms(), epoch=self.epoch, cluster_seq=self._log.last_applied
             )
 
 

@@ -10,12 +10,11 @@ from shared.contracts.cluster import (
     NodeChanges,
     PodChanges,
     PodGroupChanges,
-    SnapshotPage,
-    Synced,
 )
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 from shared.contracts.observing import GangObserved
 from shared.model.objects import Node, Pod, PodGroup, Shape
+from tests.support.snapshots import snapshot_of
 
 EPOCH = 2
 SHAPE = msgspec.msgpack.encode(Shape(requests=(("cpu", 1000), ("pods", 1))))
@@ -67,20 +66,8 @@ class Scene:
     ) -> None:
         """A snapshot of this, in place of everything."""
         self._next()
-        at_ms = self.at_ms
-        page = SnapshotPage(
-            snapshot="s",
-            page=0,
-            pages=1,
-            epoch=EPOCH,
-            cluster_seq=self.seq,
-            synced=Synced(epoch=EPOCH, at_ms=at_ms, watcher="w"),
-            records=(
-                NodeChanges(epoch=EPOCH, at_ms=at_ms, changed=nodes),
-                PodChanges(epoch=EPOCH, at_ms=at_ms, changed=tuple(pods)),
-                PodGroupChanges(epoch=EPOCH, at_ms=at_ms, changed=tuple(groups)),
-            ),
-        )
+        objects = [*nodes, *pods, *groups]
+        page = snapshot_of(objects, at_ms=self.at_ms, epoch=EPOCH, cluster_seq=self.seq)
         self.state.replace([page])
 
     def pods(self, *changed: Pod, gone: Sequence[str] = ()) -> int:

@@ -13,11 +13,6 @@ from typing_extensions import override
 
 from services.observer.core.assumed_decisions import answer
 from services.observer.state import ObserverState
-from shared.contracts.cluster import (
-    NodeChanges,
-    SnapshotPage,
-    Synced,
-)
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.observing import GangObserved
 from shared.model.objects import Node, Pod
@@ -28,6 +23,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.snapshots import snapshot_of
 
 STAND_MS = 10_000
 CPU = make_shape({"cpu": 1000})
@@ -42,16 +38,7 @@ class Observed(Scene):
         self.proofs: list[str] = []
         nodes = list(nodes)
         super().__init__(nodes)
-        stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
-        page = SnapshotPage(
-            snapshot="s",
-            page=0,
-            pages=1,
-            cluster_seq=self.cluster_seq,
-            epoch=self.epoch,
-            synced=Synced(**stamp, watcher="scene"),
-            records=(NodeChanges(**stamp, changed=tuple(nodes)),),
-        )
+        page = snapshot_of(nodes, at_ms=self.now_ms, epoch=self.epoch, cluster_seq=self.cluster_seq)
         self.state.replace([page])
 
     @override

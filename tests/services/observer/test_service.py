@@ -1,6 +1,5 @@
 """The observer's shell on a real nats-server, where junk is stored, too."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from shared.contracts import codec, subjects
 from shared.contracts.foreign_messages import is_foreign
 from shared.contracts.outcomes import Outcome
 from tests.services.gang_planner.running import Hall, a_hall
+from tests.support.background import in_background
 from tests.support.junk import store_answer
 from tests.support.standing import Stand
 from tests.support.waiting import eventually
@@ -28,16 +28,12 @@ async def an_observer(hall: Hall) -> AsyncIterator[Stand[ObserverSettings]]:
     await ensure_streams(hall.bus, observed=True)
     bus = await Bus.connect(hall.url, name="observer")
     stand = Stand("observer", "observer-0", ObserverSettings(stand_s=0.5), bus)
-    task = asyncio.create_task(Observer(stand).run(), name="observer")
     try:
-        await eventually(lambda: stand.ready.ready or task.done())
-        yield stand
+        async with in_background(Observer(stand).run(), name="observer") as task:
+            await eventually(lambda: stand.ready.ready or task.done())
+            yield stand
     finally:
-        task.cancel()
-        await asyncio.wait([task])
         await bus.close()
-        if not task.cancelled():
-            task.result()
 
 
 async def outcomes(hall: Hall, gang: str, seq: int) -> list[Outcome]:

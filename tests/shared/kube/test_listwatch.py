@@ -21,6 +21,7 @@ from shared.kube.listwatch import Absent, Batch, Changes, Listed, ListWatch, Pac
 from shared.kube.objects import Pod
 from shared.kube.resources import PODS
 from shared.kube.slices import Slices
+from tests.support.manual_clock import SleepingClock
 from tests.support.scripted_apiserver import (
     Answer,
     ScriptedApiServer,
@@ -39,21 +40,15 @@ from tests.support.waiting import eventually
 EXPIRED = event("ERROR", status(410, "Expired", "too old resource version"))
 
 
-class FakeClock:
-    """Time passes only by sleeping, and that at once."""
+class FakeClock(SleepingClock):
+    """Time passes only by sleeping, and that at once; waits for events are real."""
 
     def __init__(self) -> None:
-        self.now_s = 1000.0
-        self.sleeps: list[float] = []
+        super().__init__(1000.0)
         self.waits: list[float] = []
 
     def monotonic_s(self) -> float:
         return self.now_s
-
-    async def sleep(self, delay_s: float) -> None:
-        self.sleeps.append(delay_s)
-        self.now_s += delay_s
-        await asyncio.sleep(0)
 
     async def wait(self, event: asyncio.Event, timeout_s: float) -> bool:
         self.waits.append(timeout_s)

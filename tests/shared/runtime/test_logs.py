@@ -16,6 +16,7 @@ from shared.runtime.logs import (
     configure,
     in_trace,
 )
+from tests.support.manual_clock import ManualClock
 
 
 def record(message: str, *args: object, **extra: object) -> logging.LogRecord:
@@ -74,34 +75,26 @@ def test_a_line_that_names_its_own_trace_keeps_it() -> None:
     assert json.loads(JsonFormatter("s", "i").format(named))["trace_id"] == "e" * 32
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_repeated_message_is_cut_off_and_the_next_window_counts_what_was_cut() -> None:
-    clock = Clock()
+    clock = ManualClock()
     limit = RepetitionFilter(clock)
     passed = sum(limit.filter(record("again %d", n)) for n in range(LINES_MAX + 30))
     assert passed == LINES_MAX
-    clock.now = WINDOW_S
+    clock.now_s += WINDOW_S
     after = record("again %d", 1)
     assert limit.filter(after)
     assert json.loads(JsonFormatter("s", "i").format(after))["suppressed"] == 30
 
 
 def test_other_messages_are_not_cut_off_with_it() -> None:
-    limit = RepetitionFilter(Clock())
+    limit = RepetitionFilter(ManualClock())
     for n in range(LINES_MAX * 2):
         limit.filter(record("again", n))
     assert limit.filter(record("something else"))
 
 
 def test_what_is_watched_for_repetition_is_bounded() -> None:
-    limit = RepetitionFilter(Clock())
+    limit = RepetitionFilter(ManualClock())
     for n in range(TEMPLATES_MAX + 100):
         limit.filter(record(f"message {n}"))
     assert len(limit._windows) == TEMPLATES_MAX

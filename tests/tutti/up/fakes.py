@@ -62,19 +62,3 @@ class FakeLauncher:
         self.children.append(child)
         self.launched.put_nowait(child)
         return child
-
-
-class FakeClock:
-    """Seconds that pass only in `sleep`, or when the test moves them."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.slept: list[float] = []
-
-    def read(self) -> float:
-        return self.now_s
-
-    async def sleep(self, delay_s: float) -> None:
-        self.slept.append(delay_s)
-        self.now_s += delay_s
-        await asyncio.sleep(0)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from tests.tutti.up.fakes import FakeChild, FakeClock, FakeLauncher, make_spec
+from tests.support.manual_clock import SleepingClock
+from tests.tutti.up.fakes import FakeChild, FakeLauncher, make_spec
 from tutti.up.plan import ProcessSpec
 from tutti.up.restarts import FIRST_S, HEALTHY_AFTER_S, MAX_S
 from tutti.up.supervisor import (
@@ -25,11 +26,9 @@ KILL_ONLY = frozenset({signal.SIGKILL})
 
 @asynccontextmanager
 async def kept(
-    launcher: FakeLauncher, clock: FakeClock, lines: list[str], log: Path | None = None
+    launcher: FakeLauncher, clock: SleepingClock, lines: list[str], log: Path | None = None
 ) -> AsyncIterator[tuple[Keeper, asyncio.Task[None]]]:
-    keeper = Keeper(
-        make_spec(log=log), launcher, lines.append, clock_s=clock.read, sleep=clock.sleep
-    )
+    keeper = Keeper(make_spec(log=log), launcher, lines.append, clock_s=clock, sleep=clock.sleep)
     task = asyncio.create_task(keeper.run())
     yield keeper, task
     await keeper.stop()
@@ -39,7 +38,7 @@ async def kept(
 
 
 async def test_a_process_that_was_killed_is_started_again_and_each_event_is_one_line() -> None:
-    launcher, clock, lines = FakeLauncher(), FakeClock(), list[str]()
+    launcher, clock, lines = FakeLauncher(), SleepingClock(), list[str]()
     async with kept(launcher, clock, lines) as (keeper, _):
         first = await launcher.launched.get()
         assert keeper.pid == first.pid
@@ -51,23 +50,23 @@ async def test_a_process_that_was_killed_is_started_again_and_each_event_is_one_
 
 
 async def test_delays_grow_while_it_dies_early_and_are_short_again_after_it_lived() -> None:
-    launcher, clock = FakeLauncher(), FakeClock()
+    launcher, clock = FakeLauncher(), SleepingClock()
     async with kept(launcher, clock, []):
         for _ in range(8):
             (await launcher.launched.get()).end(1)
         healthy = await launcher.launched.get()
-        assert clock.slept[-1] > 10 * clock.slept[0]
+        assert clock.sleeps[-1] > 10 * clock.sleeps[0]
         clock.now_s += HEALTHY_AFTER_S + 1  # the sum of random delays is not exact
         healthy.end(1)
         await launcher.launched.get()
-        assert clock.slept[-1] <= FIRST_S
+        assert clock.sleeps[-1] <= FIRST_S
 
 
 async def test_a_service_that_refuses_its_flags_is_not_started_again(tmp_path: Path) -> None:
     log = tmp_path / "binder-0.log"
     log.write_text("binder: --posts-max: must be >= 1\n")
     launcher = FakeLauncher()
-    async with kept(launcher, FakeClock(), [], log) as (_, task):
+    async with kept(launcher, SleepingClock(), [], log) as (_, task):
         (await launcher.launched.get()).end(WRONG_SETTINGS)
         with pytest.raises(ServiceRefused, match=r"binder-0 refuses.*--posts-max: must be >= 1"):
             await task
@@ -85,13 +84,13 @@ async def test_a_process_that_cannot_be_started_is_tried_again_for_ever() -> Non
                 raise OSError("cannot fork: no memory")
             return await super().launch(spec)
 
-    launcher, clock, lines = Refusing(), FakeClock(), list[str]()
+    launcher, clock, lines = Refusing(), SleepingClock(), list[str]()
     async with kept(launcher, clock, lines) as (keeper, _):
         child = await launcher.launched.get()
         assert keeper.pid == child.pid
     assert len(lines) == 20
     assert "binder-0 cannot be started: cannot fork: no memory; next attempt in " in lines[0]
-    assert max(clock.slept) <= MAX_S
+    assert max(clock.sleeps) <= MAX_S
 
 
 async def test_a_process_that_ignores_sigterm_is_killed_after_the_grace() -> None:

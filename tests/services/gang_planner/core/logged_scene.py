@@ -12,15 +12,6 @@ from typing_extensions import override
 
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
-from shared.contracts.cluster import (
-    NodeChanges,
-    PodChanges,
-    PodGroupChanges,
-    QueueChanges,
-    SnapshotPage,
-    Synced,
-    WorkloadChanges,
-)
 from shared.contracts.decisions import (
     Act,
     Binding,
@@ -33,9 +24,9 @@ from shared.contracts.decisions import (
 )
 from shared.contracts.outcomes import Member, Outcome
 from shared.contracts.verdicts import Condition
-from shared.model.objects import Node, Pod, PodGroup, Queue
-from shared.model.reference_objects import Workload
+from shared.model.objects import Node, Pod
 from tests.services.gang_planner.core.scene import Scene
+from tests.support.snapshots import snapshot_of
 
 WORDS = 'admission webhook "policy" denied the request: not this one'
 
@@ -44,7 +35,7 @@ class LoggedScene(Scene):
     """Everything that was decided is remembered, and what was carried out of it."""
 
     def __init__(self, nodes: Iterable[Node] = (), *, conf: str = "") -> None:
-        self.objects: dict[str, Node | PodGroup | Queue | Workload] = {}
+        self.objects: dict[str, Any] = {}
         self.outcomes: list[tuple[int, Outcome]] = []
         self.done: set[int] = set()
         #: Refuses a binding, by a policy.
@@ -129,26 +120,11 @@ class LoggedScene(Scene):
     def load_present_snapshot(self) -> None:
         """Load a snapshot of everything that is there."""
         self.cluster_seq += 1
-        stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.now_ms}
-        of = self.objects.values()
-        page = SnapshotPage(
-            snapshot="again",
-            page=0,
-            pages=1,
-            cluster_seq=self.cluster_seq,
+        page = snapshot_of(
+            [*self.objects.values(), *self.pods.values()],
+            at_ms=self.now_ms,
             epoch=self.epoch,
-            synced=Synced(**stamp, watcher="scene"),
-            records=(
-                NodeChanges(**stamp, changed=tuple(one for one in of if isinstance(one, Node))),
-                QueueChanges(**stamp, changed=tuple(one for one in of if isinstance(one, Queue))),
-                PodGroupChanges(
-                    **stamp, changed=tuple(one for one in of if isinstance(one, PodGroup))
-                ),
-                WorkloadChanges(
-                    **stamp, changed=tuple(one for one in of if isinstance(one, Workload))
-                ),
-                PodChanges(**stamp, changed=tuple(self.pods.values())),
-            ),
+            cluster_seq=self.cluster_seq,
         )
         self.planner.load_snapshot([page])
 

@@ -6,7 +6,7 @@ test of those.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -15,17 +15,9 @@ from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state.holds import Hold
 from shared.contracts.cluster import (
-    BudgetChanges,
     Gone,
-    NodeChanges,
     PodChanges,
-    PodGroupChanges,
-    PriorityClassChanges,
-    QueueChanges,
-    ReferenceObjectChanges,
-    SnapshotPage,
     Synced,
-    WorkloadChanges,
 )
 from shared.contracts.decisions import Act, GangDecision, Note
 from shared.contracts.outcomes import Member, MemberResult, Outcome
@@ -41,14 +33,9 @@ from shared.model.objects import (
     Resources,
     Shape,
 )
-from shared.model.reference_objects import Budget, Workload
+from tests.support.snapshots import CHANGES, snapshot_of
 
 GPU = "nvidia.com/gpu"
-#: The record of each kind that the planner only looks up.
-_SURROUNDING_CHANGES: Final[dict[type, Any]] = {
-    get_args(get_type_hints(record)["changed"])[0]: record
-    for record in get_args(ReferenceObjectChanges)
-}
 
 
 def make_shape(requests: dict[str, int] | None = None, **fields: Any) -> bytes:
@@ -139,29 +126,11 @@ class Scene:
         """Give the planner a snapshot: these nodes, all pods known here, and other objects."""
         self.epoch = epoch
         self.cluster_seq += 1
-        stamp: dict[str, Any] = {"epoch": epoch, "at_ms": self.watcher_ms}
-        records: list[Any] = [
-            NodeChanges(**stamp, changed=tuple(nodes)),
-            PodChanges(**stamp, changed=tuple(self.pods.values())),
-            PodGroupChanges(
-                **stamp, changed=tuple(one for one in objects if isinstance(one, PodGroup))
-            ),
-            QueueChanges(**stamp, changed=tuple(one for one in objects if isinstance(one, Queue))),
-            BudgetChanges(
-                **stamp, changed=tuple(one for one in objects if isinstance(one, Budget))
-            ),
-            WorkloadChanges(
-                **stamp, changed=tuple(one for one in objects if isinstance(one, Workload))
-            ),
-        ]
-        page = SnapshotPage(
-            snapshot="s",
-            page=0,
-            pages=1,
-            cluster_seq=self.cluster_seq,
+        page = snapshot_of(
+            [*nodes, *self.pods.values(), *objects],
+            at_ms=self.watcher_ms,
             epoch=epoch,
-            synced=Synced(**stamp, watcher="scene"),
-            records=tuple(records),
+            cluster_seq=self.cluster_seq,
         )
         self.planner.load_snapshot([page])
         self.synced_ms = self.now_ms
@@ -171,35 +140,18 @@ class Scene:
     ) -> None:
         """Objects appear or change, each in a record of its own."""
         for one in objects:
-            stamp: dict[str, Any] = {"epoch": self.epoch, "at_ms": self.watcher_ms}
-            match one:
-                case Pod():
-                    self.pods[one.uid] = one
-                    self._apply(PodChanges(**stamp, changed=(one,)))
-                case Node():
-                    self._apply(NodeChanges(**stamp, changed=(one,)))
-                case PodGroup():
-                    self._apply(PodGroupChanges(**stamp, changed=(one,)))
-                case Queue():
-                    self._apply(QueueChanges(**stamp, changed=(one,)))
-                case PriorityClass():
-                    self._apply(PriorityClassChanges(**stamp, changed=(one,)))
-                case _:
-                    self._apply(_SURROUNDING_CHANGES[type(one)](**stamp, changed=(one,)))
+            if isinstance(one, Pod):
+                self.pods[one.uid] = one
+            self._apply(CHANGES[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, changed=(one,)))
 
     def remove(self, *objects: Node | Pod | PodGroup | Queue | ReferenceObject) -> None:
         """Objects are gone."""
-        kinds: dict[type, Any] = {
-            Pod: PodChanges,
-            Node: NodeChanges,
-            PodGroup: PodGroupChanges,
-            Queue: QueueChanges,
-            **_SURROUNDING_CHANGES,
-        }
         for one in objects:
             self.pods.pop(one.uid, None)
             gone = Gone(uid=one.uid, resource_version=one.resource_version + 1)
-            self._apply(kinds[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,)))
+            self._apply(
+                CHANGES[type(one)](epoch=self.epoch, at_ms=self.watcher_ms, removed=(gone,))
+            )
 
     def change(self, uid: str, **fields: Any) -> None:
         """A pod changes."""

@@ -12,15 +12,12 @@ import pytest
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
-    NodeChanges,
-    PodChanges,
-    PodGroupChanges,
     SnapshotPage,
-    Synced,
 )
 from shared.contracts.decisions import Binding, Cycle, EpochOpened, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, Outcome
 from tests.services.gang_planner.running import make_gang, make_node
+from tests.support.snapshots import snapshot_of
 
 _NOW_MS = 1_000_000
 _GROUP, _PODS = make_gang("first", 2)
@@ -53,21 +50,9 @@ _OUTCOME = Outcome(
 )
 
 
-def _snapshot() -> SnapshotPage:
-    synced = Synced(epoch=2, at_ms=_NOW_MS, watcher="memory")
-    return SnapshotPage(
-        snapshot="s",
-        page=0,
-        pages=1,
-        epoch=2,
-        cluster_seq=5,
-        synced=synced,
-        records=(
-            NodeChanges(epoch=2, at_ms=0, changed=(make_node("n0"), make_node("n1"))),
-            PodGroupChanges(epoch=2, at_ms=0, changed=(_GROUP,)),
-            PodChanges(epoch=2, at_ms=0, changed=tuple(_PODS)),
-        ),
-    )
+def _snapshot(*, at_ms: int = _NOW_MS, cluster_seq: int = 5) -> SnapshotPage:
+    objects = [make_node("n0"), make_node("n1"), _GROUP, *_PODS]
+    return snapshot_of(objects, at_ms=at_ms, epoch=2, cluster_seq=cluster_seq)
 
 
 def _restarted(order: tuple[str, ...]) -> Planner:
@@ -100,18 +85,6 @@ def test_a_refused_gang_is_decided_again_after_a_restart_in_whatever_order_the_l
         planner.decided(seq, note)
     opened = [note for note in paused.notes if isinstance(note, NoteOpened)]
     assert [note.kind for note in opened] == ["backoff"]
-    planner.load_snapshot(
-        [
-            SnapshotPage(
-                snapshot="s",
-                page=0,
-                pages=1,
-                epoch=2,
-                cluster_seq=9,
-                synced=Synced(epoch=2, at_ms=_NOW_MS + 3000, watcher="memory"),
-                records=_snapshot().records,
-            )
-        ]
-    )
+    planner.load_snapshot([_snapshot(at_ms=_NOW_MS + 3000, cluster_seq=9)])
     again = planner.step(_NOW_MS + 3000)
     assert [(one.attempt, len(one.bindings)) for one in again.decisions] == [(2, 2)]

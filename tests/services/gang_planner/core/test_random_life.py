@@ -14,7 +14,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
-from shared.contracts.cluster import NodeChanges, PodChanges, PodGroupChanges, SnapshotPage, Synced
 from shared.contracts.decisions import EpochOpened, GangDecision
 from shared.model.objects import HostPort, Node, Pod, PodGroup
 from tests.services.gang_planner.core.scene import (
@@ -25,6 +24,7 @@ from tests.services.gang_planner.core.scene import (
     make_pods,
     make_shape,
 )
+from tests.support.snapshots import snapshot_of
 
 SHAPES = (
     make_shape({"cpu": 1000}),
@@ -231,23 +231,9 @@ class Life(RuleBasedStateMachine):
         self.cycles_run()
         twin = Planner(parse_configuration(""))
         pages = scene.planner.checkpoint(scene.outcome_seq)
-        stamp: dict[str, Any] = {"epoch": 1, "at_ms": scene.now_ms}
+        objects = [*self.nodes.values(), *self.groups.values(), *scene.pods.values()]
         twin.load_snapshot(
-            [
-                SnapshotPage(
-                    snapshot="s",
-                    page=0,
-                    pages=1,
-                    epoch=1,
-                    cluster_seq=scene.cluster_seq,
-                    synced=Synced(**stamp, watcher="scene"),
-                    records=(
-                        NodeChanges(**stamp, changed=tuple(self.nodes.values())),
-                        PodGroupChanges(**stamp, changed=tuple(self.groups.values())),
-                        PodChanges(**stamp, changed=tuple(scene.pods.values())),
-                    ),
-                )
-            ]
+            [snapshot_of(objects, at_ms=scene.now_ms, cluster_seq=scene.cluster_seq)]
         )
         twin.restore(
             [msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=type(one)) for one in pages]

@@ -11,11 +11,11 @@ from services.gang_planner.recorder import Frame, Recorder, list_segments
 from services.gang_planner.replay.comparison import compare
 from services.gang_planner.replay.reproduction import reproduce
 from shared.contracts import codec
-from shared.contracts.cluster import NodeChanges, SnapshotPage, Synced
 from shared.contracts.decisions import EpochOpened
 from shared.model.objects import PriorityClass
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
+from tests.support.snapshots import snapshot_of
 
 SPREAD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: priority}, {name: nodeorder}]}]"
 PACKED = "actions: enqueue, allocate\ntiers: [{plugins: [{name: binpack}]}]"
@@ -47,15 +47,7 @@ def recorded() -> list[Frame]:
         scene.put(make_group(name, 2, **{"created_ms": 2, **fields}))
         scene.put(*make_pods(name, 2, make_shape({"cpu": 1000})))
     scene.settle()
-    page = SnapshotPage(
-        snapshot="s",
-        page=0,
-        pages=1,
-        cluster_seq=1,
-        epoch=1,
-        synced=Synced(epoch=1, at_ms=10_000, watcher="scene"),
-        records=(NodeChanges(epoch=1, at_ms=10_000, changed=tuple(NODES)),),
-    )
+    page = snapshot_of(NODES, at_ms=10_000, cluster_seq=1)
     epoch = EpochOpened(epoch=1, planner="p", at_ms=10_000, cluster_epoch=1)
     return [
         Frame(kind="configuration", payload=SPREAD.encode()),
