@@ -58,7 +58,7 @@ class Adviser:
             self._on_end("unanswered")
             return None
         except BusError as error:
-            log.info("no advice for %s: %s", request.group.name, error)
+            log.info("the planner gave no advice for %s: %s", request.group.name, error)
             self._on_end("unanswered")
             return None
         finally:

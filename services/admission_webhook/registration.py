@@ -258,7 +258,7 @@ class Registrar:
         wanted = self._configuration(phase, members, self._address)
         if stored is None:
             await self._client.create(resource, wanted)
-            log.info("registered: %s asks %s", resource.kind, self._where())
+            log.info("registered %s, which calls %s", resource.kind, self._where())
             return
         if stored.metadata.annotations.get(DIGEST) == wanted["metadata"]["annotations"][DIGEST]:
             return
@@ -267,7 +267,7 @@ class Registrar:
             log.info("taking over from %s: it does not answer", ", ".join(gone))
         wanted["metadata"]["resourceVersion"] = stored.metadata.resource_version
         await self._client.replace(resource, self._name, wanted)
-        log.info("registered: %s asks %s", resource.kind, self._where())
+        log.info("registered %s, which calls %s", resource.kind, self._where())
 
     def _configuration(self, phase: Phase, members: Members, address: Address) -> JsonObject:
         return configuration(

@@ -174,7 +174,7 @@ class Webhook:
 
     def _start_without_queues(self) -> None:
         if self._follower.queues is None:
-            log.warning("the queues are not known: reviews are answered without checking them")
+            log.warning("the queues are unknown: reviews are answered without checking queues")
             self._ctx.ready.set("queues")
 
     def _on_registration(self, why: str) -> None:
@@ -183,7 +183,7 @@ class Webhook:
         """
         self._reporting.registered(not why)
         if why and why != self._unregistered:
-            log.warning("not registered: %s", why)
+            log.warning("the webhooks are not registered: %s", why)
         self._unregistered = why
         self._ctx.ready.note("registration", why or self.url)
         self._ctx.ready.set("registration")

@@ -95,7 +95,7 @@ class OutcomeLedger:
             await request_redelivery(delivery, _RETRY_S)
             return "refused"
         except BusError as error:
-            logger.warning("%s is not stored: %s", subject, error)
+            logger.warning("the outcome %s was not stored: %s", subject, error)
             return "unanswered"
         await acknowledge(delivery)
         return "done"
@@ -111,7 +111,7 @@ class OutcomeLedger:
             if record is None:
                 continue
             if isinstance(record, Outcome) and _same_generation(record, outcome.generation):
-                logger.debug("%s: another outcome was first", subject)
+                logger.debug("another binder stored an outcome under %s first", subject)
                 return True
             mine = _is_claim(record, outcome.binder, outcome.delivered)
             if not mine and not _may_follow(record, outcome.delivered, outcome.generation):
@@ -159,4 +159,4 @@ async def request_redelivery(delivery: Delivery, delay_s: float = 0.0) -> None:
     try:
         await delivery.nak(delay_s)
     except BusError as error:
-        logger.warning("decision %d is not returned: %s", delivery.seq, error)
+        logger.warning("decision %d was not returned to the stream: %s", delivery.seq, error)

@@ -335,7 +335,7 @@ class Binder:
             try:
                 await lease.delivery.in_progress()
             except BusError as error:
-                logger.warning("no sign of life: %s", error)
+                logger.warning("the binder's heartbeat was not published: %s", error)
                 return
             lease.renew(now_s)
 
@@ -357,7 +357,7 @@ class Binder:
                 await self._idle.wait()
         except TimeoutError:
             left = list(self._active)
-            logger.warning("returning %d decisions that are not finished", len(left))
+            logger.warning("returning %d unfinished decisions to the stream", len(left))
             for active in left:
                 self._abandon(active)
                 await request_redelivery(active.lease.delivery)

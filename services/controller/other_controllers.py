@@ -86,7 +86,9 @@ class OtherControllers:
         self._checked_s = now_s
         self.known.set()
         if self._active and self._active != before:
-            logger.warning("Lease %s is renewed: our controllers wait for its holder", self._active)
+            logger.warning(
+                "another controller renews Lease %s: Tutti's controllers wait for it", self._active
+            )
         return bool(before) and not self._active
 
     async def run(self, on_change: Callable[[], None]) -> None:

@@ -106,7 +106,7 @@ class PlannerHeartbeat:
         except KubeError as error:
             if not self._failing:
                 logger.warning(
-                    "Lease %s/%s is not renewed, so users cannot see that the planner is alive: %s",
+                    "Lease %s/%s not renewed, so users cannot see that the planner is alive: %s",
                     self._namespace,
                     PLANNER_LEASE,
                     error,

@@ -175,7 +175,9 @@ class StatusController:
                 try:
                     await self._writer.write(intent, last.situation(), WrittenGang())
                 except RetryLater as later:
-                    logger.warning("gang %s keeps an older verdict: %s", verdict.name, later)
+                    logger.warning(
+                        "gang %s: its newest verdict was not written: %s", verdict.name, later
+                    )
 
     # Taking.
 

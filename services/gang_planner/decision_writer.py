@@ -186,7 +186,7 @@ class DecisionWriter:
                 seqs = await fence.append_batch(records)
             except BusUnavailable as error:
                 self._context.ready.unready("decisions", str(error))
-                log.warning("append not answered, repeating it: %s", error)
+                log.warning("an append to DECISIONS was not answered, retrying it: %s", error)
             except AppendRefused as error:
                 self._context.ready.unready("decisions", str(error))
                 log.error("DECISIONS refuses records, so nothing is decided: %s", error)

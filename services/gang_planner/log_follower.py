@@ -214,7 +214,7 @@ class LogFollower:
             except NewEpoch as new:
                 self._epoch = new.epoch
             except LogGap as gap:
-                log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
+                log.warning("CLUSTER no longer has the next record, loading a snapshot: %s", gap)
 
     async def follow_decisions(self) -> None:
         """Read the last checkpoint, then DECISIONS and OUTCOMES after it, and VERDICTS."""
@@ -299,7 +299,7 @@ class LogFollower:
         if isinstance(outcome, DecisionClaimed):
             return IrrelevantArrival(delivery.seq)
         if outcome.generation not in {"", self.generation}:
-            log.warning("an outcome for a lost DECISIONS is skipped: %s", delivery.subject)
+            log.warning("skipping an outcome of a lost DECISIONS stream: %s", delivery.subject)
             return IrrelevantArrival(delivery.seq)
         return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)
 

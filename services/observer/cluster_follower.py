@@ -47,7 +47,11 @@ class ClusterFollower:
                 while self._state.cluster_state.seq < seq:
                     await self._moved.wait()
         except TimeoutError:
-            log.warning("CLUSTER is known up to %d, not %d", self._state.cluster_state.seq, seq)
+            log.warning(
+                "the cluster state is read up to record %d of CLUSTER, not %d",
+                self._state.cluster_state.seq,
+                seq,
+            )
 
     async def run(self) -> None:
         """Follow until cancelled."""

@@ -158,7 +158,7 @@ class Observer:
             if not await self._store(subject, codec.encode(outcome)):
                 return False
         except (AppendRefused, BusError) as error:
-            log.warning("%s is not stored: %s", subject, error)
+            log.warning("the outcome %s was not stored: %s", subject, error)
             return False
         self._state.assumed.drop(one.seq)
         return True
@@ -184,7 +184,7 @@ class Observer:
                     self._ctx.foreign_messages.met,
                 )
                 if found.record is not None:
-                    log.debug("%s has its outcome", subject)
+                    log.debug("an outcome is already stored under %s", subject)
                     return True
                 if behind:
                     return False
@@ -206,7 +206,7 @@ class Observer:
             return
         except msgspec.MsgspecError as error:
             aside = path.with_name(f"{path.name}.unreadable")
-            log.error("%s is no report, it is kept as %s: %s", path, aside, error)
+            log.error("%s is not a valid report and was renamed to %s: %s", path, aside, error)
             await asyncio.to_thread(path.replace, aside)
 
     async def _keep_report(self) -> None:

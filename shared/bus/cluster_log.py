@@ -147,7 +147,7 @@ async def follow_cluster(
         except NewEpoch as new:
             epoch = new.epoch
         except LogGap as gap:
-            log.warning("CLUSTER no longer reaches back, taking a snapshot: %s", gap)
+            log.warning("CLUSTER no longer has the next record, loading a snapshot: %s", gap)
         except StreamReplaced as replaced:
-            log.warning("%s, taking a snapshot", replaced)
+            log.warning("%s, loading a snapshot", replaced)
             epoch = 0

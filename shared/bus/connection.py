@@ -576,6 +576,6 @@ class Bus:
 
     def _fail(self, error: Exception) -> None:
         if self._failure.done():
-            _log.error("another failure on the bus", exc_info=error)
+            _log.error("another error of the NATS connection", exc_info=error)
         else:
             self._failure.set_exception(error)

@@ -220,7 +220,9 @@ class Lease(Holding):
                 continue
             silent_from = asked_at = loop.time()
             if self._holder_unable and self._able():
-                _log.warning("lease %s: its holder cannot do its work", self._subject)
+                _log.warning(
+                    "lease %s: its holder reports that it cannot work, taking over", self._subject
+                )
                 return True
 
     async def _holder_is_gone(self) -> bool:

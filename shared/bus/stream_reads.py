@@ -80,7 +80,7 @@ async def wait_for_stream(bus: Bus, stream: str) -> StreamInfo:
             if error.err_code != STREAM_NOT_FOUND:
                 raise
         if not logged:
-            logger.warning("there is no stream %s yet: waiting until NATS is set up", stream)
+            logger.warning("stream %s does not exist yet: waiting until NATS is set up", stream)
             logged = True
         await asyncio.sleep(_LOOK_EVERY_S)
 

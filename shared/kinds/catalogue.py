@@ -13,7 +13,7 @@ from shared.kinds.podgroup import POD_GROUP
 from shared.kinds.queue import QUEUE
 
 #: Raise this with each change of a schema below; see `tutti.up.crds`.
-SCHEMA_REVISION: Final = 4
+SCHEMA_REVISION: Final = 5
 
 CATALOGUE: Final[tuple[Description, ...]] = (
     JOB,

@@ -11,17 +11,17 @@ from shared.kinds.metadata import Metadata, OwnerReference
 
 
 class Command(KindStruct, frozen=True, kw_only=True):
-    """Command is an order to a controller about one object; it is deleted when it is taken."""
+    """Command requests one action on an object. The controller deletes it before it acts."""
 
     api_version: str = always("bus.volcano.sh/v1alpha1")
     kind: str = always("Command")
     metadata: Metadata = Metadata()
-    action: Annotated[str, rules("What to do: AbortJob, ResumeJob, OpenQueue, CloseQueue…")] = ""
+    action: Annotated[str, rules("The action: AbortJob, ResumeJob, OpenQueue, CloseQueue…")] = ""
     target: Annotated[
-        OwnerReference | None, rules("The object that it is about.", map_type="atomic")
+        OwnerReference | None, rules("The object on which to act.", map_type="atomic")
     ] = None
-    reason: Annotated[str, rules("Why, in one word.")] = ""
-    message: Annotated[str, rules("Why, in a sentence.")] = ""
+    reason: Annotated[str, rules("The reason in CamelCase.")] = ""
+    message: Annotated[str, rules("The reason in a sentence.")] = ""
 
 
 COMMAND: Final = Description(

@@ -18,7 +18,7 @@ SCHEDULED_TIMESTAMP: Final = "volcano.sh/cronjob-scheduled-timestamp"
 
 
 class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
-    """What of a template's metadata its Jobs get; the other fields are kept for their users."""
+    """The labels and annotations of the created Jobs. Other metadata is stored and not applied."""
 
     name: str = ""
     namespace: str = ""
@@ -28,37 +28,45 @@ class TemplateMetadata(KindStruct, frozen=True, kw_only=True):
 
 
 class CronJobTemplate(KindStruct, frozen=True, kw_only=True):
-    """The Job that is made each time."""
+    """The template of the Jobs that are created."""
 
     metadata: TemplateMetadata = TemplateMetadata()
     spec: JobSpec = JobSpec()
 
 
 class CronJobSpec(KindStruct, frozen=True, kw_only=True):
-    """When Jobs are made, and what of them is kept."""
+    """The schedule, and the number of finished Jobs to keep."""
 
     schedule: Annotated[
-        str, rules("Five fields of cron, or a macro such as @hourly.", required=True)
+        str, rules("A cron schedule of five fields, or a macro such as @hourly.", required=True)
     ] = ""
-    time_zone: Annotated[str | None, rules("The zone of the schedule, by its IANA name.")] = None
+    time_zone: Annotated[str | None, rules("The time zone of the schedule, by its IANA name.")] = (
+        None
+    )
     starting_deadline_seconds: Annotated[
-        int | None, rules("How late a Job may start; later it is skipped.", minimum=0)
+        int | None,
+        rules(
+            "The number of seconds by which a Job may start late. A later one is skipped.",
+            minimum=0,
+        ),
     ] = None
     concurrency_policy: Annotated[
         str,
         rules(
-            "What happens when the last Job still runs.",
+            "Whether a Job may start while the last one still runs.",
             enum=list(CONCURRENCY_POLICIES),
             default="Allow",
         ),
     ] = ""
-    suspend: Annotated[bool, rules("Whether Jobs are made at all.", default=False)] = False
+    suspend: Annotated[bool, rules("Whether the creation of Jobs is suspended.", default=False)] = (
+        False
+    )
     job_template: Annotated[CronJobTemplate, rules(required=True)] = CronJobTemplate()
     successful_jobs_history_limit: Annotated[
-        Int32 | None, rules("How many Completed Jobs are kept.", minimum=0, default=3)
+        Int32 | None, rules("The number of Completed Jobs to keep.", minimum=0, default=3)
     ] = None
     failed_jobs_history_limit: Annotated[
-        Int32 | None, rules("How many Failed Jobs are kept.", minimum=0, default=1)
+        Int32 | None, rules("The number of Failed Jobs to keep.", minimum=0, default=1)
     ] = None
 
 
@@ -75,18 +83,18 @@ class ObjectReference(KindStruct, frozen=True, kw_only=True):
 
 
 class CronJobStatus(KindStruct, frozen=True, kw_only=True):
-    """What runs, and what ran last."""
+    """The running Jobs, and the times of the last ones."""
 
     active: Annotated[
         tuple[Annotated[ObjectReference, rules(map_type="atomic")], ...],
-        rules("Jobs that have not finished.", list_type="atomic"),
+        rules("The Jobs that have not finished.", list_type="atomic"),
     ] = ()
     last_schedule_time: datetime | None = None
     last_successful_time: datetime | None = None
 
 
 class CronJob(KindStruct, frozen=True, kw_only=True):
-    """CronJob makes Jobs by the clock."""
+    """CronJob creates Jobs on a schedule."""
 
     api_version: str = always("batch.volcano.sh/v1alpha1")
     kind: str = always("CronJob")

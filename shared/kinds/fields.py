@@ -92,19 +92,20 @@ RawSelector: TypeAlias = Annotated[dict[str, Any], rules(built_in="LabelSelector
 
 
 class NetworkTopology(KindStruct, frozen=True, kw_only=True):
-    """How close together the nodes of a gang must be."""
+    """How close to each other the nodes of the gang must be in the network."""
 
     mode: Annotated[
         str,
         rules(
-            "Whether the limit must hold (hard) or is preferred (soft).",
+            "Whether the limit is required (hard) or preferred (soft).",
             enum=["hard", "soft"],
             default="hard",
         ),
     ] = ""
     highest_tier_allowed: Annotated[
-        int | None, rules("The highest tier of HyperNode that may be crossed.", minimum=0)
+        int | None,
+        rules("The highest tier of a HyperNode that may contain all nodes of the gang.", minimum=0),
     ] = None
     highest_tier_name: Annotated[
-        str, rules("The same by name; at most one of the two may be given.")
+        str, rules("The highest tier by name; mutually exclusive with highestTierAllowed.")
     ] = ""

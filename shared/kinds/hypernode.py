@@ -14,19 +14,19 @@ TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
 
 
 class ExactMatch(KindStruct, frozen=True, kw_only=True):
-    """A member by name."""
+    """Selects a member by name."""
 
     name: Annotated[str, rules(min_length=1, pattern=SUBDOMAIN_PATTERN)] = ""
 
 
 class RegexMatch(KindStruct, frozen=True, kw_only=True):
-    """Members whose names match."""
+    """Selects the members whose names match."""
 
     pattern: Annotated[str, rules(min_length=1)] = ""
 
 
 class MemberSelector(KindStruct, frozen=True, kw_only=True):
-    """Says which members are meant, in exactly one way."""
+    """Selects members, in exactly one of these ways."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None
@@ -34,7 +34,7 @@ class MemberSelector(KindStruct, frozen=True, kw_only=True):
 
 
 class HyperNodeMember(KindStruct, frozen=True, kw_only=True):
-    """Nodes or HyperNodes that belong to a HyperNode."""
+    """The nodes or HyperNodes that are members of a HyperNode."""
 
     type: Annotated[str, rules(enum=["Node", "HyperNode"], required=True)] = ""
     selector: Annotated[
@@ -56,13 +56,20 @@ class HyperNodeMember(KindStruct, frozen=True, kw_only=True):
 
 
 class HyperNodeSpec(KindStruct, frozen=True, kw_only=True):
-    """Where a HyperNode stands in the topology, and what it holds."""
+    """The tier and the members of a HyperNode."""
 
     tier: Annotated[
-        int, rules("How far apart its nodes are; lower is closer.", minimum=0, required=True)
+        int,
+        rules(
+            "The tier; nodes in a HyperNode of a lower tier are closer to each other.",
+            minimum=0,
+            required=True,
+        ),
     ] = 0
-    tier_name: Annotated[str, rules("A name for all HyperNodes of this tier.")] = ""
-    members: Annotated[tuple[HyperNodeMember, ...], rules("What belongs to it.", min_items=1)] = ()
+    tier_name: Annotated[str, rules("A name for the HyperNodes of this tier.")] = ""
+    members: Annotated[
+        tuple[HyperNodeMember, ...], rules("The members of the HyperNode.", min_items=1)
+    ] = ()
 
 
 class HyperNodeCondition(KindStruct, frozen=True, kw_only=True):
@@ -77,14 +84,20 @@ class HyperNodeCondition(KindStruct, frozen=True, kw_only=True):
 
 
 class HyperNodeStatus(KindStruct, frozen=True, kw_only=True):
-    """What a HyperNode holds at present."""
+    """The current state of a HyperNode."""
 
     conditions: tuple[HyperNodeCondition, ...] = ()
-    node_count: Annotated[int | None, rules("Nodes in it, at any depth.", minimum=0)] = None
+    node_count: Annotated[
+        int | None,
+        rules(
+            "The number of nodes in the HyperNode, including those of its member HyperNodes.",
+            minimum=0,
+        ),
+    ] = None
 
 
 class HyperNode(KindStruct, frozen=True, kw_only=True):
-    """HyperNode is a part of the network's topology."""
+    """HyperNode is a domain of the network topology: nodes, or HyperNodes of a lower tier."""
 
     api_version: str = always("topology.volcano.sh/v1alpha1")
     kind: str = always("HyperNode")

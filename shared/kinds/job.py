@@ -81,95 +81,115 @@ FINISHED_PHASES: Final = frozenset({"Completed", "Failed", "Terminated"})
 
 
 class LifecyclePolicy(KindStruct, frozen=True, kw_only=True):
-    """What to do (`action`) when something happens (`event`, `events` or `exitCode`)."""
+    """The action for events (`event`, `events`) or for an exit code of a container (`exitCode`)."""
 
-    action: Annotated[str, rules("What to do.")] = ""
-    event: Annotated[str, rules("When to do it.", enum=list(EVENTS))] = ""
+    action: Annotated[str, rules("The action.")] = ""
+    event: Annotated[str, rules("The event that triggers the action.", enum=list(EVENTS))] = ""
     events: Annotated[
-        tuple[Annotated[str, rules(enum=list(EVENTS))], ...], rules("When to do it: any of these.")
+        tuple[Annotated[str, rules(enum=list(EVENTS))], ...],
+        rules("The events that trigger the action."),
     ] = ()
     exit_code: Annotated[
-        Int32 | None, rules("When to do it: a container ended with this code.")
+        Int32 | None, rules("The exit code of a container that triggers the action.")
     ] = None
-    timeout: Annotated[str, rules("How long to wait before, as a Go duration.")] = ""
+    timeout: Annotated[str, rules("The delay before the action, as a Go duration.")] = ""
 
 
 class PartitionPolicy(KindStruct, frozen=True, kw_only=True):
-    """Splits the pods of a role into parts that each need room at once."""
+    """Splits the pods of a task into parts, each of which is placed as a whole."""
 
-    total_partitions: Annotated[Int32, rules("How many parts.", minimum=1, required=True)] = 0
-    partition_size: Annotated[Int32, rules("Pods in each.", minimum=1, required=True)] = 0
+    total_partitions: Annotated[Int32, rules("The number of parts.", minimum=1, required=True)] = 0
+    partition_size: Annotated[
+        Int32, rules("The number of pods in each part.", minimum=1, required=True)
+    ] = 0
     min_partitions: Annotated[
-        Int32, rules("How many parts must be placed together.", minimum=0, default=0)
+        Int32, rules("The minimum number of parts that are placed together.", minimum=0, default=0)
     ] = 0
     network_topology: NetworkTopology | None = None
 
 
 class DependsOn(KindStruct, frozen=True, kw_only=True):
-    """Roles that must be up before this one's pods are made."""
+    """The tasks that must run before the pods of this task are created."""
 
     name: tuple[str, ...] = ()
-    iteration: Annotated[str, rules("any: one of them is enough; otherwise all must be up.")] = ""
+    iteration: Annotated[
+        str, rules("any: one of these tasks is enough; otherwise all of them must be running.")
+    ] = ""
 
 
 class TaskSpec(KindStruct, frozen=True, kw_only=True):
-    """A role of a job: equal pods."""
+    """A task of a job: a number of equal pods."""
 
-    name: Annotated[Name, rules("The role's name; it becomes part of its pods' names.")] = ""
-    replicas: Annotated[Count, rules("How many pods the role has.")] = 0
+    name: Annotated[
+        Name, rules("The name of the task, which becomes a part of the names of its pods.")
+    ] = ""
+    replicas: Annotated[Count, rules("The number of pods of the task.")] = 0
     min_available: Annotated[
-        Int32 | None, rules("How many of them must be placed together.", minimum=0, nullable=True)
+        Int32 | None,
+        rules(
+            "The minimum number of these pods that are placed together.", minimum=0, nullable=True
+        ),
     ] = None
     template: Annotated[PodTemplate, rules("The pod, as in any other workload.")] = msgspec.field(
         default_factory=dict
     )
     policies: Annotated[
         tuple[LifecyclePolicy, ...],
-        rules("What to do when something happens to the role; the first match counts."),
+        rules("The policies for events of this task; the first one that matches applies."),
     ] = ()
     topology_policy: Annotated[
         str,
         rules(
-            "How the role's CPUs must lie on a node's NUMA nodes.",
+            "The NUMA topology policy of the task's pods.",
             enum=["none", "best-effort", "restricted", "single-numa-node"],
         ),
     ] = ""
-    max_retry: Annotated[Count, rules("Container restarts until the event TaskFailed.")] = 0
+    max_retry: Annotated[
+        Count, rules("The number of container restarts that triggers the event TaskFailed.")
+    ] = 0
     depends_on: DependsOn | None = None
     partition_policy: PartitionPolicy | None = None
 
 
 class VolumeSpec(KindStruct, frozen=True, kw_only=True):
-    """A volume that all containers of the job share: an existing claim, or one to make."""
+    """A volume mounted by all containers of the job: an existing claim, or one to create."""
 
     mount_path: Annotated[
-        str, rules("Where it is mounted.", min_length=1, pattern="^[^:]+$", required=True)
+        str,
+        rules(
+            "The path at which the volume is mounted.",
+            min_length=1,
+            pattern="^[^:]+$",
+            required=True,
+        ),
     ] = ""
-    volume_claim_name: Annotated[str, rules("An existing claim.")] = ""
-    volume_claim: Annotated[ClaimTemplate | None, rules("A claim to make.")] = None
+    volume_claim_name: Annotated[str, rules("The name of an existing PersistentVolumeClaim.")] = ""
+    volume_claim: Annotated[ClaimTemplate | None, rules("A claim to create.")] = None
 
 
 class JobSpec(KindStruct, frozen=True, kw_only=True):
-    """What is to run, and what happens when a part of it ends."""
+    """The tasks of a job, and the policies for their events."""
 
     scheduler_name: Annotated[
-        str, rules("Given to pods whose template names no scheduler.", max_length=63)
+        str, rules("The scheduler of pods whose template names none.", max_length=63)
     ] = ""
-    min_available: Annotated[Count, rules("How many pods must be placed together.")] = 0
+    min_available: Annotated[
+        Count, rules("The minimum number of pods that are placed together.")
+    ] = 0
     volumes: tuple[VolumeSpec, ...] = ()
-    tasks: Annotated[tuple[TaskSpec, ...], rules("The roles of the job.", min_items=1)] = ()
+    tasks: Annotated[tuple[TaskSpec, ...], rules("The tasks of the job.", min_items=1)] = ()
     policies: Annotated[
         tuple[LifecyclePolicy, ...],
-        rules("What to do when something happens to any role; the first match counts."),
+        rules("The policies for events of any task; the first one that matches applies."),
     ] = ()
     plugins: Annotated[
-        dict[str, tuple[str, ...]], rules("Job plugins by name, each with its flags.")
+        dict[str, tuple[str, ...]], rules("The job plugins by name, each with its arguments.")
     ] = msgspec.field(default_factory=dict)
-    running_estimate: Annotated[str, rules("Stored for the user; no controller reads it.")] = ""
+    running_estimate: Annotated[str, rules("Stored; no controller reads it.")] = ""
     queue: Annotated[
         str,
         rules(
-            "The queue that the job is charged to.",
+            "The queue whose share the job uses.",
             max_length=253,
             pattern=SUBDOMAIN_PATTERN,
             default="default",
@@ -177,23 +197,24 @@ class JobSpec(KindStruct, frozen=True, kw_only=True):
     ] = ""
     max_retry: Annotated[
         Int32,
-        rules("How often the job may be restarted before it is Failed.", minimum=0, default=3),
+        rules("The number of restarts after which the job becomes Failed.", minimum=0, default=3),
     ] = 0
     ttl_seconds_after_finished: Annotated[
-        Int32 | None, rules("How long a finished job is kept.", minimum=0)
+        Int32 | None,
+        rules("The number of seconds after which a finished job is deleted.", minimum=0),
     ] = None
     priority_class_name: Annotated[
-        str, rules("The priority class of the job and of pods that name none.")
+        str, rules("The priority class of the job, and of its pods that name none.")
     ] = ""
     min_success: Annotated[
         Int32 | None,
-        rules("How many pods must succeed for the job to be Completed.", minimum=1),
+        rules("The number of pods that must succeed for the job to become Completed.", minimum=1),
     ] = None
     network_topology: NetworkTopology | None = None
 
 
 class JobState(KindStruct, frozen=True, kw_only=True):
-    """Where a job stands; phase "" before a controller has touched it."""
+    """The phase of a job; empty before the controller has processed it."""
 
     phase: Annotated[JobPhase | Literal[""], rules(enum=list(PHASES))] = ""
     reason: str = ""
@@ -202,20 +223,20 @@ class JobState(KindStruct, frozen=True, kw_only=True):
 
 
 class TaskState(KindStruct, frozen=True, kw_only=True):
-    """A role's pods, counted by phase."""
+    """The number of a task's pods in each phase."""
 
     phase: dict[str, Int32] = msgspec.field(default_factory=dict)
 
 
 class JobCondition(KindStruct, frozen=True, kw_only=True):
-    """A phase that the job was in, and when it entered it last."""
+    """A phase in which the job was, and the last time it entered it."""
 
     status: Annotated[str, rules(enum=list(PHASES))] = ""
     last_transition_time: datetime | None = None
 
 
 class JobStatus(KindStruct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """The status of a job."""
 
     state: JobState = JobState()
     min_available: Count = 0
@@ -226,17 +247,22 @@ class JobStatus(KindStruct, frozen=True, kw_only=True):
     failed: Count = 0
     terminating: Count = 0
     unknown: Count = 0
-    version: Annotated[Int32, rules("How often pods were killed; they carry it.")] = 0
-    retry_count: Annotated[Count, rules("How often the job was restarted.")] = 0
+    version: Annotated[
+        Int32,
+        rules(
+            "The version of the job, which is also on its pods. It grows whenever pods are killed."
+        ),
+    ] = 0
+    retry_count: Annotated[Count, rules("The number of restarts of the job so far.")] = 0
     running_duration: str = ""
     controlled_resources: Annotated[
-        dict[str, str], rules("What plugins and volumes made for the job.")
+        dict[str, str], rules("The objects that plugins and volumes created for the job.")
     ] = msgspec.field(default_factory=dict)
     conditions: tuple[JobCondition, ...] = ()
 
 
 class Job(KindStruct, frozen=True, kw_only=True):
-    """Job is a set of roles whose pods are scheduled together."""
+    """Job is a set of tasks whose pods are scheduled together."""
 
     api_version: str = always("batch.volcano.sh/v1alpha1")
     kind: str = always("Job")

@@ -19,14 +19,14 @@ CREATED_BY_FLOW: Final = "volcano.sh/createdByJobFlow"
 
 
 class HttpHeader(KindStruct, frozen=True, kw_only=True):
-    """A header of a probe's request."""
+    """An HTTP header that the probe sends."""
 
     name: Annotated[str, rules(required=True)] = ""
     value: Annotated[str, rules(required=True)] = ""
 
 
 class HttpGet(KindStruct, frozen=True, kw_only=True):
-    """A probe by HTTP."""
+    """An HTTP probe."""
 
     task_name: str = ""
     path: str = ""
@@ -35,21 +35,21 @@ class HttpGet(KindStruct, frozen=True, kw_only=True):
 
 
 class TcpSocket(KindStruct, frozen=True, kw_only=True):
-    """A probe by TCP."""
+    """A TCP probe."""
 
     task_name: str = ""
     port: Annotated[int, rules(required=True)] = 0
 
 
 class TaskStatus(KindStruct, frozen=True, kw_only=True):
-    """A probe of a role's phase."""
+    """A probe of a task's phase."""
 
     task_name: str = ""
     phase: str = ""
 
 
 class Probe(KindStruct, frozen=True, kw_only=True):
-    """Stored for the user; a flow starts when its targets' Jobs are Completed."""
+    """Stored and not evaluated. A step starts when the Jobs of its targets are Completed."""
 
     http_get_list: tuple[HttpGet, ...] = ()
     tcp_socket_list: tuple[TcpSocket, ...] = ()
@@ -57,14 +57,14 @@ class Probe(KindStruct, frozen=True, kw_only=True):
 
 
 class FlowDependsOn(KindStruct, frozen=True, kw_only=True):
-    """What must be Completed before a flow starts."""
+    """The steps whose Jobs must be Completed before this one starts."""
 
-    targets: Annotated[tuple[str, ...], rules("Names of flows of the same JobFlow.")] = ()
+    targets: Annotated[tuple[str, ...], rules("The names of steps of the same JobFlow.")] = ()
     probe: Probe | None = None
 
 
 class FlowPatch(KindStruct, frozen=True, kw_only=True):
-    """Stored for the user; the Job is made as its template says."""
+    """Stored and not applied; the Job is created exactly as in its template."""
 
     # No service reads it, and its pod schema would be a quarter of the API server's cost for
     # Tutti's CRDs.
@@ -72,25 +72,28 @@ class FlowPatch(KindStruct, frozen=True, kw_only=True):
 
 
 class Flow(KindStruct, frozen=True, kw_only=True):
-    """One step: a Job made from the JobTemplate of the same name."""
+    """One step of the flow: a Job created from the JobTemplate of the same name."""
 
-    name: Annotated[str, rules("The JobTemplate's name.", min_length=1, required=True)] = ""
+    name: Annotated[str, rules("The name of the JobTemplate.", min_length=1, required=True)] = ""
     depends_on: FlowDependsOn | None = None
     patch: FlowPatch | None = None
 
 
 class JobFlowSpec(KindStruct, frozen=True, kw_only=True):
-    """The steps of a flow, and what becomes of their Jobs."""
+    """The steps of a flow, and whether their Jobs are kept."""
 
     flows: tuple[Flow, ...] = ()
     job_retain_policy: Annotated[
         str,
-        rules("Whether the Jobs are kept when all succeeded.", enum=["retain", "delete"]),
+        rules(
+            "Whether the Jobs are deleted or retained when all have succeeded.",
+            enum=["retain", "delete"],
+        ),
     ] = ""
 
 
 class JobRunningHistory(KindStruct, frozen=True, kw_only=True):
-    """A phase that a Job of the flow was in."""
+    """A phase in which a Job of the flow was."""
 
     start_timestamp: datetime | None = None
     end_timestamp: datetime | None = None
@@ -98,7 +101,7 @@ class JobRunningHistory(KindStruct, frozen=True, kw_only=True):
 
 
 class FlowJobStatus(KindStruct, frozen=True, kw_only=True):
-    """One Job of a flow."""
+    """The status of one Job of a flow."""
 
     name: str = ""
     state: str = ""
@@ -109,7 +112,7 @@ class FlowJobStatus(KindStruct, frozen=True, kw_only=True):
 
 
 class FlowCondition(KindStruct, frozen=True, kw_only=True):
-    """A Job's own status, in short."""
+    """A summary of a Job's status."""
 
     phase: str = ""
     create_time: datetime | None = None
@@ -118,13 +121,13 @@ class FlowCondition(KindStruct, frozen=True, kw_only=True):
 
 
 class JobFlowState(KindStruct, frozen=True, kw_only=True):
-    """Where a flow stands; "" before a controller has touched it."""
+    """The phase of a flow; empty before the controller has processed it."""
 
     phase: Annotated[JobFlowPhase | Literal[""], rules(enum=list(PHASES))] = ""
 
 
 class JobFlowStatus(KindStruct, frozen=True, kw_only=True):
-    """What became of a flow. The wire's spelling of `unknown_jobs` is Volcano's."""
+    """The status of a flow. The spelling of `unknown_jobs` on the wire is Volcano's."""
 
     pending_jobs: tuple[str, ...] = ()
     running_jobs: tuple[str, ...] = ()
@@ -138,7 +141,7 @@ class JobFlowStatus(KindStruct, frozen=True, kw_only=True):
 
 
 class JobFlow(KindStruct, frozen=True, kw_only=True):
-    """JobFlow is a set of Jobs that start when others are Completed."""
+    """JobFlow is a set of Jobs, which start after the Jobs that they depend on are Completed."""
 
     api_version: str = always("flow.volcano.sh/v1alpha1")
     kind: str = always("JobFlow")
@@ -148,13 +151,13 @@ class JobFlow(KindStruct, frozen=True, kw_only=True):
 
 
 class JobTemplateStatus(KindStruct, frozen=True, kw_only=True):
-    """What was made from a template."""
+    """The Jobs that were created from a template."""
 
-    job_depends_on_list: Annotated[tuple[str, ...], rules("Names of its Jobs.")] = ()
+    job_depends_on_list: Annotated[tuple[str, ...], rules("The names of the Jobs.")] = ()
 
 
 class JobTemplate(KindStruct, frozen=True, kw_only=True):
-    """JobTemplate is the spec of a Job that JobFlows make."""
+    """JobTemplate is the spec of Jobs that JobFlows create."""
 
     api_version: str = always("flow.volcano.sh/v1alpha1")
     kind: str = always("JobTemplate")

@@ -15,19 +15,22 @@ from shared.kinds.podgroup import PodGroupCondition
 
 
 class OldPodGroupSpec(KindStruct, frozen=True, kw_only=True):
-    """What a group asks for."""
+    """The requirements of a group."""
 
     min_member: Annotated[
-        Int32, rules("How many pods must be placed together; 0 means that any number suffices.")
+        Int32,
+        rules(
+            "The minimum number of pods that are placed together; 0: pods are placed one by one."
+        ),
     ] = 0
-    queue: Annotated[str, rules("The queue that the group is charged to.")] = ""
+    queue: Annotated[str, rules("The queue whose share the group uses.")] = ""
     priority_class_name: Annotated[
         str, rules("The priority class that orders groups and decides which of them may preempt.")
     ] = ""
 
 
 class OldPodGroupStatus(KindStruct, frozen=True, kw_only=True):
-    """What the scheduler found."""
+    """The status that the scheduler reports."""
 
     phase: Annotated[str, rules("Pending, Running or Unknown.")] = ""
     conditions: tuple[Annotated[PodGroupCondition, rules(preserve=True)], ...] = ()
@@ -49,10 +52,8 @@ class OldPodGroup(KindStruct, frozen=True, kw_only=True):
 class OldQueueSpec(KindStruct, frozen=True, kw_only=True):
     """The share of a queue and its limits."""
 
-    weight: Annotated[Int32, rules("The share in proportion to the other queues.")] = 0
-    capability: Annotated[
-        ResourceList | None, rules("What the queue may never exceed, by resource.")
-    ] = None
+    weight: Annotated[Int32, rules("The weight of the queue's share relative to other queues.")] = 0
+    capability: Annotated[ResourceList | None, rules("The maximum amount of each resource.")] = None
 
 
 class OldQueueStatus(KindStruct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ class OldQueueStatus(KindStruct, frozen=True, kw_only=True):
 
 
 class OldQueue(KindStruct, frozen=True, kw_only=True):
-    """Queue divides the cluster among those who submit pod groups."""
+    """Queue has a share of the cluster, which the groups that are submitted to it use."""
 
     api_version: str = ""
     kind: str = always("Queue")

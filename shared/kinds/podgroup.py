@@ -28,39 +28,45 @@ PHASES: Final[tuple[PodGroupPhase, ...]] = get_args(PodGroupPhase)
 
 
 class SubGroupPolicy(KindStruct, frozen=True, kw_only=True):
-    """Divides a group into parts that each need room at once."""
+    """Divides a group into sub-groups, each of which is placed as a whole."""
 
     name: str = ""
     sub_group_size: Annotated[
-        Int32 | None, rules("How many pods make one part.", minimum=1, default=1)
+        Int32 | None, rules("The number of pods of one part.", minimum=1, default=1)
     ] = None
     min_sub_groups: Annotated[
-        Int32 | None, rules("How many parts must be placed together.", minimum=0, default=0)
+        Int32 | None,
+        rules("The minimum number of parts that are placed together.", minimum=0, default=0),
     ] = None
     label_selector: Annotated[
         RawSelector | None, rules("Which pods of the group this policy divides.")
     ] = None
     match_label_keys: Annotated[
         tuple[str, ...],
-        rules("Pods with equal values of these labels are one part.", list_type="set"),
+        rules("The label keys; pods with equal values are one part.", list_type="set"),
     ] = ()
     network_topology: NetworkTopology | None = None
 
 
 class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
-    """What a group asks for."""
+    """The requirements of a group."""
 
     min_member: Annotated[
-        Count, rules("How many pods must be placed together; 0 means that any number suffices.")
+        Count,
+        rules(
+            "The minimum number of pods that are placed together; 0: pods are placed one by one."
+        ),
     ] = 0
     min_task_member: Annotated[
         dict[str, Int32],
-        rules("The same for each role (annotation or label volcano.sh/task-spec)."),
+        rules(
+            "The minimum of each task, which pods name by annotation or label volcano.sh/task-spec."
+        ),
     ] = msgspec.field(default_factory=dict)
     queue: Annotated[
         str,
         rules(
-            "The queue that the group is charged to.",
+            "The queue whose share the group uses.",
             pattern=SUBDOMAIN_PATTERN,
             max_length=253,
             default="default",
@@ -71,14 +77,14 @@ class PodGroupSpec(KindStruct, frozen=True, kw_only=True):
     ] = ""
     min_resources: Annotated[
         ResourceList | None,
-        rules("What the group is admitted on; a group without is admitted at once."),
+        rules("The resources that must be available for admission; without them, it is immediate."),
     ] = None
     network_topology: NetworkTopology | None = None
     sub_group_policy: tuple[SubGroupPolicy, ...] = ()
 
 
 class PodGroupCondition(KindStruct, frozen=True, kw_only=True):
-    """Why a group waits, or that it does not; one for each type."""
+    """A condition of a group; there is one of each type."""
 
     type: str = ""
     status: str = ""
@@ -90,12 +96,12 @@ class PodGroupCondition(KindStruct, frozen=True, kw_only=True):
 
 
 class PodGroupStatus(KindStruct, frozen=True, kw_only=True):
-    """What the scheduler found."""
+    """The status that the scheduler reports."""
 
     phase: Annotated[PodGroupPhase | Literal[""], rules(enum=list(PHASES))] = ""
     conditions: tuple[PodGroupCondition, ...] = ()
     #: Tutti's own field; Volcano's CRD drops it.
-    members: Annotated[Int32, rules("How many pods name the group.")] = 0
+    members: Annotated[Int32, rules("The number of pods in the group.")] = 0
     running: Int32 = 0
     succeeded: Int32 = 0
     failed: Int32 = 0

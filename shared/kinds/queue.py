@@ -20,13 +20,13 @@ CLOSED_BY_PARENT: Final = "volcano.sh/closed-by-parent"
 
 
 class Guarantee(KindStruct, frozen=True, kw_only=True):
-    """What is reserved for a queue."""
+    """The resources that are reserved for a queue."""
 
     resource: ResourceList = msgspec.field(default_factory=dict)
 
 
 class NodeGroups(KindStruct, frozen=True, kw_only=True):
-    """Names of node groups (node label volcano.sh/nodegroup-name)."""
+    """Names of node groups, which are values of the node label volcano.sh/nodegroup-name."""
 
     required: tuple[str, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -37,14 +37,14 @@ class NodeGroups(KindStruct, frozen=True, kw_only=True):
 
 
 class QueueAffinity(KindStruct, frozen=True, kw_only=True):
-    """The groups of nodes that a queue may, should or must not use."""
+    """The groups of nodes that the queue's pods must use, prefer or must not use."""
 
     node_group_affinity: NodeGroups | None = None
     node_group_anti_affinity: NodeGroups | None = None
 
 
 class ExtendCluster(KindStruct, frozen=True, kw_only=True):
-    """Another cluster that jobs of the queue may be sent to."""
+    """Another cluster in which jobs of the queue may run."""
 
     name: str = ""
     weight: Int32 = 0
@@ -56,30 +56,41 @@ class QueueSpec(KindStruct, frozen=True, kw_only=True):
 
     weight: Annotated[
         Int32,
-        rules("The share in proportion to the other queues.", minimum=1, maximum=65535, default=1),
+        rules(
+            "The weight of the queue's share relative to other queues.",
+            minimum=1,
+            maximum=65535,
+            default=1,
+        ),
     ] = 0
-    capability: Annotated[
-        ResourceList | None, rules("What the queue may never exceed, by resource.")
-    ] = None
+    capability: Annotated[ResourceList | None, rules("The maximum amount of each resource.")] = None
     reclaimable: Annotated[
         bool | None,
-        rules("Whether other queues may reclaim what this one uses beyond its share."),
+        rules(
+            "Whether other queues may reclaim the resources that this queue uses beyond its share."
+        ),
     ] = None
     extend_clusters: tuple[ExtendCluster, ...] = ()
     guarantee: Guarantee | None = None
     affinity: QueueAffinity | None = None
-    type: Annotated[str, rules("Stored for the user; no controller reads it.")] = ""
-    parent: Annotated[str, rules("The queue that this one is part of.")] = ""
+    type: Annotated[str, rules("Stored; no controller reads it.")] = ""
+    parent: Annotated[str, rules("The parent queue.")] = ""
     deserved: Annotated[
-        ResourceList | None, rules("What the queue may claim back from others, by resource.")
+        ResourceList | None,
+        rules("The amount of each resource up to which the queue may reclaim from other queues."),
     ] = None
     priority: Annotated[
-        Int32, rules("Queues with a higher number come first.", minimum=0, default=0)
+        Int32,
+        rules(
+            "The priority of the queue; the scheduler prefers queues with a higher one.",
+            minimum=0,
+            default=0,
+        ),
     ] = 0
     dequeue_strategy: Annotated[
         str,
         rules(
-            "Whether a group that does not fit stops those behind it (fifo).",
+            "Whether a group that does not fit blocks the groups behind it: fifo does.",
             enum=["fifo", "traverse"],
             default="traverse",
         ),
@@ -87,18 +98,18 @@ class QueueSpec(KindStruct, frozen=True, kw_only=True):
 
 
 class Reservation(KindStruct, frozen=True, kw_only=True):
-    """Nodes that are kept for a queue."""
+    """The nodes and resources that are reserved for a queue."""
 
     nodes: tuple[str, ...] = ()
     resource: ResourceList = msgspec.field(default_factory=dict)
 
 
 class QueueStatus(KindStruct, frozen=True, kw_only=True):
-    """The state of a queue and what is used of it."""
+    """The state of a queue, and the resources that its groups use."""
 
     state: Annotated[
         QueueState | Literal[""],
-        rules("Only an Open queue takes new jobs.", enum=list(STATES)),
+        rules("The state of the queue. Only an Open queue accepts new groups.", enum=list(STATES)),
     ] = ""
     allocated: ResourceList | None = None
     reservation: Reservation | None = None
@@ -110,7 +121,7 @@ class QueueStatus(KindStruct, frozen=True, kw_only=True):
 
 
 class Queue(KindStruct, frozen=True, kw_only=True):
-    """Queue divides the cluster among those who submit pod groups."""
+    """Queue has a share of the cluster, which the groups that are submitted to it use."""
 
     api_version: str = always("scheduling.volcano.sh/v1beta1")
     kind: str = always("Queue")

@@ -264,7 +264,7 @@ class _Generation(Generic[S]):
         except BaseExceptionGroup as crash:
             ending, why = ending_of(crash)
         except asyncio.CancelledError:
-            _log.warning("a second signal: stopping without finishing")
+            _log.warning("received a second signal: stopping without finishing open work")
             ending = Ending.CRASHED
         finally:
             if why and self._context is not None:
@@ -272,7 +272,7 @@ class _Generation(Generic[S]):
             try:
                 await self._close(crashed=ending is not Ending.STOPPED)
             except asyncio.CancelledError:
-                _log.warning("one more signal: stopping without closing")
+                _log.warning("received another signal: exiting without closing connections")
                 ending = Ending.CRASHED
         return ending
 
@@ -351,7 +351,7 @@ class _Generation(Generic[S]):
         if context.stopping.is_set():
             body.cancel()
             return
-        _log.info("%s received", signal.Signals(number).name)
+        _log.info("received signal %s", signal.Signals(number).name)
         context.stopping.set()
 
     async def _close(self, *, crashed: bool) -> None:

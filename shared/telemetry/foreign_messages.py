@@ -32,7 +32,7 @@ class ForeignMessageCounter:
         self._counts[stream] += 1
         log.error(
             "record %d of %s on %s was not written by its writer and is skipped: "
-            "another process has a service's key to NATS; %d bytes, beginning %r",
+            "another process uses the NATS credentials of a service; %d bytes, beginning with %r",
             seq,
             stream,
             subject,

@@ -147,5 +147,5 @@ class OtlpTracer:
             return not self._closed and self._exporter.export(batch)
         except (OSError, ValueError):
             # The exporter reads the variables OTEL_EXPORTER_OTLP_… here; they may be invalid.
-            _log.exception("the exporter cannot work")
+            _log.exception("the exporter of spans cannot be used")
             return False

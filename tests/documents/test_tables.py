@@ -46,5 +46,7 @@ def test_a_messages_fields_are_described_by_the_comments_above_them() -> None:
     comment = "Prove all bindings by dryRun=All before the first is sent."
     assert f"| `preflight` | `bool` | {comment} |" in pages()[FOLDER / "messages.md"]
     kinds = pages()[FOLDER / "kinds.md"]
-    assert "| `spec.minMember` | int32 | How many pods must be placed together;" in kinds
+    assert (
+        "| `spec.minMember` | int32 | The minimum number of pods that are placed together;" in kinds
+    )
     assert "| `-N, --name NAME` | Name of the Job. |" in pages()[FOLDER / "commands.md"]

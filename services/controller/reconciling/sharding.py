@@ -119,7 +119,10 @@ class Shards:
             await self._observe()
         if self._gained:
             self._gained = False
-            logger.info("keys are divided among %s", ", ".join(self._members.view))
+            logger.info(
+                "the controllers divide the objects among themselves: %s",
+                ", ".join(self._members.view),
+            )
             for queue, keys in self._queues:
                 for key in keys():
                     if self.owns(key):

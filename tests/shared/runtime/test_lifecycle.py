@@ -200,7 +200,7 @@ async def test_a_signal_while_it_closes_ends_it_in_order(start: Start) -> None:
             assert said, "it has ended"
     process.terminate()
     _, log, code = await rest(process)
-    assert "one more signal: stopping without closing" in log
+    assert "received another signal: exiting without closing connections" in log
     assert "Traceback" not in log
     assert code == 1
 
