@@ -33,7 +33,6 @@ _API_S: Final = 1.0
 _LEDGER_S: Final = 3.0
 
 T = TypeVar("T")
-Q = TypeVar("Q", bound=msgspec.Struct)
 
 
 class NotReachable(Refusal):
@@ -118,7 +117,12 @@ async def _find_api(bus: Bus) -> None:
 
 
 async def ask_standby(
-    bus: Bus, subject: str, question: Q, decode: Callable[[bytes], T], *, timeout_s: float
+    bus: Bus,
+    subject: str,
+    question: msgspec.Struct,
+    decode: Callable[[bytes], T],
+    *,
+    timeout_s: float,
 ) -> T:
     """Ask the standby planner one question.
 

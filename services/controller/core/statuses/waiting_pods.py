@@ -35,7 +35,7 @@ class _Gang(msgspec.Struct, eq=False):
     reason: str = ""
     #: UIDs of the pods that have an Event with this reason.
     reported: set[str] = set()
-    left: deque[PodRef] = msgspec.field(default_factory=deque)
+    left: deque[PodRef] = msgspec.field(default_factory=deque[PodRef])
 
 
 class WaitingPods:
