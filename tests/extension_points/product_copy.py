@@ -25,6 +25,8 @@ _TESTS: Final = (
     "shared/__init__.py",
     "shared/dialects/__init__.py",
     "shared/dialects/reading.py",
+    "support/__init__.py",
+    "support/snapshots.py",
 )
 
 

@@ -34,7 +34,7 @@ async def test_services_that_are_there_before_their_streams_wait_for_them(
 
     def waits(service: str) -> bool:
         log = tmp_path / service
-        return log.exists() and "there is no stream DECISIONS yet" in log.read_text()
+        return log.exists() and "stream DECISIONS does not exist yet" in log.read_text()
 
     async with running_nats_server() as nats:
         bus = await Bus.connect(nats.url, name="test")

@@ -254,7 +254,7 @@ CANARIES: Final[dict[str, Canary]] = {
     ),
     "bound_ignored": Canary(_bound_ignored, 12, ("in flight beside",)),
     "answers_not_taken_off": Canary(_answers_not_taken_off, 12, ("not ended",)),
-    "half_a_gang": Canary(_half_a_gang, 8, ("binds again", "without a repair", "not ended")),
+    "half_a_gang": Canary(_half_a_gang, 8, ("never complete", "binds again", "without a repair")),
     **CLAIM_CANARIES,
 }
 
