@@ -11,6 +11,8 @@ import pytest
 from services.gang_planner.recorder import list_segments, read_segment
 from services.gang_planner.replay.reproduction import reproduce
 from shared.bus import questions
+from shared.bus.connection import Message
+from shared.bus.lease import OVERDUE_S, holder_of
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Member, Outcome
@@ -71,16 +73,27 @@ async def test_a_standby_takes_over_from_a_killed_planner_and_decides_nothing_tw
 async def test_a_planner_that_is_stopped_hands_over_at_once(
     nats_server: NatsServer, tmp_path: Path
 ) -> None:
+    """The standby takes the lease when its holder releases it, and not because it is overdue."""
+    holders: list[tuple[str, float]] = []
+
+    async def note_holder(renewal: Message) -> None:
+        holder = holder_of(renewal)
+        if not holders or holders[-1][0] != holder:
+            holders.append((holder, time.monotonic()))
+
     async with a_hall(nats_server.url, tmp_path) as hall:
         first = await hall.start(0)
         await hall.wait_active()
         await hall.start(1)
         await hall.wait_ready(2)
+        await hall.bus.subscribe(subjects.lease(subjects.PLANNER_LEASE_KEY), note_holder)
         first.send_signal(signal.SIGTERM)
         assert await first.wait() == 0
-        stopped_s = time.monotonic()
         assert await hall.wait_active() == 1
-        assert time.monotonic() - stopped_s < 1.5
+    (_, released_s), (successor, taken_s) = holders[-2:]
+    assert [holder for holder, _ in holders[-2:]] == ["", successor]
+    assert successor.endswith("1")
+    assert taken_s - released_s < OVERDUE_S, holders
 
 
 async def test_a_planner_that_slept_through_a_takeover_writes_nothing_and_steps_down(
