@@ -101,13 +101,19 @@ class DecisionWriter:
             if isinstance(arrival, DecisionArrival) and arrival.seq > self._fence.last_applied:
                 raise ForeignRecord(f"record {arrival.seq} of DECISIONS is another planner's")
 
-    async def take_over(self, generation: str) -> bool:
-        """Open an epoch after the last applied record of DECISIONS, which is of that generation;
-        False when there are records to be applied first.
+    async def take_over(self, decisions: str, verdicts: str) -> bool:
+        """Open an epoch after the last applied record of DECISIONS.
+
+        Args:
+            decisions: Generation of DECISIONS from which the records were applied.
+            verdicts: Likewise of VERDICTS.
+
+        Returns:
+            False when there are records to be applied first.
         """
         applied = self._applier.decisions_seq
         fence = FencedLog(
-            self._context.bus, subjects.DECISIONS, last_applied=applied, generation=generation
+            self._context.bus, subjects.DECISIONS, last_applied=applied, generation=decisions
         )
         record = EpochOpened(
             epoch=applied + 1,
@@ -122,7 +128,7 @@ class DecisionWriter:
         # Only now: the epoch is the sequence of its record, so it must follow the last one.
         fence.overlook(partial(is_foreign, subjects.DECISIONS))
         self._fence = fence
-        self._verdict_repair.begin(self._applier.verdicts_seq)
+        self._verdict_repair.begin(self._applier.verdicts_seq, verdicts)
         self._group_requests = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])

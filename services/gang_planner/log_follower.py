@@ -155,6 +155,8 @@ class LogFollower:
         #: Generation of DECISIONS, and its first record unless that has aged out; set before the
         #: first `CheckpointArrival`.
         self.generation = ""
+        #: Generation of VERDICTS, set at the same time.
+        self.verdicts_generation = ""
         self.opened: StreamOpened | None = None
         self._opened_s = 0.0
         self._following_verdicts: asyncio.Task[None] | None = None
@@ -222,7 +224,7 @@ class LogFollower:
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await wait_for_stream(self._bus, subjects.OUTCOMES)
         verdicts = await wait_for_stream(self._bus, subjects.VERDICTS)
-        self.generation = decisions.generation
+        self.generation, self.verdicts_generation = decisions.generation, verdicts.generation
         opened = await read_opened(self._bus, decisions.now_ms)
         if opened is not None:
             self.opened, age_ms = opened

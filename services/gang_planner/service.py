@@ -169,7 +169,9 @@ class GangPlanner:
         return await self._writer.decide()
 
     async def _take_over(self) -> bool:
-        return await self._writer.take_over(self._follower.generation)
+        return await self._writer.take_over(
+            self._follower.generation, self._follower.verdicts_generation
+        )
 
     def _queue_figures(self) -> list[QueueFigures]:
         """For metrics; empty on a standby, whose figures would double every sum over replicas."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from shared.bus.connection import Bus
-from shared.bus.errors import BusError
+from shared.bus.errors import BusError, StreamReplaced
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign, is_foreign
 
@@ -36,23 +36,33 @@ class VerdictRepair:
         self._on_foreign = on_foreign
         #: Last sequence checked; None: this process does not write yet.
         self._checked_to: int | None = None
+        #: Of the stream that holds these sequences; "": an older version created it.
+        self._generation = ""
         #: Sequences after it that this process wrote.
         self._own: set[int] = set()
 
-    def begin(self, seq: int) -> None:
-        """This process writes from now on, and has read every message up to `seq`."""
-        self._checked_to = seq
+    def begin(self, seq: int, generation: str) -> None:
+        """This process writes from now on, and has read every message up to `seq` of the stream of
+        that generation.
+        """
+        self._checked_to, self._generation = seq, generation
 
     def stored(self, seq: int) -> None:
         """Record that a message of this process was acknowledged."""
         self._own.add(seq)
 
     async def run(self, republish: Callable[[list[str]], None]) -> None:
-        """Check until cancelled; `republish` is called with gangs whose verdict was overwritten."""
+        """Check until cancelled; `republish` is called with gangs whose verdict was overwritten.
+
+        Raises:
+            StreamReplaced: All verdicts are lost; the next planner writes them again.
+        """
         while True:
             await asyncio.sleep(CHECK_PERIOD_S)
             try:
                 lost = await self._check()
+            except StreamReplaced:
+                raise
             except BusError as error:
                 log.info("cannot read VERDICTS, it is read again: %s", error)
                 continue
@@ -63,7 +73,10 @@ class VerdictRepair:
         begin = self._checked_to
         if begin is None:
             return []
-        last = (await self._bus.stream_info(subjects.VERDICTS)).last_seq
+        info = await self._bus.stream_info(subjects.VERDICTS)
+        last = info.last_seq
+        if self._generation not in {"", info.generation} or last < begin:
+            raise StreamReplaced(subjects.VERDICTS)
         foreign = [seq for seq in range(begin + 1, last + 1) if seq not in self._own]
         if len(foreign) > _READ_MAX:
             last = foreign[_READ_MAX - 1]

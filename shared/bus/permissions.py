@@ -232,6 +232,8 @@ def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
             subjects.CLUSTER_OPENED,
             subjects.DECISIONS_OPENED,
             subjects.ASK_STATUS,
+            # When OUTCOMES alone was lost (`setup`).
+            f"{_API}.STREAM.DELETE.{subjects.DECISIONS}",
             *streams,
             *consumers,
         ),

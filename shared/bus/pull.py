@@ -55,7 +55,6 @@ class Delivery:
         seq: Its sequence in the stream.
         number: Its sequence among this consumer's deliveries; contiguous.
         delivered: How often it has been delivered, this time included.
-        pending: The number of messages that wait behind it.
         stored_ms: When the stream stored it.
     """
 
@@ -76,10 +75,6 @@ class Delivery:
     @property
     def delivered(self) -> int:
         return int(self._tokens[4])
-
-    @property
-    def pending(self) -> int:
-        return int(self._tokens[8])
 
     @property
     def stored_ms(self) -> int:

@@ -26,6 +26,7 @@ from shared.bus.jetstream_api import (
     WRONG_LAST_SEQUENCE,
     ApiAnswer,
     StreamAnswer,
+    StreamInfo,
 )
 from shared.bus.questions import ask_all
 from shared.contracts import codec, subjects
@@ -274,17 +275,11 @@ def _reader(name: str, *filters: str) -> Config:
 async def _ensure_stream(bus: Bus, config: Config) -> None:
     """Create the stream with a new generation, or update its configuration and keep its own."""
     name = config["name"]
-    try:
-        generation = (await bus.stream_info(name)).generation
-    except ApiRefused as error:
-        if error.err_code != STREAM_NOT_FOUND:
-            raise
-        await bus.api(
-            f"STREAM.CREATE.{name}", _with_generation(config, secrets.token_hex(8)), StreamAnswer
-        )
-    else:
-        kept = generation or secrets.token_hex(8)
-        await bus.api(f"STREAM.UPDATE.{name}", _with_generation(config, kept), StreamAnswer)
+    found = await _find_stream(bus, name)
+    call = "CREATE" if found is None else "UPDATE"
+    kept = found.generation if found is not None else ""
+    generation = kept or secrets.token_hex(8)
+    await bus.api(f"STREAM.{call}.{name}", _with_generation(config, generation), StreamAnswer)
 
 
 def _with_generation(config: Config, generation: str) -> Config:
@@ -321,13 +316,17 @@ async def _lost_generation(bus: Bus, wait_s: float, remembered: str) -> str:
     report; "" if DECISIONS exists, or none is known, as on the first start.
 
     It is written into the stream's successor: bindings decided there may still be in flight.
+
+    DECISIONS without OUTCOMES is deleted: no planner can continue it, because the outcomes of its
+    decisions are missing, and its checkpoints name sequences that no longer exist (ADR 0018).
     """
-    try:
-        if (await bus.stream_info(subjects.DECISIONS)).last_seq > 0:
+    decisions = await _find_stream(bus, subjects.DECISIONS)
+    if decisions is not None and decisions.last_seq > 0:
+        if await _find_stream(bus, subjects.OUTCOMES) is not None:
             return ""
-    except ApiRefused as error:
-        if error.err_code != STREAM_NOT_FOUND:
-            raise
+        logger.warning("NATS has lost stream OUTCOMES: DECISIONS is deleted and created, too")
+        await bus.api(f"STREAM.DELETE.{subjects.DECISIONS}", None, ApiAnswer)
+        return decisions.generation
     if remembered:
         return remembered
     until_s = time.monotonic() + wait_s
@@ -339,6 +338,15 @@ async def _lost_generation(bus: Bus, wait_s: float, remembered: str) -> str:
         if found or time.monotonic() >= until_s:
             return found
         await asyncio.sleep(_ASK_AGAIN_S)
+
+
+async def _find_stream(bus: Bus, name: str) -> StreamInfo | None:
+    try:
+        return await bus.stream_info(name)
+    except ApiRefused as error:
+        if error.err_code != STREAM_NOT_FOUND:
+            raise
+        return None
 
 
 async def _ensure_consumer(bus: Bus, stream: str, config: Config) -> None:

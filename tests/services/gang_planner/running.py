@@ -191,10 +191,11 @@ class Hall:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
 
     async def start_again(self) -> None:
-        """Set up a server that has lost its storage, with the watcher's next epoch."""
+        """Set up a server that has lost streams, and follow a new CLUSTER as a watcher does."""
         await self.bus.wait_connected()
         await ensure_streams(self.bus, survivors_wait_s=SURVIVORS_WAIT_S)
-        await self.watcher.begin_again()
+        if (await self.bus.stream_info(subjects.CLUSTER)).last_seq == 1:
+            await self.watcher.begin_again()
 
     async def start(self, ordinal: int, *flags: str) -> asyncio.subprocess.Process:
         """Start a planner process; its log goes to the folder."""

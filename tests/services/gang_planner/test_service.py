@@ -378,8 +378,9 @@ async def test_a_refused_verdict_is_published_again_although_nothing_else_happen
         await hall.wait_ready(1)
 
 
-async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be_under_way(
-    nats_server: NatsServer, tmp_path: Path
+@pytest.mark.parametrize("lost_folder", ["jetstream", subjects.OUTCOMES])
+async def test_when_storage_is_lost_planners_start_cold_and_wait_for_requests_in_flight(
+    nats_server: NatsServer, tmp_path: Path, lost_folder: str
 ) -> None:
     flags = ("--cold-start-wait-s=4",)
     async with a_hall(nats_server.url, tmp_path) as hall:
@@ -389,7 +390,8 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be
         await hall.wait_decided("first")
         lost = (await hall.bus.stream_info(subjects.DECISIONS)).generation
         await nats_server.kill()
-        await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "store")
+        (folder,) = (nats_server.data_dir / "store").rglob(lost_folder)
+        await asyncio.to_thread(shutil.rmtree, folder)
         await nats_server.start()
         await hall.start_again()
         made_s = time.monotonic()
@@ -401,6 +403,29 @@ async def test_when_storage_is_lost_planners_start_cold_and_wait_for_what_may_be
         (opened, *_) = await hall.records()
         assert isinstance(opened, StreamOpened)
         assert opened.replaces == lost
+
+
+@pytest.mark.parametrize("stream", [subjects.CLUSTER, subjects.VERDICTS])
+async def test_decisions_and_verdicts_continue_after_the_loss_of_one_other_stream(
+    nats_server: NatsServer, tmp_path: Path, stream: str
+) -> None:
+    async with a_hall(nats_server.url, tmp_path) as hall:
+        await hall.start(0)
+        await hall.wait_active()
+        await hall.watcher.submit("first", 3)
+        await hall.wait_decided("first")
+        await hall.watcher.submit("waits", 9)
+        await eventually(lambda: hall.verdict("waits"))
+        await nats_server.kill()
+        (folder,) = (nats_server.data_dir / "store").rglob(stream)
+        await asyncio.to_thread(shutil.rmtree, folder)
+        await nats_server.start()
+        await hall.start_again()
+        await hall.watcher.submit("single", 1)
+        await hall.wait_decided("single", timeout_s=20.0)
+        verdict = await eventually(lambda: hall.verdict("waits"))
+        assert verdict is not None
+        assert [one.gang for one in await hall.decisions()] == ["default/first", "default/single"]
 
 
 async def test_an_outcome_of_a_lost_life_frees_no_room(

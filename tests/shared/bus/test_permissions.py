@@ -83,7 +83,7 @@ async def test_a_user_can_do_its_own_and_nothing_of_any_other(guarded: Guarded, 
     others = [*(one for one in USERS if one is not user)]
     said = denied(user.publish, (one_of(each) for one in others for each in one.publish))
     heard = denied(user.subscribe, (each for one in others for each in one.subscribe))
-    said += ["$SYS.REQ.SERVER.PING", "$JS.API.STREAM.DELETE.DECISIONS", "$JS.API.INFO"]
+    said += ["$SYS.REQ.SERVER.PING", "$JS.API.STREAM.DELETE.CLUSTER", "$JS.API.INFO"]
     heard += [">", "*.>", *subjects_of_streams()]
     async with guarded.client(user.name) as (client, refused):
         for subject in [*map(one_of, user.publish), *said]:

@@ -26,6 +26,7 @@ from shared.contracts.subjects import (
     OUTCOMES,
     PODGROUP_CONSUMER,
     VERDICTS,
+    act,
     planner_consumer,
     verdict,
     wanted,
@@ -139,6 +140,21 @@ async def test_a_second_setup_knows_the_lost_stream_though_every_service_has_die
     await bus.request(f"$JS.API.STREAM.DELETE.{DECISIONS}", b"", timeout_s=2.0)
     assert await ensure_streams(bus, remembered=first) != first
     assert (await _opened(bus)).replaces == first
+
+
+async def test_decisions_without_their_outcomes_are_deleted(bus: LossyBus) -> None:
+    """Their outcomes are gone, so a planner could never continue them."""
+    first = await _opened(bus)
+    await bus.request(act("g"), b"a decision", timeout_s=2.0)
+    await bus.request(f"$JS.API.STREAM.DELETE.{OUTCOMES}", b"", timeout_s=2.0)
+    made = await ensure_streams(bus)
+    second = await _opened(bus)
+    assert (second.generation, second.replaces) == (made, first.generation)
+    assert second.generation != first.generation
+    assert (await bus.stream_info(DECISIONS)).last_seq == 1
+    assert (await bus.stream_info(OUTCOMES)).last_seq == 0
+    await ensure_streams(bus)
+    assert await _opened(bus) == second, "nothing was lost"
 
 
 async def test_more_planners_and_other_sizes_are_added_to_what_is_there(bus: LossyBus) -> None:

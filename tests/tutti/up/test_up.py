@@ -106,7 +106,9 @@ async def test_nats_that_was_killed_is_started_again_where_it_was_and_gangs_are_
         await bound(api, namespace, "train")
 
 
+@pytest.mark.parametrize("lost_folder", ["store", "OUTCOMES"])
 async def test_a_store_that_nats_lost_is_made_again_and_later_gangs_are_decided(
+    lost_folder: str,
     api: RawClient,
     namespace: str,
     nodes: None,
@@ -120,8 +122,8 @@ async def test_a_store_that_nats_lost_is_made_again_and_later_gangs_are_decided(
         ready = await running.wait_ready()
         await make_gang(api, namespace, "before")
         await bound(api, namespace, "before")
-        store = tmp_path / "data" / "nats" / "store"
-        store.rename(tmp_path / "lost")
+        (folder,) = (tmp_path / "data" / "nats").rglob(lost_folder)
+        folder.rename(tmp_path / "lost")
         os.kill(ready.nats_pid, signal.SIGKILL)
         lost_s = time.monotonic()
         await make_gang(api, namespace, "after")
