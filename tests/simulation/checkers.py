@@ -169,17 +169,17 @@ class Checkers:
         if watched is None or self._lately_restored():
             return
         life = watched.life
-        # Its nodes may just have come back.
-        self._count_placed(watched)
+        # Its nodes may just have come back, or be gone and the planner not know it yet.
+        self._count_bound(watched)
         if watched.was_complete:
             return
         if not life.resized and not life.plan.loses_its_group:
             self.broken(life.name, "counts as started, and was never complete")
 
-    def _count_placed(self, watched: Watched) -> None:
+    def _count_bound(self, watched: Watched) -> None:
         pods = self._pods_by_life().get(watched.life.name, ())
-        placed = sum(map(self._placed, pods))
-        watched.was_complete |= placed >= self._minimum(watched.life)
+        bound = sum(map(_counts, pods))
+        watched.was_complete |= bound >= self._minimum(watched.life)
 
     def _answered(self, seq: int, stored: Stored, act: GangDecision, outcome: Outcome) -> None:
         """An outcome reports members that were not bound, or of which that is not known."""
@@ -272,7 +272,7 @@ class Checkers:
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
             self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
-            self._count_placed(self.watch(life))
+            self._count_bound(self.watch(life))
         if self._claims is not None and not self._lately_restored():
             self._claims.bound(name, pod)
 
@@ -430,14 +430,8 @@ class Checkers:
         return max(1, life.minimum)
 
     def _placed(self, pod: Obj) -> bool:
-        phase = pod["status"].get("phase")
-        if phase == "Succeeded":
-            return True
-        return (
-            phase != "Failed"
-            and not pod["metadata"].get("deletionTimestamp")
-            and self.etcd.get(NODES, "", pod["spec"]["nodeName"]) is not None
-        )
+        node = self.etcd.get(NODES, "", pod["spec"]["nodeName"])
+        return _counts(pod) and (node is not None or pod["status"].get("phase") == "Succeeded")
 
     def _is_reported_partly_bound(self, watched: Watched) -> bool:
         return any(
@@ -487,3 +481,10 @@ def _may_be_bound(pod: Obj | None) -> bool:
     if pod is None or pod["spec"].get("nodeName"):
         return False
     return not pod["metadata"].get("deletionTimestamp")
+
+
+def _counts(pod: Obj) -> bool:
+    """Whether a bound pod has succeeded, or has neither failed nor been deleted."""
+    phase = pod["status"].get("phase")
+    deleted = pod["metadata"].get("deletionTimestamp")
+    return phase == "Succeeded" or (phase != "Failed" and not deleted)
