@@ -155,8 +155,11 @@ def gets_place_back(dead: PodObservation, other: Job, record: Record) -> Finding
 
 
 def reserves_capacity(dead: PodObservation, message: str) -> Finding:
-    """The condition of the job's group reports a reservation for a deleted pod, on its node."""
-    held = dead.name in message and f"reserved on {dead.node} until" in message
+    """The condition of the job's group reports a reservation for a deleted pod, on its node. A
+    planner that took over after the deletion knows the pod's role, not its name.
+    """
+    named = dead.name in message or f"a member (role {dead.role}) was lost before" in message
+    held = named and f"reserved on {dead.node} until" in message
     return Finding(held, message or "no verdict was published")
 
 

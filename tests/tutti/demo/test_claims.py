@@ -269,6 +269,11 @@ def test_a_scene_whose_planner_never_rests_fails() -> None:
             "train-worker-2 failed: capacity for its successor is reserved on node-2 until 12:00",
             False,
         ),
+        (
+            "a member (role worker) was lost before the active planner took over: "
+            "capacity for its successor is reserved on node-2 until 12:00",
+            True,
+        ),
         ("train-worker-1 failed: no node has room", False),
         ("", False),
     ],
