@@ -120,6 +120,8 @@ class DecisionWriter:
             planner=self._context.instance,
             at_ms=self._context.now_ms(),
             cluster_epoch=self._planner.cluster_epoch,
+            cluster_seq=self._planner.cluster_seq,
+            snapshot_seq=self._planner.snapshot_seq,
         )
         try:
             seq = await self._append(fence, [(subjects.DECISIONS_EPOCH, codec.encode(record))])

@@ -168,6 +168,11 @@ class EpochOpened(msgspec.Struct, frozen=True, kw_only=True, tag="epoch.opened")
     planner: str
     at_ms: int
     cluster_epoch: int
+    #: Sequence in CLUSTER up to which it had read. Started gangs that lack members there may get
+    #: holds for them. 0: in a record of an older version.
+    cluster_seq: int = 0
+    #: Sequence in CLUSTER of the snapshot from which it started: it saw no losses before that.
+    snapshot_seq: int = 0
 
 
 class GangStarted(Struct, frozen=True, kw_only=True, tag="gang.started"):
@@ -207,6 +212,7 @@ class NoteOpened(Struct, frozen=True, kw_only=True, tag="note.opened"):
     #: Number of decisions to bind that the gang has had so far.
     attempt: int = 0
     decision_seq: int = 0
+    #: Of a hold: the lost pod's UID, or a name instead of it if no planner saw the loss.
     pod_uids: tuple[str, ...] = ()
     #: Role of the lost pod, and msgpack of its `Shape`: the reservation for its successor.
     role: str = ""
@@ -284,6 +290,9 @@ class OpenGang(Struct, frozen=True, kw_only=True):
     spared: tuple[tuple[str, int], ...] = ()
     #: The topology domain that it was placed in last.
     home: str = ""
+    #: Number of missing members for which a planner that takes over opens no hold: their holds have
+    #: expired, or they were evicted for another gang.
+    holds_forgone: int = 0
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True, tag="checkpoint"):

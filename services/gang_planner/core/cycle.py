@@ -23,6 +23,7 @@ from services.gang_planner.core.lifecycle import (
     reissue,
     release,
     repair,
+    unseen_losses,
 )
 from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.placement.session import Session
@@ -223,6 +224,7 @@ class CycleRunner:
 
     def _repair(self, work: CycleContext, *, resolved: bool, decisive: bool) -> None:
         state = work.state
+        unseen_losses.search(state)
         if resolved and state.holds.pending:
             self._open_holds(work)
         if state.holds.open_count:

@@ -19,6 +19,7 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.invariants import validate as check_invariants
+from services.gang_planner.core.lifecycle import unseen_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queries import ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
@@ -128,6 +129,16 @@ class Planner:
         return self._state.view.epoch
 
     @property
+    def cluster_seq(self) -> int:
+        """The sequence in CLUSTER up to which records were applied."""
+        return self._state.view.cluster_seq
+
+    @property
+    def snapshot_seq(self) -> int:
+        """The sequence in CLUSTER of the first snapshot: losses before it were not seen."""
+        return self._state.view.snapshot_seq
+
+    @property
     def view_is_newest(self) -> bool:
         """Whether the cluster state is of the newest watcher epoch in any record."""
         view = self._state.view
@@ -138,6 +149,8 @@ class Planner:
         self._state.epoch = epoch
         self._leading = True
         self._book.reconcile(self._state)
+        self._state.losses_unsearched = True
+        unseen_losses.search(self._state)
 
     @property
     def open_decisions(self) -> int:

@@ -92,10 +92,13 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     differences: list[str] = []
     for number, (seq, record, payload) in enumerate(inputs.decisions):
         cycle = cycle_of(record)
+        if isinstance(record, EpochOpened):
+            apply_cluster_up_to(planner, inputs, record.cluster_seq)
+            planner.apply_decision(seq, record)
+            planner.lead(record.epoch)
+            continue
         if cycle is None:
             planner.apply_decision(seq, record)
-            if isinstance(record, EpochOpened):
-                planner.lead(record.epoch)
             continue
         if not inputs.reach(cycle):
             return Report(equal, differences, len(inputs.decisions) - number)
@@ -120,15 +123,20 @@ def reproduce(frames: Iterable[Frame]) -> Report:
 
 def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
     """Apply the records that the cycle had applied, and no more."""
-    while inputs.cluster and inputs.cluster[0].seq <= cycle.cluster_seq:
-        frame = inputs.cluster.popleft()
-        planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
+    apply_cluster_up_to(planner, inputs, cycle.cluster_seq)
     while inputs.outcomes and inputs.outcomes[0].seq <= cycle.outcomes_seq:
         frame = inputs.outcomes.popleft()
         outcome = codec.decode_outcome(frame.payload)
         if not isinstance(outcome, Outcome):
             raise InvariantViolation(f"outcome {frame.seq}", "is a claim, and was recorded")
         planner.apply_outcome(frame.seq, outcome)
+
+
+def apply_cluster_up_to(planner: Planner, inputs: Inputs, cluster_seq: int) -> None:
+    """Apply the records of CLUSTER up to this sequence number."""
+    while inputs.cluster and inputs.cluster[0].seq <= cluster_seq:
+        frame = inputs.cluster.popleft()
+        planner.apply_cluster(frame.seq, codec.decode_cluster(frame.payload))
 
 
 def _name(record: DecisionRecord) -> str:

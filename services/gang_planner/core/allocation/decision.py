@@ -101,6 +101,7 @@ def _record(
     state = work.state
     history = gang.history
     history.attempt += 1
+    history.count_decided(len(assignments.members))
     history.known_as = gang.gang_id
     if history.started:
         domain = None

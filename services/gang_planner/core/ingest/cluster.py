@@ -64,6 +64,8 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     if not pages:
         raise InvariantViolation("snapshot", "has at least one page")
     view = state.view
+    if not view.epoch:
+        view.snapshot_seq = pages[0].cluster_seq
     view.epoch = pages[0].epoch
     view.newest_epoch = max(view.newest_epoch, view.epoch)
     view.cluster_seq = pages[0].cluster_seq

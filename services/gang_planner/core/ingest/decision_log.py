@@ -60,6 +60,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
             _close(state, record)
         case EpochOpened():
             state.epoch = record.epoch
+            state.holds.recall_epoch(state, record.snapshot_seq)
             return
         case Checkpoint() | StreamOpened():
             return
@@ -91,6 +92,8 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         if record.preemption in state.preemptions.logged:
             backoff.taken_over(state, state.preemptions.logged[record.preemption])
         history = state.gangs.history(record.gang_id)
+        if not record.again:
+            history.count_decided(len(record.bindings))
         if history.dormant and record.attempt > history.attempt:
             apply_event(history, GangEvent.MEMBERS_DECIDED, record.gang)
         in_flight.recall(state, seq, record)
@@ -124,6 +127,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.full_name = gang.gang or None
             history.noted_at = page.up_to
             history.home = gang.home or None
+            history.holds_forgone = gang.holds_forgone
             history.preemptions_failed = gang.preemptions_failed
             history.preempt_after_ms = gang.preempt_after_ms
             history.preemption_ended = gang.preemption_ended or None
@@ -243,7 +247,7 @@ def _open(state: State, note: NoteOpened) -> None:
 
 def _close(state: State, note: NoteClosed) -> None:
     if note.kind == "hold":
-        state.holds.recall_end(state, note.gang_id, note.pod_uids)
+        state.holds.recall_end(state, note.gang_id, note.pod_uids, note.reason)
         return
     if note.kind == "preemption":
         backoff.recall(state, note)
@@ -303,6 +307,7 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         first_seen_ms=history.first_seen_ms,
         gang=history.full_name or "",
         home=history.home or "",
+        holds_forgone=history.holds_forgone,
         preemptions_failed=history.preemptions_failed,
         preempt_after_ms=history.preempt_after_ms,
         preemption_ended=history.preemption_ended or "",

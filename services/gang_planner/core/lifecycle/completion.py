@@ -1,8 +1,9 @@
 """Places missing members of started gangs before other gangs of the same or lower priority.
 
 Members that a planner saw get lost have holds (`holds`). Members lost while no planner ran have
-none, and a hold is filled only once, even if the replacement's binding fails. The other members of
-such a gang occupy capacity without making progress, so its missing members are placed first.
+none if their shape is unknown (`unseen_losses`), and a hold is filled only once, even if the
+replacement's binding fails. The other members of such a gang occupy capacity without making
+progress, so its missing members are placed first.
 """
 
 from services.gang_planner.core.allocation import gang_allocation

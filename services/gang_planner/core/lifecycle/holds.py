@@ -23,7 +23,9 @@ from services.gang_planner.core.state.gang_settings import hold_ms
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import (
     DELETED,
+    EXPIRED,
     FAILED_POD,
+    MISSING,
     NODE_LOST,
     REPAIR,
     RESTARTED,
@@ -43,6 +45,9 @@ from shared.model.invariants import required
 
 #: A clock that goes back by more than this was set back.
 _CLOCK_STEP_MS: Final = 1_000
+#: Reasons of holds for pods that a user may have deleted: they end when the gang does not need the
+#: pod.
+_UNNEEDED: Final = frozenset({DELETED, MISSING})
 
 
 def judge(state: State) -> None:
@@ -60,8 +65,11 @@ def judge(state: State) -> None:
     for loss in table.take_losses():
         gang = state.gangs.gangs.get(loss.key)
         # A victim's capacity is reserved for its preemptor.
-        ours = loss.uid in state.preemptions.victims
-        if gang is None or ours or table.knows(loss.uid) or not _gets_hold(state, gang, loss):
+        eviction = state.preemptions.victims.get(loss.uid)
+        if eviction is not None and gang is not None:
+            eviction.see_leave(loss.uid, gang.history)
+        ours = eviction is not None
+        if gang is None or ours or _is_known(state, loss) or not _gets_hold(state, gang, loss):
             _drop(state, gang)
             continue
         table.await_cycle(loss._replace(started=gang.history.has_started))
@@ -151,6 +159,14 @@ def _drop(state: State, gang: Gang | None) -> None:
     """Drop the gang if it was kept only for a loss that gets no hold."""
     if gang is not None:
         state.gangs.drop_if_empty(gang)
+
+
+def _is_known(state: State, loss: Loss) -> bool:
+    """Whether the lost pod has or had a hold, or the writer of the epoch did not see its loss and
+    opens another hold for the missing member.
+    """
+    unseen = loss.cluster_seq <= state.holds.unseen_seq and loss.reason != MISSING
+    return unseen or state.holds.knows(loss.uid)
 
 
 def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
@@ -255,7 +271,7 @@ def _end_of(state: State, hold: Hold, gang: Gang | None, now_ms: int) -> str:
             return "GroupGone"
     elif reason := _end_by_gang(state, hold, gang):
         return reason
-    return "Expired" if hold.until_ms <= now_ms else ""
+    return EXPIRED if hold.until_ms <= now_ms else ""
 
 
 def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
@@ -271,14 +287,14 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     if hold.reserving and (reason := min_resources.end_of(state, gang)):
         return reason
     finished = gang.members and gang.all_ended and not hold.workload
-    if finished or (hold.reason == DELETED and gang.counts[SUCCEEDED]):
+    if finished or (hold.reason in _UNNEEDED and gang.counts[SUCCEEDED]):
         return "Finished"
     if hold.repairing and "repair" not in gang.history.notes:
         return "RepairEnded"
     if hold.reason == RESTARTED:
         return "ScaledDown" if _is_whole(state, gang) else ""
     unknown = hold.workload and not gang.size_known
-    return "ScaledDown" if hold.reason == DELETED and _enough(gang) and not unknown else ""
+    return "ScaledDown" if hold.reason in _UNNEEDED and _enough(gang) and not unknown else ""
 
 
 def _is_whole(state: State, gang: Gang) -> bool:

@@ -57,6 +57,19 @@ def watch(work: CycleContext, gang: Gang) -> None:
         _wait_for_launcher(work, gang)
 
 
+def absent_roles(gang: Gang) -> dict[str, int]:
+    """The roles that may be late and of which no pod exists, with their number of pods: whether
+    these were created before is unknown.
+    """
+    if gang.group is None:
+        return {}
+    there = {member.pod.role for member in gang.members.values()}
+    found = late_roles(gang)
+    if _is_mpi_job(gang) and not any(_LAUNCHER in role.lower() for role in there):
+        found.setdefault(_launcher_of(gang), 1)
+    return {role: count for role, count in found.items() if role not in there}
+
+
 def _wait_for_launcher(work: CycleContext, gang: Gang) -> None:
     """Leave the launcher out if no pod was created for a while and nothing else is missing."""
     missing = gang.declared - _existing(gang)

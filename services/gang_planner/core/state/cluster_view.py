@@ -15,6 +15,8 @@ class ClusterView:
         #: Newest epoch in any record; the cluster state is stale while its epoch is older.
         self.newest_epoch = 0
         self.cluster_seq = 0
+        #: Sequence of CLUSTER of the first snapshot: losses before it were not seen.
+        self.snapshot_seq = 0
         self.outcomes_seq = 0
         #: Outcomes up to this sequence have had their effect: the log has a cycle that read them.
         self.consumed_seq = 0

@@ -28,6 +28,7 @@ class History:
         "failures",
         "first_seen_ms",
         "full_name",
+        "holds_forgone",
         "home",
         "known_as",
         "noted_at",
@@ -69,6 +70,9 @@ class History:
         self.home: str | None = None
         #: Nodes on which a member failed since the gang started: holds get no reservation there.
         self.failed_on: dict[str, None] = {}
+        #: Number of missing members for which a planner that takes over opens no hold: their holds
+        #: have expired, or they were evicted for another gang. A decision replaces them.
+        self.holds_forgone = 0
         #: Number of consecutive failed preemptions for it, and when it may preempt again.
         self.preemptions_failed = 0
         self.preempt_after_ms = 0
@@ -81,6 +85,10 @@ class History:
         """Change the gang's lifecycle state. Only `lifecycle.transitions` does it."""
         self.state = state
         self.started = state.is_started
+
+    def count_decided(self, members: int) -> None:
+        """Count members that a decision has placed, first in place of those without a hold."""
+        self.holds_forgone = max(0, self.holds_forgone - members)
 
     @property
     def dormant(self) -> bool:

@@ -2,7 +2,8 @@
 
 A hold is an open `hold` note in DECISIONS, identified by the lost pod's UID. It has at most one
 reservation; without one, its replacement is first in line. Its reason is the kind of loss:
-PodFailed, PodEvicted, PodDeleted, NodeLost; Repair for a gang that has not started.
+PodFailed, PodEvicted, PodDeleted, NodeLost; MemberMissing if no planner saw the loss, with a name
+instead of the pod's UID; Repair for a gang that has not started.
 
 The log has all holds. A note is written at the end of the cycle in which a hold was created, moved
 or reshaped. A hold that ends in the cycle in which it was created is not in the log. The decision
@@ -32,11 +33,16 @@ DELETED: Final = "PodDeleted"
 FAILED_POD: Final = "PodFailed"
 EVICTED: Final = "PodEvicted"
 NODE_LOST: Final = "NodeLost"
+#: Reason of a hold for a member whose loss no planner saw (`lifecycle.unseen_losses`): it ends when
+#: the gang has enough members without it.
+MISSING: Final = "MemberMissing"
 #: Reason of a hold for a pod of a gang that its workload creates again as a whole: it ends when the
 #: successor has enough members without it.
 RESTARTED: Final = "GangRestarted"
 #: Reason of a hold for a unit of `minResources` instead of a lost pod (`allocation.min_resources`).
 MIN_RESOURCES: Final = "MinResources"
+#: Reason for which a hold has ended: its deadline passed.
+EXPIRED: Final = "Expired"
 
 
 class Loss(NamedTuple):
@@ -190,6 +196,9 @@ class HoldTable:
         self._ended: list[tuple[Hold, str]] = []
         #: Sequence of CLUSTER up to which the newest logged cycle had read.
         self._cycle_seq = 0
+        #: Sequence of CLUSTER up to which the writer of the newest epoch saw no losses: it had
+        #: started from the snapshot there.
+        self.unseen_seq = 0
 
     def of(self, gang: Gang) -> tuple[Hold, ...]:
         """The holds of a gang, by deadline."""
@@ -299,6 +308,8 @@ class HoldTable:
         """End a hold and its reservation; its closing note is written at the end of the cycle."""
         if hold.gang is not None:
             hold.gang.hold_ended = reason
+        if reason == EXPIRED:
+            _forgo(tables, hold)
         drop_reservation(tables, hold)
         self._remove(hold)
         if hold.logged:
@@ -382,9 +393,9 @@ class HoldTable:
             if gang is not None:
                 self.attach(hold, gang)
 
-    def recall_end(self, tables: "Tables", gang_id: str, uids: Iterable[str]) -> None:
-        """Remove holds of a gang that ended in the log: those of these pods; if none are given,
-        all.
+    def recall_end(self, tables: "Tables", gang_id: str, uids: Iterable[str], reason: str) -> None:
+        """Remove holds of a gang that ended in the log for this reason: those of these pods; if
+        none are given, all.
         """
         named = tuple(uids)
         if not named:
@@ -395,6 +406,8 @@ class HoldTable:
             self._told_of(uid)
             hold = self.by_uid.get(uid)
             if hold is not None:
+                if reason == EXPIRED:
+                    _forgo(tables, hold)
                 drop_reservation(tables, hold)
                 self._remove(hold)
                 if hold.gang is not None:
@@ -411,6 +424,18 @@ class HoldTable:
                 drop_reservation(tables, hold)
                 self._remove(hold)
                 self._ended.append((hold, "Filled"))
+
+    def recall_epoch(self, tables: "Tables", snapshot_seq: int) -> None:
+        """Settle pending losses that the writer of a new epoch did not see, because it started
+        from a newer snapshot: it opens other holds for the missing members.
+        """
+        self.unseen_seq = snapshot_seq
+        for uid, loss in list(self.pending.items()):
+            if loss.cluster_seq <= snapshot_seq:
+                self.settle(uid)
+                gang = tables.gangs.gangs.get(loss.key)
+                if gang is not None:
+                    tables.gangs.drop_if_empty(gang)
 
     def recall_cycle(self, tables: "Tables", cluster_seq: int) -> None:
         """Settle pending losses after a record of a newer cycle: the cycle before it had evaluated
@@ -475,6 +500,12 @@ def drop_reservation(tables: "Tables", hold: Hold) -> None:
     )
     if nothing_there and not tables.nodes.exists[reservation.slot]:
         tables.nodes.drop_phantom(reservation.slot)
+
+
+def _forgo(tables: "Tables", hold: Hold) -> None:
+    """Note in the history of its gang that a lost member's hold has expired."""
+    if not hold.reserving and not hold.repairing:
+        tables.gangs.history(hold.gang_id).holds_forgone += 1
 
 
 def _opened(hold: Hold, epoch: int, cycle: Cycle | None) -> NoteOpened:

@@ -133,8 +133,12 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
     Victims of a preemption get no holds.
     """
     if decision.via == "eviction":
-        state.preemptions.recall(seq, decision)
+        preemption = state.preemptions.recall(seq, decision)
         for victim in decision.victims:
+            loss = state.holds.pending.get(victim.uid)
+            gang = state.gangs.gangs.get(loss.key) if loss is not None else None
+            if gang is not None:
+                preemption.see_leave(victim.uid, gang.history)
             state.holds.settle(victim.uid)
     else:
         state.evictions[seq] = OpenEviction(seq, decision)

@@ -50,6 +50,8 @@ class State(Tables):
         self.in_flight_max = 0
         #: Newest planner epoch seen in DECISIONS.
         self.epoch = 0
+        #: The planner took over, and has not searched for members lost unseen yet.
+        self.losses_unsearched = False
 
     @override
     def relabel_lost(self) -> None:

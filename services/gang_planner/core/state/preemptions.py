@@ -17,6 +17,7 @@ from shared.contracts.verdicts import PodRef
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
+    from services.gang_planner.core.state.gang_history import History
     from services.gang_planner.core.state.gangs import Gang, Member
     from services.gang_planner.core.state.tables import Tables
     from shared.contracts.decisions import EvictionDecision
@@ -46,6 +47,7 @@ class Preemption:
         "outcome",
         "outcome_seq",
         "reservations",
+        "seen_leaving",
         "seq",
         "tried",
     )
@@ -68,6 +70,14 @@ class Preemption:
         self.hit: dict[str, tuple[Gang, int]] = {}
         #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: not tried.
         self.tried: int | None = None
+        #: UIDs of victims whose loss this planner saw.
+        self.seen_leaving: set[str] = set()
+
+    def see_leave(self, uid: str, history: "History") -> None:
+        """Note in the history of its gang that a victim, which gets no hold, has left."""
+        if uid not in self.seen_leaving:
+            self.seen_leaving.add(uid)
+            history.holds_forgone += 1
 
     @property
     def until_ms(self) -> int:

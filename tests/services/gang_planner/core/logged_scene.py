@@ -38,6 +38,8 @@ class LoggedScene(Scene):
         self.objects: dict[str, Any] = {}
         self.outcomes: list[tuple[int, Outcome]] = []
         self.done: set[int] = set()
+        #: The epochs that planners opened after the first one, by sequence.
+        self.epochs: list[tuple[int, EpochOpened]] = []
         #: Refuses a binding, by a policy.
         self.refuses: Callable[[Binding], bool] = lambda _: False
         nodes = list(nodes)
@@ -111,9 +113,19 @@ class LoggedScene(Scene):
             if seq > read:
                 planner.apply_outcome(seq, outcome)
         self.decision_seq += 1
+        self.take_over(planner)
+
+    def take_over(self, planner: Planner) -> None:
+        """This planner opens an epoch; `decision_seq` is the sequence of its record."""
         epoch = EpochOpened(
-            epoch=self.decision_seq, planner="next", at_ms=self.now_ms, cluster_epoch=1
+            epoch=self.decision_seq,
+            planner="next",
+            at_ms=self.now_ms,
+            cluster_epoch=1,
+            cluster_seq=planner.cluster_seq,
+            snapshot_seq=planner.snapshot_seq,
         )
+        self.epochs.append((self.decision_seq, epoch))
         planner.apply_decision(self.decision_seq, epoch)
         planner.lead(self.decision_seq)
 

@@ -23,13 +23,14 @@ from tests.services.gang_planner.core.scene import (
 )
 
 
-def standby_of(scene: Scene) -> Planner:
+def standby_of(scene: Scene, *, minimum: int = 3) -> Planner:
     """A planner that has read what the scene's has read, and does not lead."""
     other = Scene(make_node(f"node-{i}") for i in range(3))
     other.planner = Planner(scene.planner.configuration)
     other.pods = dict(scene.pods)
     other.cluster_seq = scene.cluster_seq - 1
-    other.load_snapshot([make_node(f"node-{i}") for i in range(3)], objects=[make_group("job", 3)])
+    group = make_group("job", minimum)
+    other.load_snapshot([make_node(f"node-{i}") for i in range(3)], objects=[group])
     for seq, record in scene.records:
         other.planner.apply_decision(seq, record)
     return other.planner
@@ -84,6 +85,8 @@ def test_a_standby_does_not_owe_again_what_was_filled_before_it_saw_the_loss() -
     for seq, record in scene.records[behind:]:
         standby.apply_decision(seq, record)
     standby.apply_cluster(before + 1, failed)
+    made_again = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(successor(1),))
+    standby.apply_cluster(before + 2, made_again)
     take_over(scene, standby)
     assert replacements(standby) == {}
     assert len(opened(scene)) == 1
@@ -103,10 +106,10 @@ def test_a_planner_that_dies_before_it_noted_a_loss_leaves_it_to_its_standby() -
 
 def test_a_standby_does_not_owe_what_its_predecessor_had_decided_not_to() -> None:
     """The predecessor's group had hold-seconds 0 when the loss was judged; nothing in the log says
-    so but the records of its later cycles.
+    so but the records of its later cycles. The gang has enough members without the lost one.
     """
-    scene = running()
-    standby = standby_of(scene)
+    scene = running(minimum=2)
+    standby = standby_of(scene, minimum=2)
     before = scene.cluster_seq
     scene.change("job-worker-1", phase="Failed")
     failed = PodChanges(epoch=1, at_ms=scene.now_ms, changed=(scene.pods["job-worker-1"],))

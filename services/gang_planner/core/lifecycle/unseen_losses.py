@@ -1,0 +1,159 @@
+"""Members that started gangs lost while no planner saw it: in the first cycle of a planner that
+takes over, they get holds like other lost members.
+
+A planner that starts from a snapshot does not see the deletions before it. A planner may also end
+between a loss and the note of its hold. In both cases only numbers are left: the log records that
+the gang has started, and the cluster state has fewer members than the gang's minimum.
+
+No hold is opened if it would be a guess, or a second one:
+* The shape is unknown: members of the role with the shortfall have different shapes, or none is
+  left, or the gang sets no minimum for each role and its members have different roles.
+* The hold of the missing member has expired before, or the member was evicted for another gang
+  (`History.holds_forgone`), or may have been: an eviction in the log has victims in the namespace
+  whose end this planner did not see.
+* The role may be a late one, whose pods are created last, and none of them exists.
+* No controller creates the gang's pods again.
+* The gang has lost all its members: its next ones are placed together.
+
+A waiting successor is a member that exists; `completion` places it before other gangs.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from services.gang_planner.core.lifecycle import holds, late_roles
+from services.gang_planner.core.state import successors
+from services.gang_planner.core.state.gang_settings import hold_ms
+from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.holds import MISSING, Hold, Loss
+from services.gang_planner.core.state.inter_pod import profiles
+from services.gang_planner.core.state.member_states import FAILED, LEAVING, LOST
+from services.gang_planner.core.state.planner_state import State
+
+if TYPE_CHECKING:
+    from shared.model.gang_keys import GangKey
+
+_ENDED: Final = frozenset({FAILED, LOST})
+
+
+def search(state: State) -> None:
+    """Search once in an epoch, as soon as every binding in the log was matched with the cluster
+    state. The active planner opens the holds in its next cycle.
+    """
+    if not state.losses_unsearched or not state.view.epoch or state.unresolved:
+        return
+    state.losses_unsearched = False
+    doubtful = _doubtful_namespaces(state)
+    covered = _covered(state)
+    for key, gang in sorted(state.gangs.gangs.items()):
+        # Without holds, a loss that awaits one would interrupt the gang's degraded grace.
+        if not (gang.history.has_started and gang.have() and hold_ms(gang, state.defaults)):
+            continue
+        missing = _missing(gang, covered.get(key, {}))
+        if gang.namespace in doubtful:
+            gang.history.holds_forgone += len(missing)
+            continue
+        for number, template in enumerate(missing):
+            if template is not None:
+                state.holds.lose(_loss(state, gang, template, number))
+    holds.judge(state)
+
+
+def _doubtful_namespaces(state: State) -> set[str]:
+    """Namespaces with victims of evictions that are gone. The log does not name the gangs of those
+    whose end this planner did not see.
+    """
+    return {
+        victim.namespace
+        for preemption in state.preemptions.logged.values()
+        for victim in preemption.act.victims
+        if victim.uid not in state.members and victim.uid not in preemption.seen_leaving
+    }
+
+
+def _covered(state: State) -> "dict[GangKey, dict[str, int]]":
+    """The number of holds and of losses that await one, by gang and role."""
+    table = state.holds
+    found: dict[GangKey, dict[str, int]] = {}
+    lost = [(loss.key, loss.role) for loss in table.pending.values()]
+    held = [
+        (_key_of(state, hold), hold.role) for hold in table.by_uid.values() if not hold.reserving
+    ]
+    for key, role in (*lost, *held):
+        if key is None:
+            continue
+        of_gang = found.setdefault(key, {})
+        of_gang[role] = of_gang.get(role, 0) + 1
+    return found
+
+
+def _key_of(state: State, hold: Hold) -> "GangKey | None":
+    """The key of a hold's gang; None: the gang is not in the cluster state."""
+    # A hold that was read from the log before the snapshot is attached to its gang in a cycle.
+    gang = hold.gang or state.gangs.by_id.get(hold.gang_id)
+    return gang.key if gang is not None else hold.gang_key
+
+
+def _missing(gang: Gang, covered: dict[str, int]) -> list[Member | None]:
+    """For each missing member, without those that forgo a hold, a living one to which it was
+    equal; None: its shape is unknown.
+    """
+    members = list(gang.members.values())
+    late = late_roles.absent_roles(gang)
+    missing = max(gang.declared, 1) - _existing(members)
+    missing -= sum(covered.values()) + sum(late.values())
+    templates: list[Member | None] = []
+    for role, least in gang.role_minima:
+        if role in late:
+            continue
+        of_role = [member for member in members if member.pod.role == role]
+        short = least - _existing(of_role) - covered.get(role, 0)
+        templates += [_template(of_role)] * short
+    templates += [_template(members)] * (missing - len(templates))
+    return templates[gang.history.holds_forgone :]
+
+
+def _existing(members: Iterable[Member]) -> int:
+    """The number of members that have not ended, or have succeeded. One that is being deleted is
+    lost when its pod is gone.
+    """
+    return sum(member.state not in _ENDED for member in members)
+
+
+def _template(members: Iterable[Member]) -> Member | None:
+    """A living member to which the missing one was equal; None: its role or shape is unknown."""
+    living = [
+        member
+        for member in members
+        if member.state not in _ENDED and member.state != LEAVING and member.pod.owner is not None
+    ]
+    kinds = {(member.pod.role, member.pod.shape) for member in living}
+    return min(living, key=_by_name) if len(kinds) == 1 else None
+
+
+def _by_name(member: Member) -> tuple[str, str]:
+    return member.pod.name, member.pod.uid
+
+
+def _loss(state: State, gang: Gang, template: Member, number: int) -> Loss:
+    pod = template.pod
+    workload, part = successors.origin_of(state, pod)
+    role = f" (role {pod.role})" if pod.role else ""
+    return Loss(
+        uid=f"{gang.gang_id}/missing/{state.epoch}/{number}",
+        key=gang.key,
+        role=pod.role,
+        shape=profiles.lasting(state, template),
+        namespace=pod.namespace,
+        labels=pod.labels,
+        node="",
+        reason=MISSING,
+        message=f"a member{role} was lost before the active planner took over",
+        # Its user may have deleted it: a gang that does not need it gets no hold.
+        plain=True,
+        owned=True,
+        refused=False,
+        cluster_seq=state.view.cluster_seq,
+        workload=workload,
+        part=part,
+    )
