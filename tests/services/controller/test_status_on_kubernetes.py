@@ -168,12 +168,14 @@ async def test_another_reason_counts_the_event_up_instead_of_adding_one(
         await desk.say(placed_in(make_waiting(waiting=()), group))
         await eventually(lambda: events_of(api, namespace, uid))
         await desk.say(placed_in(make_waiting(waiting=(), why=other), group))
-        await desk.all_written()
-    (event,) = await events_of(api, namespace, uid)
-    assert (event["count"], event["message"]) == (
-        2,
-        "3/3 tasks in gang unschedulable: queue q is Closed",
-    )
+
+        async def counted() -> bool:
+            (event,) = await events_of(api, namespace, uid)
+            closed = "3/3 tasks in gang unschedulable: queue q is Closed"
+            assert (event["count"], event["message"]) == (2, closed)
+            return True
+
+        await eventually(counted)
 
 
 async def test_nothing_is_written_on_another_group_of_the_same_name(
