@@ -100,13 +100,16 @@ async def one_is(e2e: Cluster, phase: str) -> None:
 
 
 async def two_that_fill(e2e: Cluster) -> list[Object]:
-    """Two Jobs, each as large as the cluster."""
+    """Two Jobs, each as large as the cluster. The first one runs."""
     await e2e.queue(queue("counted"))
     size = await e2e.free("500m")
-    return [
-        await e2e.create(job(f"counted-{n}", task("all", size, cpu="500m"), queue="counted"))
-        for n in range(2)
-    ]
+
+    async def create(name: str) -> Object:
+        return await e2e.create(job(name, task("all", size, cpu="500m"), queue="counted"))
+
+    first = await create("counted-0")
+    await e2e.job_runs(first)
+    return [first, await create("counted-1")]
 
 
 async def test_a_group_whose_pods_are_all_taken_away_comes_back_whole(e2e: Cluster) -> None:
@@ -114,7 +117,7 @@ async def test_a_group_whose_pods_are_all_taken_away_comes_back_whole(e2e: Clust
     is, since it keeps out groups that do not fit. Here that one is Inqueue, and waits, too.
     """
     first, second = await two_that_fill(e2e)
-    await one_is(e2e, "Running")
+    await one_is(e2e, "Inqueue")
     before = {pod["metadata"]["uid"] for pod in await e2e.pods_of(first)}
     for pod in await e2e.pods_of(first):
         await e2e.delete("Pod", pod["metadata"]["name"])
@@ -126,8 +129,9 @@ async def test_a_group_whose_pods_are_all_taken_away_comes_back_whole(e2e: Clust
 
     await eventually(replaced, timeout_s=SEEN_S, because="all its pods are new")
     await e2e.job_runs(first)
-    bound = [pod for pod in await e2e.pods_of(second) if pod["spec"].get("nodeName")]
-    assert not bound, "there is no room for any of the second"
+    nodes = [pod["spec"].get("nodeName") for pod in await e2e.pods_of(second)]
+    assert nodes, "the second waits"
+    assert not any(nodes), "there is no room for any of the second"
 
 
 @pytest.mark.certify
