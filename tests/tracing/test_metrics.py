@@ -150,6 +150,8 @@ async def test_the_important_metrics_exist_and_count_what_was_done(
             assert total(found["controller"], "tutti_controller_report_seconds_count") >= 2
             # Active and standby both read it.
             assert planner['tutti_gang_planner_outcomes_total{result="whole"}'] == 2.0
+            for service in IMPORTANT:
+                names_hold(service, found[service])
             return found
 
         found = await eventually(settled, timeout_s=40.0)
@@ -172,8 +174,6 @@ async def test_the_important_metrics_exist_and_count_what_was_done(
             if line.startswith("tutti_gang_planner_gang_latency_seconds_bucket") and "# {" in line
         ]
         assert any('trace_id="' in line for line in exemplars)
-    for service in IMPORTANT:
-        names_hold(service, found[service])
     planner, binder = found["gang-planner"], found["binder"]
     assert planner["tutti_gang_planner_decisions_total"] == 1.0
     assert planner["tutti_gang_planner_bindings_total"] == 3.0

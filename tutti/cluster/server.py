@@ -128,12 +128,12 @@ class Server:
 
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
-        await response.prepare(request)
         transport = request.transport
         if transport is None:
             return response  # the client has gone already
         self._watching.add(transport)
         try:
+            await response.prepare(request)
             async for piece in lines(self._api.store, call, watch, encoded):
                 await response.write(piece)
             await response.write_eof()
