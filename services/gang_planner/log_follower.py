@@ -152,10 +152,9 @@ class LogFollower:
             filtered=True,
         )
         self._epoch = 0
-        #: Generation of DECISIONS, and its first record unless that has aged out; set before the
-        #: first `CheckpointArrival`.
-        self.generation = ""
-        #: Generation of VERDICTS, set at the same time.
+        #: Generations of DECISIONS and VERDICTS, and the first record of DECISIONS unless that has
+        #: aged out; set before the first `CheckpointArrival`.
+        self.decisions_generation = ""
         self.verdicts_generation = ""
         self.opened: StreamOpened | None = None
         self._opened_s = 0.0
@@ -224,7 +223,8 @@ class LogFollower:
         decisions = await self._bus.stream_info(subjects.DECISIONS)
         outcomes = await wait_for_stream(self._bus, subjects.OUTCOMES)
         verdicts = await wait_for_stream(self._bus, subjects.VERDICTS)
-        self.generation, self.verdicts_generation = decisions.generation, verdicts.generation
+        self.decisions_generation = decisions.generation
+        self.verdicts_generation = verdicts.generation
         opened = await read_opened(self._bus, decisions.now_ms)
         if opened is not None:
             self.opened, age_ms = opened
@@ -300,7 +300,7 @@ class LogFollower:
             return _foreign_arrival(subjects.OUTCOMES, delivery)
         if isinstance(outcome, DecisionClaimed):
             return IrrelevantArrival(delivery.seq)
-        if outcome.generation not in {"", self.generation}:
+        if outcome.generation not in {"", self.decisions_generation}:
             log.warning("skipping an outcome of a lost DECISIONS stream: %s", delivery.subject)
             return IrrelevantArrival(delivery.seq)
         return OutcomeArrival(delivery.seq, outcome, delivery.payload, delivery.stored_ms)

@@ -149,7 +149,7 @@ class GangPlanner:
         if not self._applier.caught_up:
             return None
         self._context.ready.set("caught up")
-        self._context.decisions = self._follower.generation
+        self._context.decisions = self._follower.decisions_generation
         if not self._writer.active:
             self._standby.record(arrivals, self._context.now_ms())
             if not self._lease.held:
@@ -170,7 +170,7 @@ class GangPlanner:
 
     async def _take_over(self) -> bool:
         return await self._writer.take_over(
-            self._follower.generation, self._follower.verdicts_generation
+            self._follower.decisions_generation, self._follower.verdicts_generation
         )
 
     def _queue_figures(self) -> list[QueueFigures]:

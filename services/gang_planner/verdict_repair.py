@@ -1,9 +1,9 @@
 """Finds verdicts that foreign messages have overwritten (ADR 0047), so that they are published
-again.
+again, and detects that the stream was lost.
 
 VERDICTS keeps one message per subject, so a foreign message replaces the planner's verdict, and no
-reader could notice. The active planner is the only writer: every few seconds it reads the messages
-that were stored and not acknowledged to this process.
+reader could notice. The active planner is the only writer and does not follow the stream: every few
+seconds it reads the messages that were stored and not acknowledged to this process.
 """
 
 import asyncio

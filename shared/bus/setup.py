@@ -324,7 +324,9 @@ async def _lost_generation(bus: Bus, wait_s: float, remembered: str) -> str:
     if decisions is not None and decisions.last_seq > 0:
         if await _find_stream(bus, subjects.OUTCOMES) is not None:
             return ""
-        logger.warning("NATS has lost stream OUTCOMES: DECISIONS is deleted and created, too")
+        logger.warning(
+            "stream OUTCOMES is missing: deleting DECISIONS, which cannot be continued without it"
+        )
         await bus.api(f"STREAM.DELETE.{subjects.DECISIONS}", None, ApiAnswer)
         return decisions.generation
     if remembered:

@@ -149,6 +149,7 @@ class Planner:
         self._state.epoch = epoch
         self._leading = True
         self._book.reconcile(self._state)
+        # Here, and not only in the first cycle, which a replay knows only if it wrote a record.
         self._state.losses_unsearched = True
         unseen_losses.search(self._state)
 

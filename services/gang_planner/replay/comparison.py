@@ -13,11 +13,9 @@ from typing import Final, NamedTuple
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.recorder import Frame
-from services.gang_planner.replay.reproduction import Inputs, apply_cluster_up_to, apply_up_to
+from services.gang_planner.replay.reproduction import Inputs, apply_up_to, apply_without_cycle
 from shared.contracts.decisions import (
     Cycle,
-    DecisionRecord,
-    EpochOpened,
     EvictionDecision,
     GangDecision,
     cycle_of,
@@ -76,7 +74,7 @@ def compare(frames: Iterable[Frame], policy: str) -> Comparison:
     for seq, record, _ in inputs.decisions:
         cycle = cycle_of(record)
         if cycle is None:
-            _take(planner, inputs, seq, record)
+            apply_without_cycle(planner, inputs, seq, record)
             continue
         if not inputs.reach(cycle):
             break
@@ -86,14 +84,6 @@ def compare(frames: Iterable[Frame], policy: str) -> Comparison:
             apply_up_to(planner, inputs, cycle)
             own_seq = _step(planner, own_seq, cycle, replayed, verdicts)
     return _compared(recorded, replayed, verdicts)
-
-
-def _take(planner: Planner, inputs: Inputs, seq: int, record: DecisionRecord) -> None:
-    if isinstance(record, EpochOpened):
-        apply_cluster_up_to(planner, inputs, record.cluster_seq)
-    planner.apply_decision(seq, record)
-    if isinstance(record, EpochOpened):
-        planner.lead(record.epoch)
 
 
 def _step(

@@ -92,13 +92,8 @@ def reproduce(frames: Iterable[Frame]) -> Report:
     differences: list[str] = []
     for number, (seq, record, payload) in enumerate(inputs.decisions):
         cycle = cycle_of(record)
-        if isinstance(record, EpochOpened):
-            apply_cluster_up_to(planner, inputs, record.cluster_seq)
-            planner.apply_decision(seq, record)
-            planner.lead(record.epoch)
-            continue
         if cycle is None:
-            planner.apply_decision(seq, record)
+            apply_without_cycle(planner, inputs, seq, record)
             continue
         if not inputs.reach(cycle):
             return Report(equal, differences, len(inputs.decisions) - number)
@@ -123,7 +118,7 @@ def reproduce(frames: Iterable[Frame]) -> Report:
 
 def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
     """Apply the records that the cycle had applied, and no more."""
-    apply_cluster_up_to(planner, inputs, cycle.cluster_seq)
+    _apply_cluster_up_to(planner, inputs, cycle.cluster_seq)
     while inputs.outcomes and inputs.outcomes[0].seq <= cycle.outcomes_seq:
         frame = inputs.outcomes.popleft()
         outcome = codec.decode_outcome(frame.payload)
@@ -132,7 +127,18 @@ def apply_up_to(planner: Planner, inputs: Inputs, cycle: Cycle) -> None:
         planner.apply_outcome(frame.seq, outcome)
 
 
-def apply_cluster_up_to(planner: Planner, inputs: Inputs, cluster_seq: int) -> None:
+def apply_without_cycle(planner: Planner, inputs: Inputs, seq: int, record: DecisionRecord) -> None:
+    """Apply a record of DECISIONS that no cycle wrote. The planner leads from a takeover on, in the
+    cluster state of that takeover.
+    """
+    if isinstance(record, EpochOpened):
+        _apply_cluster_up_to(planner, inputs, record.cluster_seq)
+    planner.apply_decision(seq, record)
+    if isinstance(record, EpochOpened):
+        planner.lead(record.epoch)
+
+
+def _apply_cluster_up_to(planner: Planner, inputs: Inputs, cluster_seq: int) -> None:
     """Apply the records of CLUSTER up to this sequence number."""
     while inputs.cluster and inputs.cluster[0].seq <= cluster_seq:
         frame = inputs.cluster.popleft()

@@ -47,7 +47,7 @@ from shared.model.invariants import required
 _CLOCK_STEP_MS: Final = 1_000
 #: Reasons of holds for pods that a user may have deleted: they end when the gang does not need the
 #: pod.
-_UNNEEDED: Final = frozenset({DELETED, MISSING})
+_PERHAPS_DELETED: Final = frozenset({DELETED, MISSING})
 
 
 def judge(state: State) -> None:
@@ -67,9 +67,13 @@ def judge(state: State) -> None:
         # A victim's capacity is reserved for its preemptor.
         eviction = state.preemptions.victims.get(loss.uid)
         if eviction is not None and gang is not None:
-            eviction.see_leave(loss.uid, gang.history)
-        ours = eviction is not None
-        if gang is None or ours or _is_known(state, loss) or not _gets_hold(state, gang, loss):
+            eviction.victim_left(loss.uid, gang.history)
+        if (
+            gang is None
+            or eviction is not None
+            or _is_known(state, loss)
+            or not _gets_hold(state, gang, loss)
+        ):
             _drop(state, gang)
             continue
         table.await_cycle(loss._replace(started=gang.history.has_started))
@@ -287,14 +291,14 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     if hold.reserving and (reason := min_resources.end_of(state, gang)):
         return reason
     finished = gang.members and gang.all_ended and not hold.workload
-    if finished or (hold.reason in _UNNEEDED and gang.counts[SUCCEEDED]):
+    if finished or (hold.reason in _PERHAPS_DELETED and gang.counts[SUCCEEDED]):
         return "Finished"
     if hold.repairing and "repair" not in gang.history.notes:
         return "RepairEnded"
     if hold.reason == RESTARTED:
         return "ScaledDown" if _is_whole(state, gang) else ""
     unknown = hold.workload and not gang.size_known
-    return "ScaledDown" if hold.reason in _UNNEEDED and _enough(gang) and not unknown else ""
+    return "ScaledDown" if hold.reason in _PERHAPS_DELETED and _enough(gang) and not unknown else ""
 
 
 def _is_whole(state: State, gang: Gang) -> bool:

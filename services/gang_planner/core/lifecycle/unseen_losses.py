@@ -67,7 +67,7 @@ def _doubtful_namespaces(state: State) -> set[str]:
         victim.namespace
         for preemption in state.preemptions.logged.values()
         for victim in preemption.act.victims
-        if victim.uid not in state.members and victim.uid not in preemption.seen_leaving
+        if victim.uid not in state.members and victim.uid not in preemption.seen_left
     }
 
 

@@ -430,12 +430,7 @@ class HoldTable:
         from a newer snapshot: it opens other holds for the missing members.
         """
         self.unseen_seq = snapshot_seq
-        for uid, loss in list(self.pending.items()):
-            if loss.cluster_seq <= snapshot_seq:
-                self.settle(uid)
-                gang = tables.gangs.gangs.get(loss.key)
-                if gang is not None:
-                    tables.gangs.drop_if_empty(gang)
+        self._settle_up_to(tables, snapshot_seq)
 
     def recall_cycle(self, tables: "Tables", cluster_seq: int) -> None:
         """Settle pending losses after a record of a newer cycle: the cycle before it had evaluated
@@ -444,12 +439,7 @@ class HoldTable:
         if cluster_seq <= self._cycle_seq:
             return
         before, self._cycle_seq = self._cycle_seq, cluster_seq
-        for uid, loss in list(self.pending.items()):
-            if loss.cluster_seq <= before:
-                self.settle(uid)
-                gang = tables.gangs.gangs.get(loss.key)
-                if gang is not None:
-                    tables.gangs.drop_if_empty(gang)
+        self._settle_up_to(tables, before)
 
     def notes_of(self) -> dict[str, list[NoteOpened]]:
         """Open notes by gang id, for a checkpoint."""
@@ -459,6 +449,15 @@ class HoldTable:
         return found
 
     # ---------------------------------------------------------------- internal
+
+    def _settle_up_to(self, tables: "Tables", cluster_seq: int) -> None:
+        """Settle the pending losses up to this sequence of CLUSTER."""
+        for uid, loss in list(self.pending.items()):
+            if loss.cluster_seq <= cluster_seq:
+                self.settle(uid)
+                gang = tables.gangs.gangs.get(loss.key)
+                if gang is not None:
+                    tables.gangs.drop_if_empty(gang)
 
     def _told_of(self, uid: str) -> None:
         """Drop the unwritten closing note of this pod's hold: the log has a newer note of it."""

@@ -138,7 +138,7 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
             loss = state.holds.pending.get(victim.uid)
             gang = state.gangs.gangs.get(loss.key) if loss is not None else None
             if gang is not None:
-                preemption.see_leave(victim.uid, gang.history)
+                preemption.victim_left(victim.uid, gang.history)
             state.holds.settle(victim.uid)
     else:
         state.evictions[seq] = OpenEviction(seq, decision)

@@ -47,7 +47,7 @@ class Preemption:
         "outcome",
         "outcome_seq",
         "reservations",
-        "seen_leaving",
+        "seen_left",
         "seq",
         "tried",
     )
@@ -71,12 +71,12 @@ class Preemption:
         #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: not tried.
         self.tried: int | None = None
         #: UIDs of victims whose loss this planner saw.
-        self.seen_leaving: set[str] = set()
+        self.seen_left: set[str] = set()
 
-    def see_leave(self, uid: str, history: "History") -> None:
+    def victim_left(self, uid: str, history: "History") -> None:
         """Note in the history of its gang that a victim, which gets no hold, has left."""
-        if uid not in self.seen_leaving:
-            self.seen_leaving.add(uid)
+        if uid not in self.seen_left:
+            self.seen_left.add(uid)
             history.holds_forgone += 1
 
     @property
