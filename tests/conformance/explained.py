@@ -78,7 +78,7 @@ EXPLAINED: Final = (
     ),
     Explained(
         "gang/gang-elastic-part-waits|queues/queue-guarantee-is-kept-free"
-        "|queues/priority-of-tasks-in-one-job|hierarchy/.*",
+        "|queues/(priority-of-tasks-in-one-job|queue-capability-elastic)|hierarchy/.*",
         r"[01]/Pod~1[ab]-\w+-\d+/(node|phase)",
         "which of the pods beyond a gang's minimum run: those that came first",
     ),
