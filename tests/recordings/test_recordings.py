@@ -1,7 +1,8 @@
 """Refactoring changes no decision: tapes of the planner before issue 16, played to the present one.
 
-The tapes go when that issue ends. `python -m tests.recordings` took them at commit 644eef1, and
-seeds 1, 13 and 21 again when gangs whose eviction was refused began to be assessed again.
+The tapes go when that issue ends. `python -m tests.recordings` took them at commit 644eef1; seeds
+1, 13 and 21 again when gangs whose eviction was refused began to be assessed again; seeds 4 and 18
+again when gangs that wait for an outcome began to count as demand of their queues.
 """
 
 from pathlib import Path

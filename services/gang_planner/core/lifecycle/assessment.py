@@ -82,7 +82,15 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
         gang.queue.promise(gang.gang_id, {})
     gang.pending_reason = None if silent else _pending_reason(state, gang)
     _wait_outside(state, policies, gang, now_ms)
-    if gang.pending_reason is not None or silent or not gang.counts[WAITING]:
+    _wait_in_backlog(state, policies, actions, gang)
+
+
+def _wait_in_backlog(state: State, policies: PolicySet, actions: Sequence[str], gang: Gang) -> None:
+    """Put the gang into the backlog if it waits for capacity; otherwise take it out."""
+    if gang.pending_reason is PendingReason.AWAITS_OUTCOME:
+        state.backlog.count(gang, need_of(state, gang))
+        return
+    if gang.pending_reason is not None or gang.silent or not gang.counts[WAITING]:
         if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
             gang.pending_reason = unsupported_members.reason(gang)
         state.backlog.take(gang)

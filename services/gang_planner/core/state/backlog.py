@@ -33,6 +33,8 @@ class Backlog:
         self.throttled = False
         #: Buckets of started gangs that lack members.
         self.lacking: dict[tuple[object, ...], Bucket] = {}
+        #: What gangs need that wait only for an outcome. They are in no bucket.
+        self.awaiting: dict[GangKey, Need] = {}
 
     def put(self, gang: Gang, need: Need, order: OrderKey) -> None:
         """Add a gang, or update its need and its position in the order."""
@@ -41,6 +43,8 @@ class Backlog:
             known = gang.bucket.need
             if (known is need or known.signature == signature) and gang.order == order:
                 return
+            self.take(gang)
+        elif self.awaiting:
             self.take(gang)
         bucket = self.buckets.get(signature)
         if bucket is None:
@@ -58,8 +62,18 @@ class Backlog:
         if not bucket.unsatisfiable:
             self.demand.add(need.queue, need.wanted, 1)
 
+    def count(self, gang: Gang, need: Need) -> None:
+        """Count the need of a gang that waits only for the outcome of its decision as demand,
+        without trying the gang. Otherwise other queues would get its share in the meantime.
+        """
+        self.take(gang)
+        self.awaiting[gang.key] = need
+        self.demand.add(need.queue, need.wanted, 1)
+
     def take(self, gang: Gang) -> None:
-        """Remove a gang; no effect if it is not in the backlog."""
+        """Remove a gang and its demand; no effect if it is not in the backlog."""
+        if self.awaiting and (counted := self.awaiting.pop(gang.key, None)) is not None:
+            self.demand.add(counted.queue, counted.wanted, -1)
         bucket = gang.bucket
         if bucket is None:
             return
