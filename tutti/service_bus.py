@@ -26,8 +26,8 @@ from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
 _CONNECT_S: Final = 3.0
-#: Timeout of a request. NATS answers at once if no service listens, but never answers a user who
-#: lacks the right to send the request.
+#: Timeout of a request. NATS answers at once if no service listens, but never answers a user
+#: without the right to send the request.
 _API_S: Final = 1.0
 #: A standby answers between two reads of its streams.
 _LEDGER_S: Final = 3.0

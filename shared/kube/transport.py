@@ -144,10 +144,10 @@ class Transport:
         status = 0
         try:
             async with asyncio.timeout(timeout_s):
-                who = self.credentials.fresh() or await self.credentials.refresh()
-                reply = await self._exchange(method, url, body, content_type, who)
+                authorization = self.credentials.fresh() or await self.credentials.refresh()
+                reply = await self._exchange(method, url, body, content_type, authorization)
                 if reply.status == 401:
-                    renewed = await self.credentials.renew(who)
+                    renewed = await self.credentials.renew(authorization)
                     if renewed is not None:
                         reply = await self._exchange(method, url, body, content_type, renewed)
             status = reply.status
@@ -194,10 +194,10 @@ class Transport:
         self._open_session()
         status = 0
         try:
-            who = self.credentials.fresh() or await self.credentials.refresh()
-            reply = await self._post(path, body, who, timeout_s)
+            authorization = self.credentials.fresh() or await self.credentials.refresh()
+            reply = await self._post(path, body, authorization, timeout_s)
             if reply.status == 401:
-                renewed = await self.credentials.renew(who)
+                renewed = await self.credentials.renew(authorization)
                 if renewed is not None:
                     reply = await self._post(path, body, renewed, timeout_s)
             status = reply.status
@@ -208,20 +208,24 @@ class Transport:
                 self._on_call("POST", status)
         return reply
 
-    async def _post(self, path: str, body: bytes, who: Authorization, timeout_s: float) -> Reply:
-        if who is not self._lines_of:
-            self._lines, self._lines_of = self._header_lines(who), who
-        answer = await self._posts.post(path.encode("ascii"), self._lines, body, who.tls, timeout_s)
+    async def _post(
+        self, path: str, body: bytes, authorization: Authorization, timeout_s: float
+    ) -> Reply:
+        if authorization is not self._lines_of:
+            self._lines, self._lines_of = self._header_lines(authorization), authorization
+        answer = await self._posts.post(
+            path.encode("ascii"), self._lines, body, authorization.tls, timeout_s
+        )
         headers = answer.headers() if answer.status >= 400 else _NO_HEADERS
         return Reply(answer.status, answer.body, headers)
 
-    def _header_lines(self, who: Authorization) -> bytes:
+    def _header_lines(self, authorization: Authorization) -> bytes:
         lines = [
             ("Host", self._posts.host),
             ("User-Agent", self._user_agent),
             ("Accept", "application/json"),
             ("Content-Type", "application/json"),
-            *who.headers.items(),
+            *authorization.headers.items(),
         ]
         return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
 
@@ -278,14 +282,21 @@ class Transport:
             response.close()
 
     async def _exchange(
-        self, method: Method, url: URL, body: bytes | None, content_type: str, who: Authorization
+        self,
+        method: Method,
+        url: URL,
+        body: bytes | None,
+        content_type: str,
+        authorization: Authorization,
     ) -> Reply:
         async with self._open_session().request(
             method,
             url,
             data=body,
-            headers=who.headers if body is None else who.headers_for(content_type),
-            ssl=who.tls if who.tls is not None else True,
+            headers=authorization.headers
+            if body is None
+            else authorization.headers_for(content_type),
+            ssl=authorization.tls if authorization.tls is not None else True,
             server_hostname=self._server_hostname,
             allow_redirects=False,
         ) as response:
@@ -297,9 +308,11 @@ class Transport:
         status = 0
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                who = self.credentials.fresh() or await self.credentials.refresh()
-                response = await self._begin(url, who, silence_s)
-                renewed = await self.credentials.renew(who) if response.status == 401 else None
+                authorization = self.credentials.fresh() or await self.credentials.refresh()
+                response = await self._begin(url, authorization, silence_s)
+                renewed = (
+                    await self.credentials.renew(authorization) if response.status == 401 else None
+                )
                 if renewed is not None:
                     response.close()
                     response = await self._begin(url, renewed, silence_s)
@@ -317,12 +330,12 @@ class Transport:
         raise api_error(status, body, response.headers.get("Retry-After"))
 
     async def _begin(
-        self, url: URL, who: Authorization, silence_s: float | None
+        self, url: URL, authorization: Authorization, silence_s: float | None
     ) -> aiohttp.ClientResponse:
         return await self._open_session().get(
             url,
-            headers=who.headers,
-            ssl=who.tls if who.tls is not None else True,
+            headers=authorization.headers,
+            ssl=authorization.tls if authorization.tls is not None else True,
             server_hostname=self._server_hostname,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence_s),

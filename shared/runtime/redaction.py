@@ -1,7 +1,7 @@
 """Removes secrets from text for operators: log lines, and files of a bundle.
 
 Nothing here writes a secret on purpose; but an address may hold a password, and an error may quote
-what it was about. So this is the last door, not the only one. Pure.
+what it was about. So this is the last check, not the only one. Pure.
 """
 
 import re

@@ -6,7 +6,7 @@ from typing import Any, Final
 import yaml
 
 from shared.bus.permissions import users
-from tutti.rights.table import ACCOUNTS, EVERYBODY, Right
+from tutti.rights.table import ACCOUNTS, ALL_USERS, Right
 
 _ORDER: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _HEAD: Final = (
@@ -55,7 +55,7 @@ def rights_file() -> str:
     # Not an account of Tutti: the chart binds these to the group system:authenticated.
     content["everybody"] = {
         "account": False,
-        "clusterRules": rules(EVERYBODY),
+        "clusterRules": rules(ALL_USERS),
         "namespacedRules": [],
     }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=100)

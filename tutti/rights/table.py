@@ -285,7 +285,7 @@ ACCOUNTS: Final = (
 )
 
 #: Rights of every user of the cluster (the group system:authenticated).
-EVERYBODY: Final = (
+ALL_USERS: Final = (
     _may(
         "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
     ),

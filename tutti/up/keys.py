@@ -70,7 +70,7 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
 
 
 def restorer(keys: Keys) -> Callable[[], None]:
-    """Read the seeds, and return a function that rewrites removed ones: a user who
+    """Read the seeds, and return a function that rewrites removed ones: a user that
     removes the folder under running services must not lock them out. Both block, and raise OSError.
     """
     folder = required(keys.folder, "keys of NATS users", "must have a folder")

@@ -13,7 +13,7 @@ from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES, Resource
 from tutti.rights.rules import rules
-from tutti.rights.table import EVERYBODY
+from tutti.rights.table import ALL_USERS
 from tutti.up.other_schedulers import OWN_LEASE
 
 _ROLE: Final = "tutti-up-everybody"
@@ -49,7 +49,7 @@ async def remove_planner_lease(client: KubeClient) -> None:
 
 async def _grant(client: KubeClient, binding: dict[str, Any]) -> None:
     try:
-        await _create(client, CLUSTER_ROLES, _ROLE, {"rules": rules(EVERYBODY)})
+        await _create(client, CLUSTER_ROLES, _ROLE, {"rules": rules(ALL_USERS)})
         await _create(client, CLUSTER_ROLE_BINDINGS, _ROLE, binding)
     except NotFound:
         # Without RBAC, as on the embedded cluster, every user may read the Lease.

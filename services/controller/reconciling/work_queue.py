@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 #: Short, since a first failure is mostly a conflict with a write that the watch has just reported.
 BACKOFF_S_BASE: Final = 0.05
-#: Long enough for an overloaded API server, short enough for a user who waits.
+#: Long enough for an overloaded API server, short enough for a waiting user.
 BACKOFF_S_MAX: Final = 30.0
-#: Delay after a bug: short enough for a user who has corrected the object.
+#: Delay after a bug: short enough for users, once they have corrected the object.
 BUG_S: Final = 60.0
 
 Work = Callable[[str], Awaitable[float | None]]

@@ -34,7 +34,7 @@ MEMORY_MS: Final = 600_000
 #: The note's reason if a decision failed and no policy refused it.
 FAILED: Final = "DecisionFailed"
 #: Rank of a result when one failure is reported; the lowest is reported.
-_TELLING: Final[dict[MemberResult, int]] = {"refused": 0, "skipped": 2}
+_REPORT_RANK: Final[dict[MemberResult, int]] = {"refused": 0, "skipped": 2}
 #: Characters of the API server's error message that a note keeps.
 _WORDS_MAX: Final = 1_024
 
@@ -76,11 +76,11 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
 
 def first_cause(failures: Sequence[Failure]) -> Failure:
     """The failure to report: a refusal first, a member that was only skipped last."""
-    return min(failures, key=_telling)
+    return min(failures, key=_report_rank)
 
 
-def _telling(failure: Failure) -> int:
-    return _TELLING.get(failure.result, 1)
+def _report_rank(failure: Failure) -> int:
+    return _REPORT_RANK.get(failure.result, 1)
 
 
 def pause_ms(gang: Gang) -> int:

@@ -62,7 +62,7 @@ def take_failures(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -
         refused is not None
         and not history.started
         and not starts(gang)
-        and _hopeless(gang)
+        and _needs_refused_member(gang)
         and release.begin(
             work, gang, GangEvent.MEMBER_REFUSED, PendingReason.BINDING_REFUSED, refused.message
         )
@@ -202,7 +202,7 @@ def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
     return f"{words}; the other members found no free capacity"
 
 
-def _hopeless(gang: Gang) -> bool:
+def _needs_refused_member(gang: Gang) -> bool:
     """Whether the quorum needs a member that a policy refused, on any node."""
     refused = refused_members(gang)
     waiting = [

@@ -41,15 +41,15 @@ def too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
         resource = name.removeprefix(_REQUESTS)
         return sum(sorted(one.get(resource, 0) for one in asked)[:size])
 
-    return _told(state, gang.group, least)
+    return _exceeded(state, gang.group, least)
 
 
 def too_small_for(state: State, group: PodGroup) -> str:
     """A message with a quota that is below the group's declared minimum; "" if there is none."""
-    return _told(state, group, lambda name: counted_as(name, group, group.min_member))
+    return _exceeded(state, group, lambda name: counted_as(name, group, group.min_member))
 
 
-def _told(state: State, group: PodGroup | None, least: Callable[[str], int]) -> str:
+def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int]) -> str:
     if group is None:
         return ""
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from services.gang_planner.core.framework.statement import Allocation
 
 #: Maximum number of nodes in an answer.
-_NODES_TOLD_MAX: Final = 100
+_NODES_MAX: Final = 100
 
 
 class Asker:
@@ -170,7 +170,7 @@ class _Trial:
                 name = self.state.nodes.names[slot]
                 counts[name] = counts.get(name, 0) + count
         ordered = sorted(counts.items(), key=_most_first)
-        return tuple(ordered[:_NODES_TOLD_MAX])
+        return tuple(ordered[:_NODES_MAX])
 
     def sentence(self, queue: QueueEntry) -> str:
         if self._over:

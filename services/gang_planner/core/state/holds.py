@@ -360,7 +360,7 @@ class HoldTable:
         """Restore a hold and its reservation from the log. It replaces a hold of the same pod."""
         for uid in note.pod_uids:
             self.settle(uid)
-            self._told_of(uid)
+            self._drop_ended(uid)
             if uid in tables.members:
                 self._known[uid] = None
             before = self.by_uid.get(uid)
@@ -403,7 +403,7 @@ class HoldTable:
             named = tuple(hold.uid for hold in known if hold.gang_id == gang_id)
         for uid in named:
             self.settle(uid)
-            self._told_of(uid)
+            self._drop_ended(uid)
             hold = self.by_uid.get(uid)
             if hold is not None:
                 if reason == EXPIRED:
@@ -459,7 +459,7 @@ class HoldTable:
                 if gang is not None:
                     tables.gangs.drop_if_empty(gang)
 
-    def _told_of(self, uid: str) -> None:
+    def _drop_ended(self, uid: str) -> None:
         """Drop the unwritten closing note of this pod's hold: the log has a newer note of it."""
         if self._ended:
             self._ended = [one for one in self._ended if one[0].uid != uid]

@@ -245,7 +245,7 @@ class PairRules:
         passing: Bools = np.ones(self.node_capacity.nodes.size, dtype=np.bool_)
         if not view.affinity_keys:
             return passing
-        anybody = False
+        any_there = False
         everywhere = passing.copy()
         for key in view.affinity_keys:
             domains = self.of_slot(key)
@@ -254,10 +254,10 @@ class PairRules:
                 passing[:] = False
                 continue
             there = self.counts.by_domain(view.affinity, key) > 0
-            anybody |= bool(there.any())
+            any_there |= bool(there.any())
             passing &= there[domains]
         # The first pod of a series may be on any node with all topology labels.
-        return everywhere if not anybody and view.own_affinity else passing
+        return everywhere if not any_there and view.own_affinity else passing
 
     def first_of_series(self, view: PairView) -> bool:
         """Whether the shape's affinity selects its own pods and no such pod exists yet."""

@@ -202,9 +202,9 @@ class Terms:
 
     def _resolved(self, terms: Iterable[PodTerm]) -> Iterable[tuple[Matcher, str]]:
         for term in terms:
-            who = _pod_match(term)
-            if who is not None:
-                yield self._matcher([who]), term.topology_key
+            match = _pod_match(term)
+            if match is not None:
+                yield self._matcher([match]), term.topology_key
 
     def _spread(self, constraint: SpreadConstraint, namespace: str) -> Spread:
         selector = constraint.selector
@@ -212,8 +212,8 @@ class Terms:
             return Spread(constraint, None, always_self=False)
         if not selector.requirements:
             return Spread(constraint, None, always_self=True)
-        who = PodMatch(selector, (namespace,), None)
-        return Spread(constraint, self._matcher([who], live=True), always_self=False)
+        match = PodMatch(selector, (namespace,), None)
+        return Spread(constraint, self._matcher([match], live=True), always_self=False)
 
     def _carry(
         self, found: ShapeTerms, kind: CarriedKind, matcher: Matcher, key: str, amount: int
@@ -257,19 +257,19 @@ def _pod_match(term: PodTerm) -> PodMatch | None:
     return PodMatch(term.selector, tuple(sorted(set(term.namespaces))), term.namespace_selector)
 
 
-def _means(who: PodMatch, subject: Subject) -> bool:
-    inside = subject.namespace in who.namespaces or (
-        who.namespace_selector is not None
-        and selects(who.namespace_selector, subject.namespace_labels)
+def _means(match: PodMatch, subject: Subject) -> bool:
+    inside = subject.namespace in match.namespaces or (
+        match.namespace_selector is not None
+        and selects(match.namespace_selector, subject.namespace_labels)
     )
-    return inside and selects(who.selector, subject.labels)
+    return inside and selects(match.selector, subject.labels)
 
 
 def _anchors(whose: Iterable[PodMatch]) -> tuple[tuple[str, str], ...]:
     """Label pairs of which a pod must have one to match; empty: any pod may match."""
     least: tuple[int, tuple[tuple[str, str], ...]] | None = None
-    for who in whose:
-        for one in who.selector.requirements:
+    for match in whose:
+        for one in match.selector.requirements:
             if one.operator == "In":
                 values = sorted(set(one.values))
                 found = len(values), tuple((one.key, value) for value in values)
@@ -278,5 +278,5 @@ def _anchors(whose: Iterable[PodMatch]) -> tuple[tuple[str, str], ...]:
     return least[1] if least is not None else ()
 
 
-def _place(who: PodMatch) -> tuple[str, ...]:
-    return repr(who.selector), repr(who.namespaces), repr(who.namespace_selector)
+def _place(match: PodMatch) -> tuple[str, ...]:
+    return repr(match.selector), repr(match.namespaces), repr(match.namespace_selector)

@@ -285,25 +285,25 @@ class Storage:
         """Three flags per slot: whether a volume for the claim is available, whether one can be
         provisioned, and whether the storage capacity suffices for it.
         """
-        nobody: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
+        no_slots: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
         choice = self.choice((claim.namespace, claim.name))
         if choice is not None:
             volume = self.tables.volumes.get(choice.volume_uid)
             if volume is not None:
-                return self.available.usable(volume), nobody, nobody
-            only = nobody.copy()
+                return self.available.usable(volume), no_slots, no_slots
+            only = no_slots.copy()
             only[choice.slot] = not choice.volume_uid
-            return nobody, only, only
+            return no_slots, only, only
         made, reservation = self._making(claim)
         if claim.selected_node:
-            there = nobody.copy()
+            there = no_slots.copy()
             slot = self.nodes.find(claim.selected_node)
             if slot is not None:
                 there[slot] = True
-            return nobody, made & there, reservation
+            return no_slots, made & there, reservation
         candidates = self.available.candidates(claim)
         if not candidates.volumes:
-            return nobody, made, reservation
+            return no_slots, made, reservation
         return candidates.mask(self._current().free(candidates)), made, reservation
 
     def _making(self, claim: Claim) -> tuple[Bools, Bools]:

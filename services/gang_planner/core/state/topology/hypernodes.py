@@ -20,7 +20,7 @@ from shared.model.reference_objects import HyperNode, HyperNodeMember
 _PROBLEMS_MAX: Final = 20
 #: Maximum depth of nested HyperNodes; three or four are common.
 _DEPTH_MAX: Final = 64
-_NOBODY: Final[frozenset[str]] = frozenset()
+_NO_NODES: Final[frozenset[str]] = frozenset()
 _NONE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
 
@@ -95,7 +95,7 @@ class Built:
         here = nodes.exists[: nodes.size].copy()
         if member.regex:
             pattern = self._pattern(hypernode, member.regex)
-            named = _NOBODY if pattern is None else pattern.among(nodes.names)
+            named = _NO_NODES if pattern is None else pattern.among(nodes.names)
             here &= np.array([one in named for one in nodes.names], dtype=np.bool_)
         elif member.labels is not None:
             for one in member.labels.requirements:
