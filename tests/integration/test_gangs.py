@@ -5,7 +5,7 @@ import pytest
 from shared.contracts import annotations
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import GPU, pod_manifest
-from tests.integration.stage import INCUBATOR, QUIET_S, SIGS, VOLCANO, Stage
+from tests.integration.stage import INCUBATOR, QUIET_S, SIGS, Stage
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
@@ -273,8 +273,12 @@ async def test_gangs_that_want_the_same_gpus_run_one_after_the_other(stage: Stag
     for pod in await stage.pods("one"):
         stage.kubelet.finish(pod["metadata"]["uid"])
     await stage.bound("two", 4)
-    group = await stage.api.get(stage.group_path("one", VOLCANO))
-    assert group["status"]["phase"] == "Completed"
+
+    async def has_completed() -> bool:
+        # Its status is written beside the bindings of the other gang.
+        return bool((await stage.seen_group("one"))["status"]["phase"] == "Completed")
+
+    await eventually(has_completed, because="the first gang is Completed")
 
 
 async def test_one_planner_shows_volcanos_queue_metrics_and_the_controller_counts_groups(
