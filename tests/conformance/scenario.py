@@ -6,6 +6,7 @@ import copy
 import json
 import re
 import time
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tests.conformance.cluster_view import CLUSTER_WIDE, ClusterView, kind_of, path
@@ -155,9 +156,9 @@ class Scenario:
             await self._command(**step["command"])
         if "finish" in step:
             text = f"{step['finish']['exitCode']} {time.time()}"
-            for pod in step["finish"]["pods"]:
+            for pod in self._placed(step["finish"]["pods"]):
                 notes: Object = {"metadata": {"annotations": {EXIT: text}}}
-                await self._api.patch(path("Pod", self._ns, self._real("Pod", pod)), notes)
+                await self._api.patch(path("Pod", self._ns, pod), notes)
         if "delete" in step:
             kind, name = step["delete"].split("/", 1)
             body: Object = {"propagationPolicy": "Background"}
@@ -197,6 +198,25 @@ class Scenario:
             "target": reference,
         }
         await self._api.create(path("Command", self._ns if is_job else "default"), command)
+
+    def _placed(self, names: Sequence[str]) -> list[str]:
+        """The names in the cluster of these pods; instead of one without a node, that of an equal
+        pod with one: which of a task's pods are placed depends on the order in which they arrive.
+        """
+        found = [self._real("Pod", name) for name in names]
+        pods = {str(pod["metadata"]["name"]): pod for pod in self._mine("Pod")}
+        for index, name in enumerate(found):
+            if name not in pods or pods[name]["spec"].get("nodeName"):
+                continue
+            equal = (
+                other
+                for other, pod in sorted(pods.items())
+                if other not in found
+                and pod["spec"].get("nodeName")
+                and _task_of(pod) == _task_of(pods[name])
+            )
+            found[index] = next(equal, name)
+        return found
 
     def _real(self, kind: str, name: str) -> str:
         """The name in the cluster of what the case calls so."""
@@ -246,6 +266,12 @@ class Scenario:
         except ApiError as error:
             if error.status != 404:
                 raise
+
+
+def _task_of(pod: Object) -> tuple[object, ...]:
+    """What equal pods have in common."""
+    labels = pod["metadata"].get("labels", {})
+    return labels.get("volcano.sh/job-name"), labels.get("volcano.sh/task-spec")
 
 
 async def create(api: RawClient, found: Object, namespace: str) -> None:
