@@ -28,7 +28,7 @@ class Reporting:
         )
         self._refused = metrics.counters(
             "refused_total",
-            "Writes that the API server refused finally, by what.",
+            "Writes that the API server refused permanently, by what.",
             "kind",
             [intent.__name__ for intent in get_args(Intent)],
         )

@@ -572,7 +572,7 @@ class Bus:
 
     async def _on_closed(self) -> None:
         if not self._closing:
-            self._fail(BusClosed(f"NATS closed the connection finally: {self._client.last_error}"))
+            self._fail(BusClosed(f"NATS ended the connection: {self._client.last_error}"))
 
     def _fail(self, error: Exception) -> None:
         if self._failure.done():

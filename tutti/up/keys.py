@@ -70,8 +70,8 @@ def keep(data_dir: Path, users: Sequence[User]) -> tuple[Keys, str]:
 
 
 def restorer(keys: Keys) -> Callable[[], None]:
-    """Read the seeds, and return a function that rewrites removed ones: a user that
-    removes the folder under running services must not lock them out. Both block, and raise OSError.
+    """Read the seeds, and return a function that rewrites removed ones: removing the folder under
+    running services must not lock them out. Both block, and raise OSError.
     """
     folder = required(keys.folder, "keys of NATS users", "must have a folder")
     remembered = {path: path.read_bytes() for path in sorted(folder.glob("*.nk"))}

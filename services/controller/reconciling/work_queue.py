@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 BACKOFF_S_BASE: Final = 0.05
 #: Long enough for an overloaded API server, short enough for a waiting user.
 BACKOFF_S_MAX: Final = 30.0
-#: Delay after a bug: short enough for users, once they have corrected the object.
+#: Delay after a bug: a user who has corrected the object waits so long at most.
 BUG_S: Final = 60.0
 
 Work = Callable[[str], Awaitable[float | None]]

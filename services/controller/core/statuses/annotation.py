@@ -1,8 +1,8 @@
 """The verdict as an annotation of the group, which `tutti why` reads with a user's own rights.
 
 It omits values that change in each cycle (instants, epochs) and lists of pods, so that two verdicts
-of equal meaning have equal texts and a comparison shows whether a write is needed. Users
-with the right to read the group may read it, so gangs of other namespaces are counted, not named.
+of equal meaning have equal texts and a comparison shows whether a write is needed. All
+users with the right to read the group may read it: gangs of other namespaces are only counted.
 """
 
 from typing import Final

@@ -82,15 +82,18 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
         gang.queue.promise(gang.gang_id, {})
     gang.pending_reason = None if silent else _pending_reason(state, gang)
     _wait_outside(state, policies, gang, now_ms)
-    _wait_in_backlog(state, policies, actions, gang)
+    _wait_in_backlog(work, actions, gang, silent=silent)
 
 
-def _wait_in_backlog(state: State, policies: PolicySet, actions: Sequence[str], gang: Gang) -> None:
+def _wait_in_backlog(
+    work: CycleContext, actions: Sequence[str], gang: Gang, *, silent: bool
+) -> None:
     """Put the gang into the backlog if it waits for capacity; otherwise take it out."""
+    state = work.state
     if gang.pending_reason is PendingReason.AWAITS_OUTCOME:
         state.backlog.count(gang, need_of(state, gang))
         return
-    if gang.pending_reason is not None or gang.silent or not gang.counts[WAITING]:
+    if gang.pending_reason is not None or silent or not gang.counts[WAITING]:
         if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
             gang.pending_reason = unsupported_members.reason(gang)
         state.backlog.take(gang)
@@ -106,7 +109,7 @@ def _wait_in_backlog(state: State, policies: PolicySet, actions: Sequence[str], 
     if gang.pending_reason is not None:
         state.backlog.take(gang)
     else:
-        state.backlog.put(gang, need, policies.order(gang))
+        state.backlog.put(gang, need, work.session.policies.order(gang))
 
 
 def _wait_outside(state: State, policies: PolicySet, gang: Gang, now_ms: int) -> None:

@@ -59,7 +59,7 @@ class ReleasedReservations:
         return displaced
 
     def give_up(self, hold: Hold) -> None:
-        """End a released row finally: its capacity is used, or free."""
+        """End a released row permanently: its capacity is used, or free."""
         if self._released.pop(hold.uid, None) is None:
             return
         self._state.reservations.end_replacement(_reservation(hold), handed_over=True)

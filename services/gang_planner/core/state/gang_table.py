@@ -169,9 +169,8 @@ class GangTable:
         """Remove a gang without objects, members, open notes and holds."""
         if not gang.vacant or gang.key in self._declared or self.gangs.get(gang.key) is not gang:
             return
-        if gang.bucket is not None:
-            # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
-            self.leave_backlog(gang)
+        # Not left to the next cycle: a replay leaves out cycles that wrote nothing.
+        self.leave_backlog(gang)
         if gang.history.notes:
             # A cycle closes the notes first, and then calls this method again.
             return

@@ -36,6 +36,7 @@ from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from shared.contracts.pending_reasons import PendingReason
 from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import GangKey
+from shared.model.invariants import InvariantViolation
 from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 
@@ -476,7 +477,8 @@ class Gang:
         """
         counts, waiting, held = self.counts, self.waiting, self.held
         for member in members:
-            assert member.state == WAITING, f"{member.pod.uid} did not wait"
+            if member.state != WAITING:
+                raise InvariantViolation(member.pod.uid, "was placed and did not wait")
             member.state, member.charged = ASSUMED, True
         taken: dict[tuple[str, int], int] = {}
         if len(members) == counts[WAITING]:
@@ -581,9 +583,7 @@ class Gang:
 
     @property
     def silent(self) -> bool:
-        """Whether Tutti does not manage the gang: another scheduler does, or its object was deleted
-        and no member waits.
-        """
+        """Whether another scheduler manages it, or its object is deleted and no member waits."""
         if self.ours:
             return self.group is None and self.lacks_object and self._left_over
         return bool(self.members) or self.group is None or self.group.by_owner

@@ -26,6 +26,7 @@ from services.gang_planner.core.state.reservations import UNDATED, Reservation
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome
+from shared.model.invariants import InvariantViolation
 
 #: How long a member has a reservation while its POST may be in flight: longer than any request
 #: timeout of a binder or the API server.
@@ -89,7 +90,8 @@ def number(state: State, seq: int, decision: Act) -> None:
         _repeated(state, seq, decision)
         return
     act = state.unnumbered.popleft()
-    assert act.act is decision, f"decision {seq} is not the next one that was made"
+    if act.act is not decision:
+        raise InvariantViolation(f"decision {seq}", "is not the next one that was made")
     act.seq = seq
     if act.rows:
         state.open[seq] = act

@@ -157,6 +157,19 @@ def test_a_queue_keeps_its_share_while_its_gang_waits_for_an_outcome() -> None:
     assert placed(scene.settle()) == {"second": 3}
 
 
+def test_a_gang_that_is_deleted_while_it_waits_for_an_outcome_demands_nothing() -> None:
+    scene = Scene([a_node(cpu=4)])
+    scene.put(a_queue("a"))
+    group = make_group("first", 2, queue="a")
+    pods = make_pods("first", 8, make_shape({"cpu": 1000}), owner=None)
+    scene.put(group, *pods)
+    (decision,) = scene.settle()
+    assert decision.preflight
+    assert scene.planner._state.backlog.demand.by_queue
+    scene.remove(*pods, group)
+    assert not scene.planner._state.backlog.demand.by_queue
+
+
 def test_what_is_freed_is_kept_for_the_queue_that_waits_for_its_share() -> None:
     scene = Scene([a_node()])
     scene.put(a_queue("a"), a_queue("b"))
