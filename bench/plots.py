@@ -33,16 +33,22 @@ def main() -> None:
     """Draw."""
     parser = argparse.ArgumentParser(prog="python -m bench.plots", description=__doc__)
     parser.add_argument("--session", type=Path, metavar="FILE", help="a session as JSON")
-    path = parser.parse_args().session or newest()
+    for path in draw(parser.parse_args().session or newest()):
+        print(path)
+
+
+def draw(session: Path) -> list[Path]:
+    """Draw every plot of a session and return the files."""
     PLOTS.mkdir(exist_ok=True)
-    for name, drawn in plots(read(path)).items():
-        (PLOTS / name).write_text(drawn)
-        print(PLOTS / name)
+    drawn = {PLOTS / name: plot for name, plot in plots(read(session)).items()}
+    for path, plot in drawn.items():
+        path.write_text(plot)
+    return list(drawn)
 
 
 def newest() -> Path:
-    """The newest session beside a certificate."""
-    return max(CERTIFICATES.glob("*.json"))
+    """The session beside a certificate that started last."""
+    return max(CERTIFICATES.glob("*.json"), key=lambda path: (read(path).started_at, path))
 
 
 def read(path: Path) -> Session:

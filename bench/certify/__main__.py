@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from bench import plots
 from bench.certify.inputs import digest_of, is_document
 from bench.certify.page import certificate
 from bench.certify.parts import ROOT, Extent, Part, long_tests, programs
@@ -138,11 +139,12 @@ def _write(
     commit: str,
     issue: int,
 ) -> None:
-    """The page as it stands so far, and beside it the drains' session."""
+    """The page as it stands so far, beside it the drains' session, and the plots of the newest."""
     found = None
     if measured.is_file():
         found = msgspec.json.decode(measured.read_bytes(), type=Session)
         stem.with_suffix(".json").write_bytes(measured.read_bytes() + b"\n")
+        plots.draw(plots.newest())
     title = f"Issue {issue}, {stem.name[:10]}"
     page = certificate(ended, left_out, found, title=title, commit=commit, note=note)
     stem.with_suffix(".md").write_text(page)

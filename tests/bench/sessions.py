@@ -80,9 +80,14 @@ def live_run(*, p50_ms: float = 200.0, contender: str = "tutti") -> LiveRun:
     )
 
 
-def session(*, drains: list[DrainCase], lives: list[LiveRun]) -> Session:
+def session(
+    *,
+    drains: list[DrainCase],
+    lives: list[LiveRun],
+    started_at: str = "2026-01-02T03:04:05+00:00",
+) -> Session:
     return Session(
-        started_at="2026-01-02T03:04:05+00:00",
+        started_at=started_at,
         commit="0123456789ab",
         machine={"cpu": "Test", "cores": 2, "memory_bytes": 2**34, "load_average": 0.1},
         versions={"python": "3.11.7"},
