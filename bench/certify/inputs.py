@@ -3,13 +3,13 @@
 Only the tests of the documents depend on documents, no part depends on how parts are run and
 reported, and of the tests only those of `bench` depend on it; a program there depends on what it
 imports of it. A file of tests is an input of its own part and of parts that run the tests. What
-tests share is an input of all, but for what only the tests of rights use.
+tests share is an input of all, but for what only the tests of rights use, and for the simulation,
+which is an input of the parts that import it.
 """
 
 import ast
 import hashlib
-from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -17,6 +17,9 @@ from bench.certify.parts import ROOT, Part
 
 _RUNNING: Final = ("bench/certify/", "tests/bench/test_certify.py")
 _DRAINS: Final = "bench"
+_SIMULATION: Final = "tests/simulation/"
+#: Packages whose imports are followed.
+_OURS: Final = frozenset({"bench", "tests"})
 #: Used where `tests.rights` runs other tests, and by nothing else.
 _OF_RIGHTS: Final = ("tests/rights/__main__.py", "tests/rights/guarded_up.py")
 
@@ -48,39 +51,73 @@ def _matters(path: str, part: Part | None) -> bool:
     if path.startswith("bench/"):
         return _of_bench(path, part)
     is_test = path.startswith("tests/") and PurePosixPath(path).name.startswith("test_")
-    if not is_test and path not in _OF_RIGHTS:
-        return True
-    return part is not None and (path == part.name or path.startswith(part.also_runs))
+    if is_test or path in _OF_RIGHTS:
+        return part is not None and (path == part.name or path.startswith(part.also_runs))
+    if path.startswith(_SIMULATION):
+        return path in imported_files(_roots(part), _SIMULATION)
+    return True
 
 
 def _of_bench(path: str, part: Part | None) -> bool:
     if part is not None and part.name.startswith("tests/"):
         return part.name.startswith("tests/bench/")
-    return path in bench_files(part.module if part is not None else _DRAINS)
+    return path in imported_files((part.module if part is not None else _DRAINS,), "bench/")
+
+
+def _roots(part: Part | None) -> tuple[str, ...]:
+    """The modules that a part starts with: its program, or its file of tests with its conftests."""
+    if part is None:
+        return (_DRAINS,)
+    if not part.name.startswith("tests/"):
+        return (part.module,)
+    files = [part.name]
+    for prefix in part.also_runs:
+        folder, _, stem = prefix.rpartition("/")
+        files += [
+            str(path.relative_to(ROOT))
+            for path in sorted((ROOT / folder).rglob("test_*.py"))
+            if str(path.relative_to(ROOT)).startswith(f"{folder}/{stem}")
+        ]
+    folders = {parent for file in files for parent in PurePosixPath(file).parents}
+    conftests = (str(folder / "conftest.py") for folder in sorted(folders))
+    return tuple(_module_of(file) for file in (*files, *conftests))
+
+
+def _module_of(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
 
 
 @lru_cache
-def bench_files(module: str) -> frozenset[str]:
-    """Return the files of `bench` that a program imports, itself included; of others none."""
+def imported_files(roots: tuple[str, ...], folder: str) -> frozenset[str]:
+    """Return the files of a folder that modules import, directly or through other files of this
+    repository, themselves included.
+
+    Args:
+        roots: Names of the modules; one that does not exist imports nothing.
+        folder: The folder, with a slash at its end.
+    """
     found: set[str] = set()
-    waiting = [module, f"{module}.__main__"]
+    waiting = [name for root in roots for name in (root, f"{root}.__main__")]
     while waiting:
         name = waiting.pop()
         path = name.replace(".", "/")
         for file in (f"{path}.py", f"{path}/__init__.py"):
-            if name.partition(".")[0] != "bench" or file in found or not (ROOT / file).is_file():
+            if name.partition(".")[0] not in _OURS or file in found or not (ROOT / file).is_file():
                 continue
             found.add(file)
-            waiting.extend(_imported((ROOT / file).read_text(encoding="utf-8")))
+            waiting.extend(_imported(file))
             waiting.append(name.rpartition(".")[0])
-    return frozenset(found)
+    return frozenset(file for file in found if file.startswith(folder))
 
 
-def _imported(source: str) -> Iterator[str]:
-    """Names that may be modules."""
-    for node in ast.walk(ast.parse(source)):
+@cache
+def _imported(file: str) -> tuple[str, ...]:
+    """Names in the imports of a file that may be modules of this repository."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found.append(node.module)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
+    return tuple(name for name in found if name.partition(".")[0] in _OURS)

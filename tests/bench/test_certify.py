@@ -125,6 +125,8 @@ NAMES = (
     "tests/rights/test_f.py",
     "tests/documents/test_g.py",
     "tests/bench/test_h.py",
+    "tests/simulation/test_simulation.py",
+    "simulation",
     "soak",
     "drains",
 )
@@ -139,6 +141,7 @@ TREE = """\
 100644 blob ee1\tbench/suite_eyes.py
 100644 blob ee2\tbench/drain.py
 100644 blob ee3\tbench/planner/world.py
+100644 blob ee4\ttests/simulation/volumes.py
 """
 
 
@@ -155,6 +158,7 @@ TREE = """\
         ("ee1", {"tests/bench/test_h.py", "soak"}),
         ("ee2", {"tests/bench/test_h.py", "drains"}),
         ("ee3", {"tests/bench/test_h.py"}),
+        ("ee4", {"tests/simulation/test_simulation.py", "simulation"}),
     ],
     ids=[
         "code",
@@ -167,10 +171,11 @@ TREE = """\
         "what the soak imports",
         "what the drains import",
         "what another benchmark imports",
+        "what the simulation imports",
     ],
 )
 def test_after_a_change_runs_again_what_depends_on_it(changed: str, again: set[str]) -> None:
-    modules = {"soak": "bench.soak", "drains": "bench"}
+    modules = {"soak": "bench.soak", "drains": "bench", "simulation": "tests.simulation"}
     parts = [GOOD._replace(name=name, module=modules.get(name, "pytest")) for name in NAMES]
     changed_tree = TREE.replace(changed, "fff")
     found = {one.name for one in parts if digest_of(one, TREE) != digest_of(one, changed_tree)}

@@ -213,3 +213,30 @@ def give_out(scene: Scene, claim: Obj, pod: Obj, *devices: str) -> None:
     scene.etcd.change(
         RESOURCE_CLAIMS, claim, lambda now: with_(now, status=status, metadata=metadata), by="test"
     )
+
+
+@pytest.mark.parametrize("stopped_s", [0.0, 3.0], ids=["at once", "after a restart"])
+def test_a_volume_whose_claim_is_bound_elsewhere_is_free_again(stopped_s: float) -> None:
+    """As Kubernetes' own controller frees it: a scheduler's write came late."""
+    scene = Scene()
+    claim = scene.claim("gang-1-0", "local")
+    first, second, *_ = scene.etcd.all(VOLUMES)
+    owner = {"namespace": NAMESPACE, "name": "gang-1-0", "uid": claim["metadata"]["uid"]}
+    if stopped_s:
+        scene.claims.volumes.stop()
+        scene.loop.at(stopped_s, scene.claims.volumes.restart)
+    for volume in (first, second):
+        scene.etcd.change(
+            VOLUMES, volume, lambda now: with_(now, spec={"claimRef": owner}), by="test"
+        )
+    scene.loop.run_for(8.0)
+    bound = scene.now(claim)["spec"]["volumeName"]
+    named = [
+        one["metadata"]["name"]
+        for one in scene.etcd.all(VOLUMES)
+        if one["spec"].get("claimRef", {}).get("name") == "gang-1-0"
+    ]
+    assert named == [bound]
+    scene.etcd.remove(VOLUME_CLAIMS, claim, by="test")
+    scene.loop.run_for(5.0)
+    assert scene.claims.left() == []

@@ -172,7 +172,13 @@ class VolumeControllers:
             return
         claim = self.etcd.get(VOLUME_CLAIMS, owner["namespace"], owner["name"])
         if claim is not None and claim["metadata"]["uid"] == owner["uid"]:
-            self._look_at_claim(key_of(claim))
+            if claim["spec"].get("volumeName") in {None, "", name}:
+                self._look_at_claim(key_of(claim))
+            else:
+                # Bound elsewhere: what a scheduler had reserved is free again.
+                self._change(
+                    VOLUMES, volume, spec={"claimRef": None}, status={"phase": "Available"}
+                )
         elif phase != "Released":
             self._change(VOLUMES, volume, status={"phase": "Released"})
         else:
@@ -196,6 +202,8 @@ class VolumeControllers:
         if spec.get("volumeName"):
             if self.etcd.get(VOLUMES, "", spec["volumeName"]) is None:
                 self._change(VOLUME_CLAIMS, claim, status={"phase": "Lost"})
+            for other in self._also_named_for(claim):
+                self._soon(self._look_at_volume, other)
             return
         volume = self._named_for(claim)
         if volume is not None:
@@ -214,6 +222,16 @@ class VolumeControllers:
             if ours and owner.get("uid") in {None, "", claim["metadata"]["uid"]}:
                 return volume
         return None
+
+    def _also_named_for(self, claim: Obj) -> list[str]:
+        """The volumes that name the claim as their owner, though it is bound to another one."""
+        uid, bound = claim["metadata"]["uid"], claim["spec"]["volumeName"]
+        return [
+            volume["metadata"]["name"]
+            for volume in self.etcd.all(VOLUMES)
+            if (volume["spec"].get("claimRef") or {}).get("uid") == uid
+            and volume["metadata"]["name"] != bound
+        ]
 
     def _bind(self, claim: Obj, volume: Obj) -> None:
         """The volume first, then the claim: two writes, between which anything may happen."""
