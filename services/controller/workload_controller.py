@@ -128,4 +128,9 @@ class WorkloadReconciler:
 
 def _relevant_fields(workload: Workload) -> tuple[object, ...]:
     spec = workload.spec
-    return spec.replicas, workload.status.replicas == 0, workload.metadata.annotations
+    return (
+        spec.replicas,
+        workload.status.replicas == 0,
+        workload.metadata.annotations,
+        spec.template.metadata.annotations,
+    )

@@ -64,6 +64,10 @@ async def test_the_group_of_a_replica_set_follows_it_and_goes_with_its_last_pod(
             )
 
         async with running(client, WorkloadReconciler):
+            of_pods = {"annotations": {"scheduling.k8s.io/group-min-member": "3"}}
+            template: Object = {"spec": {"template": {"metadata": of_pods}}}
+            await client.patch(REPLICA_SETS, "rs", template, namespace=place)
+            await becomes(size, 3)
             notes = {"scheduling.volcano.sh/group-min-member": "2"}
             change: Object = {"metadata": {"annotations": notes}}
             await client.patch(REPLICA_SETS, "rs", change, namespace=place)
