@@ -4,7 +4,8 @@ Only the tests of the documents depend on documents, no part depends on how part
 reported, and of the tests only those of `bench` depend on it; a program there depends on what it
 imports of it. A file of tests is an input of its own part and of parts that run the tests. What
 tests share is an input of all, but for what only the tests of rights use, and for the simulation
-and the tests of benchmarks, which are inputs of the parts that import them.
+and the tests of benchmarks: these are inputs of their own tests, some of which start programs of
+the folder, and of the parts that import them.
 """
 
 import ast
@@ -17,7 +18,7 @@ from bench.certify.parts import ROOT, Part
 
 _RUNNING: Final = ("bench/certify/", "tests/bench/test_certify.py")
 _DRAINS: Final = "bench"
-#: Folders of tests whose shared files are inputs of the parts that import them.
+#: Folders of tests whose shared files are inputs of their own tests and of parts that import them.
 _FOLLOWED: Final = ("tests/bench/", "tests/simulation/")
 #: Packages whose imports are followed.
 _OURS: Final = frozenset({"bench", "tests"})
@@ -54,8 +55,10 @@ def _matters(path: str, part: Part | None) -> bool:
     is_test = path.startswith("tests/") and PurePosixPath(path).name.startswith("test_")
     if is_test or path in _OF_RIGHTS:
         return part is not None and (path == part.name or path.startswith(part.also_runs))
-    if path.startswith(_FOLLOWED):
-        return path in imported_files(_roots(part), "tests/")
+    for folder in _FOLLOWED:
+        if path.startswith(folder):
+            own = part is not None and part.name.startswith(folder)
+            return own or path in imported_files(_roots(part), folder)
     return True
 
 

@@ -126,6 +126,7 @@ NAMES = (
     "tests/documents/test_g.py",
     "tests/bench/test_h.py",
     "tests/simulation/test_simulation.py",
+    "tests/simulation/test_jobs.py",
     "simulation",
     "soak",
     "drains",
@@ -158,7 +159,14 @@ TREE = """\
         ("ee1", {"tests/bench/test_h.py", "soak"}),
         ("ee2", {"tests/bench/test_h.py", "drains"}),
         ("ee3", {"tests/bench/test_h.py"}),
-        ("ee4", {"tests/simulation/test_simulation.py", "simulation"}),
+        (
+            "ee4",
+            {
+                "tests/simulation/test_simulation.py",
+                "tests/simulation/test_jobs.py",
+                "simulation",
+            },
+        ),
     ],
     ids=[
         "code",
