@@ -91,21 +91,16 @@ def activate(
 ) -> ActiveDecision:
     """Choose the protocol of `decision`, which is of this generation of the stream."""
     if isinstance(decision, GangDecision):
-        marks = annotations_of(decision, generation, sender.decision_seq)
+        marks = {
+            annotations.DECISION: f"{generation}/{sender.decision_seq}",
+            annotations.TRACE_ID: decision.trace_id,
+        }
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)
     machine = Eviction if decision.via == "eviction" else Removal
-    return ActiveDecision(lease, machine(decision, sender, limits), condition_of(decision))
+    return ActiveDecision(lease, machine(decision, sender, limits), _condition_of(decision))
 
 
-def annotations_of(decision: GangDecision, generation: str, decision_seq: int) -> Marks:
-    """Make the annotations that every Binding of `decision` merges into its pod."""
-    return {
-        annotations.DECISION: f"{generation}/{decision_seq}",
-        annotations.TRACE_ID: decision.trace_id,
-    }
-
-
-def condition_of(decision: EvictionDecision) -> Marks:
+def _condition_of(decision: EvictionDecision) -> Marks:
     """Make the condition of the pods that `decision` removes.
 
     Its instant is the decision's, so that writing it again changes nothing.

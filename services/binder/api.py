@@ -73,7 +73,7 @@ class KubePods:
         self._backoff = backoff or Backoff(max_s=_REACHABLE_PAUSE_S_MAX)
         self._unanswered = 0
         self._unreachable = asyncio.Event()
-        self._claims = KubeClaims(self._request)
+        self._claims = KubeClaims(self._send)
 
     async def wait_reachable(self) -> None:
         """Return once the API server has answered anything."""
@@ -122,11 +122,9 @@ class KubePods:
         # Merged by type, so that the pod's other conditions stay; a UID in a patch that is not the
         # object's own is answered with 422.
         patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-        answer, body = await self._write(
-            "PATCH",
-            PODS.path(victim.namespace, victim.name, "status"),
-            patch,
-            "application/strategic-merge-patch+json",
+        path = PODS.path(victim.namespace, victim.name, "status")
+        answer, body = await self._send(
+            "PATCH", path, patch, "application/strategic-merge-patch+json"
         )
         if not 200 <= answer.status < 300:
             return answer
@@ -145,9 +143,7 @@ class KubePods:
             "kind": "DeleteOptions",
             "preconditions": {"uid": victim.uid},
         }
-        path = PODS.path(victim.namespace, victim.name)
-        answer, _ = await self._write("DELETE", path, options, "application/json")
-        return answer
+        return (await self._send("DELETE", PODS.path(victim.namespace, victim.name), options))[0]
 
     async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
         """Prepare a claim. See `request_dispatcher.Pods`."""
@@ -169,20 +165,17 @@ class KubePods:
             "deleteOptions": options,
         }
         path = PODS.path(victim.namespace, victim.name, "eviction")
-        answer, _ = await self._write("POST", path, eviction, "application/json")
-        return answer
+        return (await self._send("POST", path, eviction))[0]
 
     async def read(self, pod: Binding | Victim) -> PodView | Answer | None:
         """Read a pod. See `request_dispatcher.Pods`."""
-        reply = await self._get(PODS.path(pod.namespace, pod.name))
-        if isinstance(reply, Answer):
-            return reply
-        if reply.status == 404:
+        answer, body = await self._send("GET", PODS.path(pod.namespace, pod.name))
+        if answer.status == 404:
             return None
-        if reply.status != 200:
-            return _answer(reply)
+        if answer.status != 200:
+            return answer
         try:
-            found = _decode_pod(reply.body)
+            found = _decode_pod(body)
         except msgspec.MsgspecError as error:
             return Answer(0, "Undecodable", str(error))
         return PodView(
@@ -193,15 +186,19 @@ class KubePods:
             succeeded=found.status.phase == _SUCCEEDED,
         )
 
-    async def _write(
-        self, method: Literal["PATCH", "DELETE", "POST"], path: str, body: object, content_type: str
+    async def _send(
+        self,
+        method: Literal["GET", "PATCH", "DELETE", "POST"],
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
     ) -> tuple[Answer, bytes]:
-        """Return the answer and its body."""
+        """Return the answer, or the one that stands for a missing one, and its body."""
         try:
             reply = await self._client.send(
                 method,
                 path,
-                body=msgspec.json.encode(body),
+                body=None if body is None else msgspec.json.encode(body),
                 content_type=content_type,
                 timeout_s=self._timeout_s,
             )
@@ -209,26 +206,6 @@ class KubePods:
             return self._no_answer(error), b""
         self._answered()
         return _answer(reply), reply.body
-
-    async def _request(
-        self, method: Literal["GET", "PATCH"], path: str, body: object, content_type: str
-    ) -> tuple[Answer, bytes]:
-        """Return the answer and its body."""
-        if method == "PATCH":
-            return await self._write(method, path, body, content_type)
-        reply = await self._get(path)
-        if isinstance(reply, Answer):
-            return reply, b""
-        return _answer(reply), reply.body
-
-    async def _get(self, path: str) -> Reply | Answer:
-        """Return the reply, or the answer that stands for a missing one."""
-        try:
-            reply = await self._client.send("GET", path, timeout_s=self._timeout_s)
-        except KubeError as error:
-            return self._no_answer(error)
-        self._answered()
-        return reply
 
     def _answered(self) -> None:
         if self._unanswered >= _UNANSWERED_MAX:

@@ -78,9 +78,7 @@ class KubeClaims:
             if isinstance(choice, DeviceChoice):
                 write = device_undo(await self._devices(choice), choice)
             else:
-                claim = await self._claim(choice)
-                needed = needs_volume(claim, choice)
-                volume = await self._volume(choice) if needed else None
+                claim, volume = await self._claim_and_volume(choice)
                 write = volume_undo(claim, volume, choice)
         except _Unanswered:
             return not isinstance(choice, DeviceChoice)
@@ -90,15 +88,13 @@ class KubeClaims:
         choice = preparation.choice
         if isinstance(choice, DeviceChoice):
             return device_step(await self._devices(choice), choice, preparation.pod_name)
-        claim = await self._claim(choice)
-        volume = await self._volume(choice) if needs_volume(claim, choice) else None
+        claim, volume = await self._claim_and_volume(choice)
         return volume_step(claim, volume, choice, again=again)
 
-    async def _claim(self, choice: VolumeChoice) -> Object | None:
-        return await self._read(VOLUME_CLAIMS.path(choice.namespace, choice.claim))
-
-    async def _volume(self, choice: VolumeChoice) -> Object | None:
-        return await self._read(VOLUMES.path("", choice.volume))
+    async def _claim_and_volume(self, choice: VolumeChoice) -> tuple[Object | None, Object | None]:
+        claim = await self._read(VOLUME_CLAIMS.path(choice.namespace, choice.claim))
+        needed = needs_volume(claim, choice)
+        return claim, await self._read(VOLUMES.path("", choice.volume)) if needed else None
 
     async def _devices(self, choice: DeviceChoice) -> Object | None:
         return await self._read(RESOURCE_CLAIMS.path(choice.namespace, choice.claim))
@@ -129,8 +125,7 @@ class KubeClaims:
 def _refused(answer: Answer) -> Progress:
     """What an answer other than a success means: a conflict and a missing answer are retried."""
     text = answer.message or answer.reason or f"HTTP status {answer.status}"
-    retry = answer.status in {0, 401, 408, 409, 429} or answer.status >= 500
-    if retry:
+    if answer.status in {0, 401, 408, 409, 429} or answer.status >= 500:
         return Progress("again", text, answer.retry_after_ms)
     return Progress("failed", text)
 

@@ -1,7 +1,6 @@
 """A binder's metrics, and per decision its spans and a log line."""
 
 import logging
-from collections.abc import Callable
 from typing import get_args
 
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
@@ -42,36 +41,21 @@ class Reporting:
             "result",
             ("refused", "conflict", "unknown"),
         )
-        self._abandoned = metrics.counter(
+        self.abandoned = metrics.counter(
             "abandoned_total", "Deliveries that were not ours any more before they were finished."
         )
-        self._outcomes_refused = metrics.counter(
+        self.outcomes_refused = metrics.counter(
             "outcomes_refused_total",
             "Outcomes that NATS refused to store, because its storage is full, say.",
         )
-        self._in_progress = metrics.gauge("decisions_in_progress", "Decisions being carried out.")
-        self._requests_max = metrics.gauge(
+        self.in_progress = metrics.gauge("decisions_in_progress", "Decisions being carried out.")
+        self.requests_max = metrics.gauge(
             "requests_max",
             "Limit of requests to the API server in flight: lower while it sheds load.",
         )
         self._seconds = metrics.histogram(
             "decision_seconds", "From taking a decision to its outcome.", _SECONDS
         )
-
-    def watch(self, requests_max: Callable[[], int]) -> None:
-        """Report `requests_max` as a gauge; it is called when metrics are read."""
-        self._requests_max.set_function(requests_max)
-
-    def in_progress(self, decisions: int) -> None:
-        self._in_progress.set(decisions)
-
-    def abandoned(self) -> None:
-        """Count a delivery that was lost to the ack wait."""
-        self._abandoned.inc()
-
-    def outcome_refused(self) -> None:
-        """Count an outcome that NATS did not store, for lack of space for example."""
-        self._outcomes_refused.inc()
 
     def refused(self, outcome: Outcome, decision: Act | None, end_ms: int) -> None:
         """Count, trace and log a decision that is not carried out; None: it cannot be decoded."""

@@ -177,19 +177,16 @@ class RequestDispatcher:
         one that was shed, otherwise 0.0.
         """
         active, command = request.active, request.command
-        match command:
-            case Prepare() | Undo():
-                commands = await self._serve_claim(active, command)
-            case Post() | Mark() | Delete() | Evict() | Read():
-                sent_s = time.monotonic()
-                answer = await self._send(active, command)
-                shed = isinstance(answer, Answer) and is_shed(answer)
-                self._adjust_window(answer, sent_s, shed=shed)
-                if isinstance(answer, Answer) and shed and request.sheds < _SHEDS_MAX:
-                    return self._send_later(request, answer)
-                commands = self._give_answer(active, command, answer)
-            case _:
-                assert_never(command)
+        if isinstance(command, Prepare | Undo):
+            commands = await self._serve_claim(active, command)
+        else:
+            sent_s = time.monotonic()
+            answer = await self._send(active, command)
+            shed = isinstance(answer, Answer) and is_shed(answer)
+            self._adjust_window(answer, sent_s, shed=shed)
+            if isinstance(answer, Answer) and shed and request.sheds < _SHEDS_MAX:
+                return self._send_later(request, answer)
+            commands = self._give_answer(active, command, answer)
         if commands:
             self._proceed(active, commands)
         return 0.0

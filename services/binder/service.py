@@ -14,7 +14,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Coroutine
-from typing import Final, assert_never
+from typing import Final
 
 import msgspec
 
@@ -26,20 +26,7 @@ from services.binder.active_decision import (
 )
 from services.binder.api import KubePods
 from services.binder.config import BinderSettings
-from services.binder.core.commands import (
-    Command,
-    Delete,
-    Evict,
-    Finish,
-    Forget,
-    Limits,
-    LookUp,
-    Mark,
-    Post,
-    Prepare,
-    Read,
-    Undo,
-)
+from services.binder.core.commands import Command, Finish, Forget, Limits, LookUp
 from services.binder.core.outcome import Sender, refusal_of
 from services.binder.decisions_stream import DecisionsStream
 from services.binder.outcome_ledger import OutcomeLedger, acknowledge, request_redelivery
@@ -118,7 +105,7 @@ class Binder:
         )
         self._ledger = OutcomeLedger(ctx.bus, ctx.foreign_messages.met)
         self._reporting = Reporting(ctx.metrics, ctx.tracer)
-        self._reporting.watch(lambda: self._dispatcher.width)
+        self._reporting.requests_max.set_function(lambda: self._dispatcher.width)
         self._stream = DecisionsStream(ctx.bus, self._abandon_all)
         #: Pulled, not started yet.
         self._waiting: deque[DeliveryLease] = deque()
@@ -167,7 +154,7 @@ class Binder:
         """Begin with one delivery, or refuse it at once."""
         delivery = lease.delivery
         if not lease.is_held(time.monotonic()) or not await self._stream.is_current(lease):
-            self._reporting.abandoned()
+            self._reporting.abandoned.inc()
             return
         sender = Sender(
             self._ctx.instance,
@@ -188,14 +175,13 @@ class Binder:
             return
         reason = await self._stream.refusal_of(decision, delivery, sender)
         if reason is not None:
-            now_ms = self._ctx.now_ms()
-            refusal = refusal_of(decision, sender, reason=reason, now_ms=now_ms)
+            refusal = refusal_of(decision, sender, reason=reason, now_ms=self._ctx.now_ms())
             await self._refuse(delivery, refusal, decision)
             return
         active = activate(decision, lease, sender, self._limits, self._stream.generation)
         self._active[active] = None
         self._idle.clear()
-        self._reporting.in_progress(len(self._active))
+        self._reporting.in_progress.set(len(self._active))
         self._proceed(active, active.machine.start(self._ctx.now_ms()))
 
     def _abandon_all(self, generation: str) -> None:
@@ -224,12 +210,7 @@ class Binder:
         )
         await self._refuse(delivery, outcome, None)
 
-    async def _refuse(
-        self,
-        delivery: Delivery,
-        outcome: Outcome,
-        decision: Act | None,
-    ) -> None:
+    async def _refuse(self, delivery: Delivery, outcome: Outcome, decision: Act | None) -> None:
         if await self._settle(delivery, outcome):
             self._reporting.refused(outcome, decision, self._ctx.now_ms())
 
@@ -240,8 +221,6 @@ class Binder:
         seq = active.lease.delivery.seq
         for command in commands:
             match command:
-                case Post() | Mark() | Delete() | Evict() | Read() | Prepare() | Undo():
-                    self._dispatcher.send(active, command)
                 case LookUp():
                     self._spawn(self._look_up(active), f"look-up-{seq}")
                 case Finish():
@@ -249,7 +228,7 @@ class Binder:
                 case Forget():
                     self._spawn(self._forget(active), f"forget-{seq}")
                 case _:
-                    assert_never(command)
+                    self._dispatcher.send(active, command)
 
     async def _look_up(self, active: ActiveDecision) -> None:
         """Claim the decision, unless it has its outcome; without an answer, abandon it."""
@@ -277,9 +256,9 @@ class Binder:
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> bool:
         settled = await self._ledger.settle(delivery, outcome)
         if settled == "refused":
-            self._reporting.outcome_refused()
+            self._reporting.outcomes_refused.inc()
         elif settled == "overtaken":
-            self._reporting.abandoned()
+            self._reporting.abandoned.inc()
         return settled == "done"
 
     async def _forget(self, active: ActiveDecision) -> None:
@@ -290,7 +269,7 @@ class Binder:
         """Send nothing more for it; JetStream delivers it again, to this binder or another one."""
         if active in self._active:
             active.lease.abandoned = True
-            self._reporting.abandoned()
+            self._reporting.abandoned.inc()
             self._release(active)
 
     def _release(self, active: ActiveDecision) -> None:
@@ -299,7 +278,7 @@ class Binder:
             return
         del self._active[active]
         self._may_start.set()
-        self._reporting.in_progress(len(self._active))
+        self._reporting.in_progress.set(len(self._active))
         if not self._active:
             self._idle.set()
 

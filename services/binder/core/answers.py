@@ -37,7 +37,8 @@ _BUDGETS: Final = "more than one poddisruptionbudget"
 #: Its words before the answer of a webhook, whatever the status.
 _WEBHOOK: Final = "admission webhook"
 
-_MEANINGS: Final[dict[int, PostMeaning]] = {
+_MEANINGS: Final[dict[int, Literal["gone", "read", "again"]]] = {
+    0: "again",
     404: "gone",
     409: "read",
     # Credentials have just expired: the client fetches new ones, and the request may then pass.
@@ -86,10 +87,7 @@ def meaning_of_post(answer: Answer, *, dry_run: bool) -> PostMeaning:
         return "bound"
     if dry_run and status == 400 and _NO_DRY_RUN in answer.message.lower():
         return "untested"
-    known = _MEANINGS.get(status)
-    if known is not None:
-        return known
-    return "again" if status == 0 or status >= 500 else "refused"
+    return _meaning(status)
 
 
 def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
@@ -100,11 +98,7 @@ def meaning_of_removal(answer: Answer, *, patch: bool) -> RemovalMeaning:
     if patch and status == 422:
         # "metadata.uid: field is immutable": to a PATCH, another pod is an invalid one.
         return "read"
-    match _MEANINGS.get(status):
-        case "gone" | "read" | "again" as known:
-            return known
-        case _:
-            return "again" if status == 0 or status >= 500 else "refused"
+    return _meaning(status)
 
 
 def meaning_of_eviction(answer: Answer) -> RemovalMeaning:
@@ -117,6 +111,11 @@ def meaning_of_eviction(answer: Answer) -> RemovalMeaning:
     if answer.status == 500 and _BUDGETS in words:
         return "refused"
     return meaning_of_removal(answer, patch=False)
+
+
+def _meaning(status: int) -> Literal["gone", "read", "again", "refused"]:
+    """The meaning of a status that is no success, for any request."""
+    return _MEANINGS.get(status, "again" if status >= 500 else "refused")
 
 
 def is_leaving(view: PodView | None, uid: str) -> bool:

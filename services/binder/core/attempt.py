@@ -70,38 +70,25 @@ class Attempt(ABC, Generic[D_co]):
         sender: Sender,
         limits: Limits,
     ) -> None:
-        """Carry out one delivery of `decision`, which is about the pods `targets`."""
+        """Carry out one delivery of `decision`, which is about the pods `targets`; `sender` is the
+        binder that does, and which delivery it is.
+        """
         self.targets: Final[tuple[Binding | Victim, ...]] = targets
+        self.decision: Final = decision
+        self.sender: Final = sender
         self.phase: Phase = "new"
-        self._decision = decision
-        self._sender = sender
         self._limits = limits
         self._instants = Instants()
         self._in_flight: set[int] = set()
         self._unsettled: dict[int, UnsettledPod] = {}
         self._findings: dict[int, Finding] = {}
 
-    @property
-    def decision(self) -> D_co:
-        """The decision that is carried out."""
-        return self._decision
-
-    @property
-    def sender(self) -> Sender:
-        """The binder that carries it out, and in which delivery."""
-        return self._sender
-
-    @property
-    def instants(self) -> Instants:
-        """The instants of its phases so far."""
-        return self._instants
-
     def start(self, now_ms: int) -> tuple[Command, ...]:
         """Return the first commands. Call once."""
         if self.phase != "new":
             raise InvariantViolation("decision", "started twice", **self._history())
         self._instants.received_ms = now_ms
-        if self._sender.delivered > 1:
+        if self.sender.delivered > 1:
             self.phase = "looking"
             return (LookUp(),)
         return self._begin_or_read_back()
@@ -137,12 +124,16 @@ class Attempt(ABC, Generic[D_co]):
     def _next(self, now_ms: int) -> tuple[Command, ...]:
         """Begin the next phase once no request of this one is in flight."""
 
-    @abstractmethod
     def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
-        """The finding of a pod that no answer settled."""
+        """The finding of a pod that no answer settled; a dry run has no effect later."""
+        last = unsettled.last
+        if self.phase == "proving":
+            reason = last.reason or "PreflightUnanswered"
+            return Finding("skipped", last.status, reason, last.message)
+        return Finding.of("unknown", last)
 
     def _begin_or_read_back(self) -> tuple[Command, ...]:
-        if self._sender.delivered <= self._limits.deliveries_max:
+        if self.sender.delivered <= self._limits.deliveries_max:
             return self._begin()
         self.phase = "reading"
         return self._send_all([Read(index) for index in range(len(self.targets))])
@@ -225,8 +216,8 @@ class Attempt(ABC, Generic[D_co]):
 
     def _history(self) -> dict[str, object]:
         return {
-            "gang": self._decision.gang,
-            "decision_seq": self._sender.decision_seq,
+            "gang": self.decision.gang,
+            "decision_seq": self.sender.decision_seq,
             "phase": self.phase,
             "pods_in_flight": len(self._in_flight),
         }

@@ -25,56 +25,45 @@ class Limits(msgspec.Struct, frozen=True):
     deliveries_max: int = 5
 
 
-class Post(msgspec.Struct, frozen=True, gc=False):
-    """Send the Binding of member `index`, after `delay_ms`."""
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    """Is sent after `delay_ms`."""
 
     index: int
+    delay_ms: int = 0
+
+
+class Post(_Request, frozen=True, gc=False):
+    """Send the Binding of member `index`."""
+
     dry_run: bool = False
-    delay_ms: int = 0
 
 
-class Mark(msgspec.Struct, frozen=True, gc=False):
-    """Write the condition into the pod of victim `index`, after `delay_ms`."""
-
-    index: int
-    delay_ms: int = 0
+class Mark(_Request, frozen=True, gc=False):
+    """Write the condition into the pod of victim `index`."""
 
 
-class Delete(msgspec.Struct, frozen=True, gc=False):
-    """Delete the pod of victim `index`, after `delay_ms`."""
-
-    index: int
-    delay_ms: int = 0
+class Delete(_Request, frozen=True, gc=False):
+    """Delete the pod of victim `index`."""
 
 
-class Evict(msgspec.Struct, frozen=True, gc=False):
-    """Evict the pod of victim `index`, or dry-run that, after `delay_ms`."""
+class Evict(_Request, frozen=True, gc=False):
+    """Evict the pod of victim `index`, or dry-run that."""
 
-    index: int
     dry_run: bool = False
-    delay_ms: int = 0
 
 
-class Read(msgspec.Struct, frozen=True, gc=False):
-    """Read the pod of member or victim `index`, after `delay_ms`."""
-
-    index: int
-    delay_ms: int = 0
+class Read(_Request, frozen=True, gc=False):
+    """Read the pod of member or victim `index`."""
 
 
-class Prepare(msgspec.Struct, frozen=True, gc=False):
-    """Continue preparation `index`, after `delay_ms`; `again`: it was written before."""
+class Prepare(_Request, frozen=True, gc=False):
+    """Continue preparation `index`; `again`: it was written before."""
 
-    index: int
     again: bool = False
-    delay_ms: int = 0
 
 
-class Undo(msgspec.Struct, frozen=True, gc=False):
-    """Undo preparation `index` unless a controller has completed it, after `delay_ms`."""
-
-    index: int
-    delay_ms: int = 0
+class Undo(_Request, frozen=True, gc=False):
+    """Undo preparation `index` unless a controller has completed it."""
 
 
 class LookUp(msgspec.Struct, frozen=True, gc=False):

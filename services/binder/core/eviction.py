@@ -27,13 +27,11 @@ from services.binder.core.answers import (
     meaning_of_read,
     meaning_of_removal,
 )
-from services.binder.core.attempt import NOTHING, UnsettledPod
+from services.binder.core.attempt import NOTHING
 from services.binder.core.commands import Command, Evict, Limits, Mark, Post, Request
-from services.binder.core.outcome import Finding, Sender
+from services.binder.core.outcome import SKIPPED, Finding, Sender
 from services.binder.core.removal import Removal
 from shared.contracts.decisions import Binding, EvictionDecision
-
-_SKIPPED = Finding("skipped")
 
 
 class Eviction(Removal):
@@ -60,13 +58,8 @@ class Eviction(Removal):
             return self._retry_or_read(index, answer, now_ms, read=meaning == "read")
         if meaning == "gone" and index >= self._first_victim:
             self._gone.add(index)
-        elif meaning in {"gone", "refused"}:
-            self._findings[index] = Finding(
-                "gone" if meaning == "gone" else "refused",
-                answer.status,
-                answer.reason,
-                answer.message,
-            )
+        elif meaning == "gone" or meaning == "refused":
+            self._findings[index] = Finding.of(meaning, answer)
         return self._next(now_ms)
 
     @override
@@ -114,7 +107,7 @@ class Eviction(Removal):
         self._instants.preflight_ms = now_ms
         if self._findings:
             for index in range(self._first_victim, len(self.targets)):
-                self._findings.setdefault(index, _SKIPPED)
+                self._findings.setdefault(index, SKIPPED)
             return self._finish("PreflightFailed")
         self.phase = "removing"
         self._unsettled.clear()
@@ -141,11 +134,3 @@ class Eviction(Removal):
     @override
     def _meaning(self, answer: Answer, *, marking: bool) -> RemovalMeaning:
         return meaning_of_removal(answer, patch=True) if marking else meaning_of_eviction(answer)
-
-    @override
-    def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
-        if self.phase == "proving":
-            last = unsettled.last
-            reason = last.reason or "PreflightUnanswered"
-            return Finding("skipped", last.status, reason, last.message)
-        return super()._finding_of_unsettled(unsettled)

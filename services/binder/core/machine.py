@@ -41,11 +41,9 @@ from services.binder.core.commands import (
     Request,
     Undo,
 )
-from services.binder.core.outcome import Finding, Sender, outcome_of
+from services.binder.core.outcome import SKIPPED, Finding, Sender, outcome_of
 from shared.contracts.decisions import DeviceChoice, GangDecision
 from shared.model.invariants import required
-
-_SKIPPED: Final = Finding("skipped")
 
 
 class Machine(Attempt[GangDecision]):
@@ -83,13 +81,8 @@ class Machine(Attempt[GangDecision]):
             case "untested":
                 self._untested = answer.message
             case "gone" | "refused":
-                self._findings[index] = Finding(
-                    meaning,
-                    answer.status,
-                    answer.reason,
-                    answer.message,
-                    late=meaning == "refused" and self._may_come_late(index),
-                )
+                late = meaning == "refused" and self._may_come_late(index)
+                self._findings[index] = Finding.of(meaning, answer, late=late)
             case "read" | "again":
                 return self._retry_or_read(index, answer, now_ms, read=meaning == "read")
             case _:
@@ -105,7 +98,7 @@ class Machine(Attempt[GangDecision]):
         unsettled = self._read(index, now_ms)
         if isinstance(view, Answer):
             return self._read_failed(index, unsettled, view, now_ms)
-        meaning = meaning_of_read(view, self._decision.bindings[index])
+        meaning = meaning_of_read(view, self.decision.bindings[index])
         match meaning:
             case "bound":
                 self._is_bound(index, now_ms)
@@ -113,7 +106,7 @@ class Machine(Attempt[GangDecision]):
                 self._findings[index] = Finding("gone", 404, "NotFound")
             case "conflict":
                 found = required(view, f"pod {index} in conflict")
-                text = conflict_text(found, self._decision.bindings[index])
+                text = conflict_text(found, self.decision.bindings[index])
                 late = self._may_come_late(index)
                 self._findings[index] = Finding("conflict", 409, "Conflict", text, late=late)
             case "free":
@@ -160,7 +153,7 @@ class Machine(Attempt[GangDecision]):
 
     @override
     def _begin(self) -> tuple[Command, ...]:
-        if not self._decision.preflight:
+        if not self.decision.preflight:
             return self._prepare()
         self.phase = "proving"
         return self._send_all([Post(index, dry_run=True) for index in range(len(self.targets))])
@@ -191,7 +184,7 @@ class Machine(Attempt[GangDecision]):
         if self.phase == "preparing":
             if not self._unprepared:
                 return self._bind()
-            failed = failed_members(self.preparations, self._unprepared, self._decision.bindings)
+            failed = failed_members(self.preparations, self._unprepared, self.decision.bindings)
             for place, text in failed.items():
                 self._findings[place] = Finding("unprepared", 0, "ClaimNotPrepared", text)
             return self._undo("PreparationFailed")
@@ -207,7 +200,7 @@ class Machine(Attempt[GangDecision]):
             binding.uid
             for index, binding in enumerate(self.targets)
             if index not in self._on_node
-            and (found := self._findings.get(index, _SKIPPED)).result not in doubtful
+            and (found := self._findings.get(index, SKIPPED)).result not in doubtful
             and not found.late
         }
         indexes = [
@@ -215,7 +208,7 @@ class Machine(Attempt[GangDecision]):
             for index, one in enumerate(self.preparations)
             if one.choice.pod_uid in idle and index not in self._in_doubt
         ]
-        if self._sender.delivered > 1:
+        if self.sender.delivered > 1:
             # They stay with their claims, which the planner may read later than this outcome.
             self._in_doubt.update(
                 one for one in indexes if isinstance(self.preparations[one].choice, DeviceChoice)
@@ -234,13 +227,13 @@ class Machine(Attempt[GangDecision]):
         self.phase = "done"
         findings = [
             (binding.uid, binding.node, self._finding(index, binding.uid))
-            for index, binding in enumerate(self._decision.bindings)
+            for index, binding in enumerate(self.decision.bindings)
             if index not in self._on_node
         ]
         notes = (f"PreflightUntested: {self._untested[:300]}",) if self._untested else ()
         outcome = outcome_of(
-            self._decision,
-            self._sender,
+            self.decision,
+            self.sender,
             self._instants,
             bound=self.bound,
             reason=reason,
@@ -255,7 +248,7 @@ class Machine(Attempt[GangDecision]):
         """The finding of a member that is not bound. While its devices may still be allocated to
         its claim, it is late, like a member whose binding may still be carried out.
         """
-        found = self._findings.get(index, _SKIPPED)
+        found = self._findings.get(index, SKIPPED)
         doubtful = {self.preparations[one].choice.pod_uid for one in self._in_doubt}
         return msgspec.structs.replace(found, late=True) if uid in doubtful else found
 
@@ -275,18 +268,13 @@ class Machine(Attempt[GangDecision]):
 
     @override
     def _repeat_request(self, index: int, delay_ms: int) -> Request:
-        return Post(index, self.phase == "proving", delay_ms)
+        return Post(index, delay_ms, dry_run=self.phase == "proving")
 
     @override
     def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
-        """A dry run binds no pod later, so the member counts as skipped; a 409 without a binding
-        after it is a conflict; any other request may still be carried out late.
+        """A 409 without a binding after it is a conflict; any other request but a dry run may still
+        be carried out late.
         """
-        last = unsettled.last
-        if self.phase == "proving":
-            return Finding(
-                "skipped", last.status, last.reason or "PreflightUnanswered", last.message
-            )
-        if last.status == 409:
-            return Finding("conflict", 409, last.reason, last.message, late=unsettled.unanswered)
-        return Finding("unknown", last.status, last.reason, last.message)
+        if self.phase != "proving" and unsettled.last.status == 409:
+            return Finding.of("conflict", unsettled.last, late=unsettled.unanswered)
+        return super()._finding_of_unsettled(unsettled)

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from services.binder.core.answers import Answer
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult, Outcome
 
@@ -29,6 +30,14 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     #: An earlier request for it was not answered, and may still be carried out.
     late: bool = False
 
+    @classmethod
+    def of(cls, result: MemberResult, answer: Answer, *, late: bool = False) -> "Finding":
+        """A result with the code, reason and message of the answer that shows it."""
+        return cls(result, answer.status, answer.reason, answer.message, late)
+
+
+#: No request of it was sent.
+SKIPPED: Final = Finding("skipped")
 
 Found: TypeAlias = tuple[str, str, Finding]
 """UID, node ("" for a victim, as on the wire), and the finding."""
@@ -88,25 +97,15 @@ def outcome_of(
 
 
 def refusal_of(
-    decision: GangDecision | EvictionDecision,
-    sender: Sender,
-    *,
-    reason: str,
-    now_ms: int,
+    decision: GangDecision | EvictionDecision, sender: Sender, *, reason: str, now_ms: int
 ) -> Outcome:
     """Build the outcome of a decision of which no request was sent."""
-    skipped = Finding("skipped")
     if isinstance(decision, EvictionDecision):
-        findings = [(victim.uid, "", skipped) for victim in decision.victims]
+        findings = [(victim.uid, "", SKIPPED) for victim in decision.victims]
     else:
-        findings = [(binding.uid, binding.node, skipped) for binding in decision.bindings]
-    return outcome_of(
-        decision,
-        sender,
-        Instants(received_ms=now_ms),
-        reason=reason,
-        findings=findings,
-    )
+        findings = [(binding.uid, binding.node, SKIPPED) for binding in decision.bindings]
+    instants = Instants(received_ms=now_ms)
+    return outcome_of(decision, sender, instants, reason=reason, findings=findings)
 
 
 def _members(findings: Sequence[Found]) -> tuple[Member, ...]:

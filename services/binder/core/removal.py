@@ -29,7 +29,7 @@ from services.binder.core.answers import (
     is_leaving,
     meaning_of_removal,
 )
-from services.binder.core.attempt import NOTHING, Attempt, UnsettledPod
+from services.binder.core.attempt import NOTHING, Attempt
 from services.binder.core.commands import Command, Delete, Finish, Limits, Mark, Request
 from services.binder.core.outcome import Finding, Sender, outcome_of
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
@@ -68,7 +68,7 @@ class Removal(Attempt[EvictionDecision]):
         if meaning != "gone" and marking:
             return self._delete(index, answer if meaning == "refused" else None)
         if meaning == "refused":
-            self._findings[index] = Finding("refused", answer.status, answer.reason, answer.message)
+            self._findings[index] = Finding.of("refused", answer)
         else:
             self.evicted += 1
         return self._next(now_ms)
@@ -128,8 +128,8 @@ class Removal(Attempt[EvictionDecision]):
         self.phase = "done"
         found = sorted(self._findings.items())
         outcome = outcome_of(
-            self._decision,
-            self._sender,
+            self.decision,
+            self.sender,
             self._instants,
             evicted=self.evicted,
             reason=reason,
@@ -142,8 +142,3 @@ class Removal(Attempt[EvictionDecision]):
         """The node of a binding; "" for a victim, as on the wire."""
         target = self.targets[index]
         return target.node if isinstance(target, Binding) else ""
-
-    @override
-    def _finding_of_unsettled(self, unsettled: UnsettledPod) -> Finding:
-        last = unsettled.last
-        return Finding("unknown", last.status, last.reason, last.message)
