@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from services.gang_planner.core.configuration.configuration import (
     Configuration,
-    ConfigurationError,
     parse_configuration,
     with_defaults,
 )
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.state.gang_settings import Defaults
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,8 @@ import sys
 
 import msgspec
 
-from services.gang_planner.core.configuration.configuration import (
-    ConfigurationError,
-    parse_configuration,
-)
+from services.gang_planner.core.configuration.configuration import parse_configuration
+from services.gang_planner.core.framework.arguments import ConfigurationError
 
 
 def start() -> int:

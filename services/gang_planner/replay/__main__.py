@@ -8,7 +8,7 @@ import pathlib
 import sys
 from collections.abc import Iterable
 
-from services.gang_planner.core.configuration.configuration import ConfigurationError
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.recorder import Frame, read_segment
 from services.gang_planner.replay.comparison import compare
 from services.gang_planner.replay.reproduction import reproduce

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from services.gang_planner.core.configuration.configuration import ConfigurationError
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.policy_file import PolicyFile
 

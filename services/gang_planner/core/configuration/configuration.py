@@ -8,7 +8,8 @@ are errors. An empty text is Volcano's built-in default.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Final, cast
+from dataclasses import replace
+from typing import Any, Final, cast
 
 import msgspec
 import yaml
@@ -19,15 +20,6 @@ from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.policies import discovered
 from services.gang_planner.core.state.gang_settings import WITHOUT_ROOM, Defaults
-
-__all__ = [
-    "Configuration",
-    "ConfigurationError",
-    "Defaults",
-    "PluginOption",
-    "parse_configuration",
-    "with_defaults",
-]
 
 DEFAULT_TEXT: Final = """
 actions: "enqueue, allocate, backfill"
@@ -49,38 +41,18 @@ ACTIONS: Final = frozenset(
 )
 #: Actions that evict pods of other gangs.
 _ASKING: Final = frozenset({"preempt", "reclaim", "gangpreempt", "gangreclaim"})
-_ACTIONS_NOT_YET: Final = frozenset(unsupported.ACTIONS)
-#: Volcano's exact spelling, including the mix of `enable` and `enabled`.
-_FLAGS: Final = frozenset(
-    {
-        "enableJobOrder",
-        "enableHierarchy",
-        "enableJobReady",
-        "enableJobPipelined",
-        "enableNamespaceOrder",
-        "enableTaskOrder",
-        "enablePreemptable",
-        "enableReclaimable",
-        "enablePreemptive",
-        "enableQueueOrder",
-        "enabledClusterOrder",
-        "enablePredicate",
-        "enableBestNode",
-        "enableNodeOrder",
-        "enableTargetJob",
-        "enableReservedNodes",
-        "enableJobEnqueued",
-        "enabledVictim",
-        "enableJobStarving",
-        "enabledOverused",
-        "enabledAllocatable",
-        "enabledHyperNodeOrder",
-        "enabledSubJobReady",
-        "enabledSubJobPipelined",
-        "enabledSubJobOrder",
-        "enabledHyperNodeGradient",
-    }
-)
+#: Flags and the contributions that each one switches off, besides victims and inter-pod rules.
+_SWITCHED: Final[Mapping[str, Mapping[str, tuple[()] | None]]] = {
+    "enableHierarchy": {},
+    "enableJobEnqueued": {"enqueue": None},
+    "enableJobOrder": {"group_key": None, "group_key_of": None},
+    "enableNodeOrder": {"scores": (), "place_points": None},
+    "enablePredicate": {"node_filters": (), "capacity_filters": (), "queue_mask": None},
+    "enablePreemptable": {},
+    "enableQueueOrder": {"queue_key": None, "queue_key_of": None, "queue_share": None},
+    "enableReclaimable": {},
+}
+_FLAGS: Final = _SWITCHED.keys() | unsupported.FLAGS.keys()
 _EXCLUSIVE: Final = ("proportion", "capacity")
 _TOP: Final = frozenset({"actions", "tiers", "configurations", "metrics"})
 #: Separates a policy file's text from the appended planner settings; a comment in YAML.
@@ -196,17 +168,20 @@ def _defaults(text: str) -> Defaults:
 def _actions(value: object) -> tuple[list[str], list[str]]:
     if not isinstance(value, str):
         raise ConfigurationError("actions", "must be names separated by commas")
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    for name in names:
-        if name not in ACTIONS | _ACTIONS_NOT_YET:
-            known = ", ".join(sorted(ACTIONS | _ACTIONS_NOT_YET))
-            raise ConfigurationError("actions", f"unknown action {name!r}, known are {known}")
+    names = [_action("actions", name.strip()) for name in value.split(",") if name.strip()]
     if not names:
         raise ConfigurationError("actions", "must name at least one action")
     return (
         [name for name in names if name in ACTIONS],
-        [name for name in names if name in _ACTIONS_NOT_YET],
+        [name for name in names if name not in ACTIONS],
     )
+
+
+def _action(where: str, name: object) -> str:
+    known = sorted(ACTIONS | unsupported.ACTIONS.keys())
+    if name not in known:
+        raise ConfigurationError(where, f"unknown action {name!r}, known are {', '.join(known)}")
+    return str(name)
 
 
 def _action_arguments(value: object) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
@@ -216,14 +191,9 @@ def _action_arguments(value: object) -> Iterator[tuple[str, tuple[tuple[str, str
     for index, entry in enumerate(_sequence("configurations", value)):
         where = f"configurations[{index}]"
         fields = _mapping(where, entry)
-        name = fields.get("name")
-        if name not in ACTIONS | _ACTIONS_NOT_YET:
-            known = ", ".join(sorted(ACTIONS | _ACTIONS_NOT_YET))
-            raise ConfigurationError(f"{where}.name", f"unknown action {name!r}, known are {known}")
-        given = fields.get("arguments")
-        pairs = _mapping(f"{where}.arguments", {} if given is None else given)
-        found = tuple(sorted((key, str(one)) for key, one in pairs.items() if one is not None))
-        yield str(name), found
+        name = _action(f"{where}.name", fields.get("name"))
+        given = _given(where, fields)
+        yield name, tuple(sorted((key, str(one)) for key, one in given.items()))
 
 
 def _plugins(value: object) -> list[PluginOption]:
@@ -266,15 +236,20 @@ def _plugin(where: str, tier: int, value: object) -> PluginOption:
         if not isinstance(flag, bool):
             raise ConfigurationError(f"{where}.{key}", f"must be true or false, not {flag!r}")
         (enabled if flag else disabled).append(key)
-    arguments = fields.get("arguments")
-    pairs = _mapping(f"{where}.arguments", {} if arguments is None else arguments)
     return PluginOption(
         name=name,
         tier=tier,
         disabled=tuple(sorted(disabled)),
         enabled=tuple(sorted(enabled)),
-        arguments=tuple(sorted((key, _text(one)) for key, one in pairs.items() if one is not None)),
+        arguments=tuple(sorted((key, _text(one)) for key, one in _given(where, fields).items())),
     )
+
+
+def _given(where: str, fields: Mapping[str, object]) -> Mapping[str, object]:
+    """The arguments of an entry that have a value."""
+    arguments = fields.get("arguments")
+    pairs = _mapping(f"{where}.arguments", {} if arguments is None else arguments)
+    return {key: one for key, one in pairs.items() if one is not None}
 
 
 def _text(value: object) -> str:
@@ -292,8 +267,7 @@ def _warnings(option: PluginOption) -> list[str]:
     """
     where = f"plugin {option.name}"
     if option.name not in discovered():
-        reason = unsupported.PLUGINS.get(option.name)
-        return [f"{where}: {reason or unsupported.unknown(option.name)}"]
+        return [f"{where}: {unsupported.PLUGINS.get(option.name, unsupported.UNKNOWN_PLUGIN)}"]
     _, arguments = _build(option)
     flags = [
         f"{where}: {flag}: {why}"
@@ -307,37 +281,19 @@ def _build(option: PluginOption) -> tuple[Policy, Arguments]:
     where = f"tiers[{option.tier}].plugins[{option.name}]"
     arguments = Arguments(where, dict(option.arguments), frozenset(option.enabled))
     policy = discovered()[option.name](arguments)
-    built = Policy(
-        name=policy.name,
-        group_key=None if "enableJobOrder" in option.disabled else policy.group_key,
-        queue_key=None if "enableQueueOrder" in option.disabled else policy.queue_key,
-        queue_share=None if "enableQueueOrder" in option.disabled else policy.queue_share,
-        group_key_of=None if "enableJobOrder" in option.disabled else policy.group_key_of,
-        queue_key_of=None if "enableQueueOrder" in option.disabled else policy.queue_key_of,
-        enqueue=None if "enableJobEnqueued" in option.disabled else policy.enqueue,
-        due_ms=policy.due_ms,
-        tier=option.tier,
-        deserve=policy.deserve,
-        hierarchical=policy.hierarchical,
-        node_filters=() if "enablePredicate" in option.disabled else policy.node_filters,
-        capacity_filters=() if "enablePredicate" in option.disabled else policy.capacity_filters,
-        scores=() if "enableNodeOrder" in option.disabled else policy.scores,
-        queue_mask=None if "enablePredicate" in option.disabled else policy.queue_mask,
-        place_points=None if "enableNodeOrder" in option.disabled else policy.place_points,
-        reads_tasks=policy.reads_tasks,
-        victims=None
-        if policy.victims is None
-        else policy.victims.only(
+    off: dict[str, Any] = {}  # of many types, each that of its field
+    for flag in option.disabled:
+        off.update(_SWITCHED.get(flag, {}))
+    if policy.victims is not None:
+        off["victims"] = policy.victims.only(
             preempt="enablePreemptable" not in option.disabled,
             reclaim="enableReclaimable" not in option.disabled,
-        ),
-        pairwise=policy.pairwise.without(
-            judging="enablePredicate" in option.disabled,
-            preferring="enableNodeOrder" in option.disabled,
-        ),
+        )
+    pairwise = policy.pairwise.without(
+        judging="enablePredicate" in option.disabled,
+        preferring="enableNodeOrder" in option.disabled,
     )
-
-    return built, arguments
+    return replace(policy, tier=option.tier, pairwise=pairwise, **off), arguments
 
 
 def _mapping(where: str, value: object) -> Mapping[str, object]:

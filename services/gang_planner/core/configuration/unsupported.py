@@ -57,8 +57,5 @@ FLAGS: Final[Mapping[str, str]] = {
     "enabledHyperNodeGradient": "Tutti always tries topology domains from the lowest tier up",
 }
 
-
-def unknown(name: str) -> str:
-    """The reason why an unknown plugin has no effect."""
-    del name
-    return "Tutti has no such plugin, and cannot load plugins from .so files"
+#: The same for any other name of a plugin.
+UNKNOWN_PLUGIN: Final = "Tutti has no such plugin, and cannot load plugins from .so files"

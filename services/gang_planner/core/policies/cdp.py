@@ -7,7 +7,6 @@ from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import Policy
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     return Policy(name="cdp", victims=VictimRule(keeps_cooldown=True))

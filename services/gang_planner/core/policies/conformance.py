@@ -15,9 +15,8 @@ _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"}
 _NAMESPACE: Final = "kube-system"
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     return Policy(name="conformance", victims=VictimRule(allows=_allows))
 
 

@@ -12,9 +12,8 @@ from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     return Policy(name="gang", group_key=_key, victims=VictimRule(keeps_quorum=True))
 
 

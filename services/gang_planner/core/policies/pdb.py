@@ -9,7 +9,6 @@ from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import Policy
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     return Policy(name="pdb", victims=VictimRule(keeps_budgets=True))

@@ -8,9 +8,8 @@ from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.state.gangs import Gang
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     victims = VictimRule(entitles="priority", on_reclaim=False)
     return Policy(name="priority", group_key=_key, victims=victims)
 

@@ -19,9 +19,8 @@ from services.gang_planner.core.state.queues import QueueEntry
 _WHOLE: Final = 1_000_000
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     return Policy(name="proportion", queue_key=_key, deserve=_by_weight, enqueue=within_capability)
 
 

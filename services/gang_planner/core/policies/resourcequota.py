@@ -22,9 +22,8 @@ _POD_COUNTS: Final = frozenset({"pods", "count/pods"})
 _OTHERS: Final = frozenset({"BestEffort", "Terminating", "CrossNamespacePodAffinity"})
 
 
-def build(arguments: Arguments) -> Policy:
+def build(_: Arguments) -> Policy:
     """Takes no arguments."""
-    del arguments
     return Policy(name="resourcequota", enqueue=_vote)
 
 

@@ -3,11 +3,9 @@
 import msgspec
 import pytest
 
-from services.gang_planner.core.configuration.configuration import (
-    ConfigurationError,
-    parse_configuration,
-)
+from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.framework.admission import AdmissionView, Vote, Voter, count_votes
+from services.gang_planner.core.framework.arguments import ConfigurationError
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry

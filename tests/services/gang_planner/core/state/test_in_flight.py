@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.configuration.configuration import (
-    Defaults,
     parse_configuration,
     with_defaults,
 )
 from services.gang_planner.core.planner import Planner
+from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts.decisions import GangDecision, GangStarted, NoteOpened
 from shared.contracts.identity import gang_trace_id
