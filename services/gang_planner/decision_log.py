@@ -9,7 +9,7 @@ Lines beyond the rate of `shared.runtime.logs` are dropped and counted; DECISION
 
 import logging
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from shared.contracts.decisions import (
     Act,
@@ -47,73 +47,35 @@ class DecisionLog:
 
     def appended(self, seq: int, record: Act | Note) -> None:
         """Log a record that is in DECISIONS under this sequence."""
+        level, words = logging.INFO, {"why": "", "node": ""}
+        values: tuple[object, ...]
         match record:
             case GangDecision():
                 self._remember(record)
-                self._log(
-                    seq,
-                    record,
-                    logging.INFO,
-                    "decided %s: %d bindings, attempt %d",
-                    record.gang,
-                    len(record.bindings),
-                    record.attempt,
-                    why=record.why,
-                )
+                message = "decided %s: %d bindings, attempt %d"
+                values = record.gang, len(record.bindings), record.attempt
+                words["why"] = record.why
             case EvictionDecision():
                 self._remember(record)
+                level = logging.WARNING
                 verb = "evicting" if record.via == "eviction" else "removing"
-                self._log(
-                    seq,
-                    record,
-                    logging.WARNING,
-                    f"{verb} %d pods for %s: %s",
-                    len(record.victims),
-                    record.gang,
-                    record.reason,
-                    why=record.why,
-                )
+                message = f"{verb} %d pods for %s: %s"
+                values = len(record.victims), record.gang, record.reason
+                words["why"] = record.why
             case GangStarted():
-                self._log(
-                    seq,
-                    record,
-                    logging.INFO,
-                    "started %s, attempt %d",
-                    self._name(record.gang_id),
-                    record.attempt,
-                )
+                message = "started %s, attempt %d"
+                values = self._name(record.gang_id), record.attempt
             case NoteOpened():
                 level = logging.WARNING if record.kind in _WARNINGS else logging.INFO
-                self._log(
-                    seq,
-                    record,
-                    level,
-                    f"{record.kind} of %s begins: %s",
-                    self._name(record.gang_id),
-                    record.reason,
-                    why=record.message,
-                    node=record.node,
-                )
+                message = f"{record.kind} of %s begins: %s"
+                values = self._name(record.gang_id), record.reason
+                words = {"why": record.message, "node": record.node}
             case NoteClosed():
-                self._log(
-                    seq,
-                    record,
-                    logging.INFO,
-                    f"{record.kind} of %s ended: %s",
-                    self._name(record.gang_id),
-                    record.reason,
-                    why=record.message,
-                )
-
-    def _log(
-        self,
-        seq: int,
-        record: Act | Note,
-        level: int,
-        message: str,
-        *words: object,
-        **fields: str,
-    ) -> None:
+                message = f"{record.kind} of %s ended: %s"
+                values = self._name(record.gang_id), record.reason
+                words["why"] = record.message
+            case _:
+                assert_never(record)
         known = self._known.get(record.gang_id)
         attempt = getattr(record, "attempt", 0) or (known.attempt if known is not None else 1)
         facts: dict[str, object] = {
@@ -123,9 +85,9 @@ class DecisionLog:
             "decision": seq,
             "trace_id": self._trace_id(record, known, attempt),
             **_cause(record.cycle),
-            **{key: value for key, value in fields.items() if value},
+            **{key: value for key, value in words.items() if value},
         }
-        log.log(level, message, *words, extra=facts)
+        log.log(level, message, *values, extra=facts)
 
     def _trace_id(self, record: Act | Note, known: _Known | None, attempt: int) -> str:
         if isinstance(record, GangDecision | EvictionDecision):

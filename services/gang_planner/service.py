@@ -161,17 +161,13 @@ class GangPlanner:
             if (cold_until_ms := self._cold_until_ms()) is not None:
                 return cold_until_ms
             # More records may have to be applied first; their arrival begins another turn.
-            if not (self._applier.caught_up and await self._take_over()):
+            generations = self._follower.decisions_generation, self._follower.verdicts_generation
+            if not (self._applier.caught_up and await self._writer.take_over(*generations)):
                 return None
             self._follower.lead()
             self._standby.become_active()
             self._traces.lead(self._context.now_ms())
         return await self._writer.decide()
-
-    async def _take_over(self) -> bool:
-        return await self._writer.take_over(
-            self._follower.decisions_generation, self._follower.verdicts_generation
-        )
 
     def _queue_figures(self) -> list[QueueFigures]:
         """For metrics; empty on a standby, whose figures would double every sum over replicas."""

@@ -12,12 +12,7 @@ from typing import Final
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.inbox import (
-    Arrival,
-    ClusterArrival,
-    DecisionArrival,
-    OutcomeArrival,
-)
+from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.recorder import Frame, Recorder
 from shared.bus.cluster_log import fetch_snapshot
 from shared.bus.questions import serve
@@ -42,15 +37,13 @@ class Standby:
         self._applier = applier
         self._active = False
         self._flushed_ms = 0
-        self._recorder = (
-            Recorder(
+        self._recorder: Recorder | None = None
+        if settings.recording_dir:
+            self._recorder = Recorder(
                 pathlib.Path(settings.recording_dir),
                 keep_s=settings.recording_s,
                 keep_bytes=settings.recording_bytes,
             )
-            if settings.recording_dir
-            else None
-        )
         self._base: asyncio.Task[tuple[SnapshotPage, ...]] | None = None
         #: Cluster records applied since the base was requested.
         self._since_base: list[Frame] = []
@@ -62,15 +55,14 @@ class Standby:
         await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, self._answer_ledger)
 
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
-        if self._active or not self._applier.caught_up:
-            return None
-        return self._planner.would_fit(question)
+        return self._planner.would_fit(question) if self._answers else None
 
-    async def _answer_ledger(self, question: LedgerRequest) -> LedgerAnswer | None:
-        del question
-        if self._active or not self._applier.caught_up:
-            return None
-        return self._planner.ledger()
+    async def _answer_ledger(self, _: LedgerRequest) -> LedgerAnswer | None:
+        return self._planner.ledger() if self._answers else None
+
+    @property
+    def _answers(self) -> bool:
+        return not self._active and self._applier.caught_up
 
     def become_active(self) -> None:
         """Stop answering and recording, because this process decides from now on."""

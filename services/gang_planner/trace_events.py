@@ -5,7 +5,7 @@ Events of a gang without an open attempt wait for the next one. All tables are b
 """
 
 from collections import OrderedDict
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from shared.contracts.decisions import EvictionDecision, NoteClosed, NoteOpened
 from shared.telemetry.tracing import Attributes, Event
@@ -23,32 +23,24 @@ HOLD: Final = "hold"
 
 def event_of(record: EventRecord) -> Event | None:
     """A span event for a record of a gang; None: no event, or the record has spans of its own."""
+    more: Attributes = {}
     match record:
         case NoteOpened(kind="release") | NoteClosed(kind="release"):
             return None
-        case NoteOpened():
-            values: Attributes = {
-                "reason": record.reason,
-                "message": record.message[:_MESSAGE_CHARACTERS_MAX],
-                "until_ms": record.until_ms,
-                "node": record.node,
-            }
-            return Event(f"{record.kind} begun", record.at_ms, _present(values))
-        case NoteClosed():
-            values = {
-                "reason": record.reason,
-                "message": record.message[:_MESSAGE_CHARACTERS_MAX],
-            }
-            return Event(f"{record.kind} ended", record.at_ms, _present(values))
-        case EvictionDecision(via="eviction"):
-            values = {
-                "reason": record.reason,
-                "message": record.why[:_MESSAGE_CHARACTERS_MAX],
-                "victims": len(record.victims),
-            }
-            return Event("eviction decided", record.cycle.now_ms, _present(values))
-        case EvictionDecision():
+        case EvictionDecision(via="delete"):
             return None
+        case EvictionDecision():
+            name, at_ms, message = "eviction decided", record.cycle.now_ms, record.why
+            more = {"victims": len(record.victims)}
+        case NoteOpened():
+            name, at_ms, message = f"{record.kind} begun", record.at_ms, record.message
+            more = {"until_ms": record.until_ms, "node": record.node}
+        case NoteClosed():
+            name, at_ms, message = f"{record.kind} ended", record.at_ms, record.message
+        case _:
+            assert_never(record)
+    values = {"reason": record.reason, "message": message[:_MESSAGE_CHARACTERS_MAX], **more}
+    return Event(name, at_ms, {key: value for key, value in values.items() if value})
 
 
 class PendingEvents:
@@ -81,8 +73,3 @@ class PendingEvents:
     def forget(self, gang_id: str) -> None:
         """Drop the events of a gang that is gone."""
         self._events.pop(gang_id, None)
-
-
-def _present(values: Attributes) -> Attributes:
-    """The attributes that have a value."""
-    return {key: value for key, value in values.items() if value}

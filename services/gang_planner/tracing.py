@@ -61,55 +61,26 @@ RECENT_MS: Final = 5_000
 Values = dict[str, str | int]
 
 
-class _Attempt:
+class _Attempt(msgspec.Struct, eq=False):
     """One attempt that has not ended, from its decision on."""
 
-    __slots__ = (
-        "attempt",
-        "decided_ms",
-        "error",
-        "events",
-        "gang_id",
-        "links",
-        "outcome_ms",
-        "quorum",
-        "seq",
-        "start_ms",
-        "started_ms",
-        "stored_ms",
-        "trace_id",
-        "values",
-        "waits_for_outcome",
-        "waits_for_start",
-    )
-
-    def __init__(self, seq: int, decision: GangDecision, start_ms: int) -> None:
-        self.seq = seq
-        self.gang_id = decision.gang_id
-        self.attempt = decision.attempt
-        self.quorum = decision.quorum
-        self.trace_id = decision.trace_id
-        self.links: list[str] = [decision.traceparent] if decision.traceparent else []
-        self.events: list[Event] = []
-        self.start_ms = start_ms
-        self.decided_ms = self.stored_ms = decision.cycle.now_ms
-        self.started_ms = 0
-        self.outcome_ms = 0
-        self.waits_for_start = True
-        self.waits_for_outcome = True
-        self.error = ""
-        self.values: Values = {
-            "gang": decision.gang,
-            "gang.id": decision.gang_id,
-            "dialect": decision.dialect,
-            "members": len(decision.bindings),
-            "quorum": decision.quorum,
-            "decision.seq": seq,
-            "decision.attempt": decision.attempt,
-            "decision.why": decision.why,
-            "planner.epoch": decision.epoch,
-            "cluster.seq": decision.cycle.cluster_seq,
-        }
+    seq: int
+    gang_id: str
+    attempt: int
+    quorum: int
+    trace_id: str
+    start_ms: int
+    decided_ms: int
+    stored_ms: int
+    #: Attributes of its span.
+    values: Values
+    links: list[str]
+    events: list[Event]
+    waits_for_start: bool
+    waits_for_outcome: bool = True
+    started_ms: int = 0
+    outcome_ms: int = 0
+    error: str = ""
 
 
 class _Ended(msgspec.Struct, eq=False):
@@ -193,33 +164,39 @@ class GangTraces:
             open_attempts[-1].events.append(event)
 
     def _begin(self, seq: int, decision: GangDecision) -> _Attempt:
-        siblings = self._by_gang.get(decision.gang_id)
+        decided_ms = decision.cycle.now_ms
+        siblings = list(self._by_gang.get(decision.gang_id, ()))
         before = siblings[-1].trace_id if siblings else ""
-        for older in list(self._by_gang.get(decision.gang_id, ())):
+        for older in siblings:
             if older.waits_for_start and decision.quorum >= older.quorum:
                 older.waits_for_start = False
                 older.error = "QuorumNotPlaced"
-                self._end_if_done(older, decision.cycle.now_ms)
+                self._end_if_done(older, decided_ms)
         ended = self._ended.get(decision.gang_id)
         started = ended is not None and ended.started
-        start_ms = decision.cycle.now_ms
+        start_ms = decided_ms
         if decision.attempt == 1:
             start_ms = decision.first_seen_ms or start_ms
         elif ended is not None and ended.end_ms and not started:
             start_ms = ended.end_ms
         events = self._pending.take(decision.gang_id, with_holds=bool(decision.fills))
-        start_ms = min(start_ms, decision.cycle.now_ms, *(event.at_ms for event in events))
-        attempt = _Attempt(seq, decision, start_ms)
-        attempt.events = events
         before = before or (ended.trace_id if ended is not None else "")
         nameless = self._nameless.get(nameless_gang_id("", *decision.gang.split("/", 1)), "")
-        attempt.links += [
-            traceparent_of(other)
-            for other in (before, nameless)
-            if other not in ("", attempt.trace_id)
-        ]
-        attempt.waits_for_start = decision.quorum > 0 and not started
-        self._open[seq] = attempt
+        others = [other for other in (before, nameless) if other not in ("", decision.trace_id)]
+        attempt = self._open[seq] = _Attempt(
+            seq,
+            decision.gang_id,
+            decision.attempt,
+            decision.quorum,
+            decision.trace_id,
+            start_ms=min(start_ms, decided_ms, *(event.at_ms for event in events)),
+            decided_ms=decided_ms,
+            stored_ms=decided_ms,
+            values=_values_of(seq, decision),
+            links=[*filter(None, [decision.traceparent]), *map(traceparent_of, others)],
+            events=events,
+            waits_for_start=decision.quorum > 0 and not started,
+        )
         self._by_gang.setdefault(decision.gang_id, []).append(attempt)
         if len(self._open) > OPEN_MAX:
             oldest = next(iter(self._open.values()))
@@ -359,6 +336,21 @@ class GangTraces:
                 for key in ("gang", "decision.seq", "members", "planner.epoch", "cluster.seq")
             },
         )
+
+
+def _values_of(seq: int, decision: GangDecision) -> Values:
+    return {
+        "gang": decision.gang,
+        "gang.id": decision.gang_id,
+        "dialect": decision.dialect,
+        "members": len(decision.bindings),
+        "quorum": decision.quorum,
+        "decision.seq": seq,
+        "decision.attempt": decision.attempt,
+        "decision.why": decision.why,
+        "planner.epoch": decision.epoch,
+        "cluster.seq": decision.cycle.cluster_seq,
+    }
 
 
 def _error_of(outcome: Outcome) -> str:

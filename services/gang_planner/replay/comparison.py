@@ -110,12 +110,9 @@ def _compared(
     lines: list[str] = []
     for gang in sorted({*recorded.nodes, *replayed.nodes, *recorded.victims, *replayed.victims}):
         lines_of_gang = _difference(gang, recorded, replayed, verdicts)
-        victims = recorded.victims.get(gang, 0), replayed.victims.get(gang, 0)
-        if victims[0] != victims[1]:
-            lines_of_gang = [
-                *lines_of_gang,
-                f"{victims[1]} pods are evicted for or of it instead of {victims[0]}",
-            ]
+        before, after = recorded.victims.get(gang, 0), replayed.victims.get(gang, 0)
+        if before != after:
+            lines_of_gang.append(f"{after} pods are evicted for or of it instead of {before}")
         equal += not lines_of_gang
         lines += [f"{gang}: {text}" for text in lines_of_gang]
     return Comparison(

@@ -67,18 +67,14 @@ class Inputs:
                     record = codec.decode_decision_record(frame.payload)
                     self.decisions.append((frame.seq, record, frame.payload))
         self.cluster = deque(sorted(self.cluster, key=lambda frame: frame.seq))
-        self._cluster_end = self.cluster[-1].seq if self.cluster else self._base_end()
-        self._outcomes_end = self.outcomes[-1].seq if self.outcomes else self._base_outcomes()
+        applied = max((page.cluster_seq for page in self.pages), default=0)
+        self._cluster_end = self.cluster[-1].seq if self.cluster else applied
+        answered = max((page.outcomes_seq for page in self.checkpoint), default=0)
+        self._outcomes_end = self.outcomes[-1].seq if self.outcomes else answered
 
     def reach(self, cycle: Cycle) -> bool:
         """Whether the segment has every record that the cycle had applied."""
         return cycle.cluster_seq <= self._cluster_end and cycle.outcomes_seq <= self._outcomes_end
-
-    def _base_end(self) -> int:
-        return max((page.cluster_seq for page in self.pages), default=0)
-
-    def _base_outcomes(self) -> int:
-        return max((page.outcomes_seq for page in self.checkpoint), default=0)
 
 
 def reproduce(frames: Iterable[Frame]) -> Report:
