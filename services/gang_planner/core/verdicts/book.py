@@ -15,7 +15,7 @@ import heapq
 from collections import deque
 from collections.abc import Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -127,7 +127,7 @@ class Book:
             now_ms: The time of the cycle.
             stale: Whether the cluster state was too old for placement.
         """
-        verdicts = self._gone(state, now_ms)
+        turn = _Turn(state, explainer, now_ms, stale, self._gone(state, now_ms))
         unsaid, rush = self._unsaid, _rush(state)
         for gang_id, gang in self._to_tell(changed, stale=stale):
             known = not gang.silent and state.gangs.gangs.get(gang.key) is gang
@@ -148,10 +148,10 @@ class Book:
             if reason in _MOVING and gang.key not in self._in_ring:
                 self._in_ring.add(gang.key)
                 self._ring.append(gang.key)
-            self._publish(verdicts, state, explainer, gang, reason, now_ms)
+            self._publish(turn, gang, reason)
             gang.shown = meant or _meaning(state, gang, reason)
-        self._refresh(verdicts, state, explainer, now_ms, stale=stale)
-        return verdicts
+        self._refresh(turn)
+        return turn.verdicts
 
     def _to_tell(self, changed: Mapping[str, Gang], *, stale: bool) -> list[tuple[str, Gang]]:
         """The gangs to examine, with their ids: changed gangs, those without a pending reason
@@ -213,22 +213,14 @@ class Book:
             self._queued.add(gang.key)
             heapq.heappush(self._due, (gang.shown_ms + _COUNTS_MS, gang.key))
 
-    def _refresh(
-        self,
-        verdicts: list[Verdict],
-        state: State,
-        explainer: Explainer,
-        now_ms: int,
-        *,
-        stale: bool,
-    ) -> None:
-        left = _REFRESHES_MAX
+    def _refresh(self, turn: "_Turn") -> None:
+        state, now_ms, left = turn.state, turn.now_ms, _REFRESHES_MAX
         for key in self._held_back.take_due(now_ms, left, rush=_rush(state)):
-            left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+            left -= self._again(turn, key)
         while left and self._due and self._due[0][0] <= now_ms:
             _, key = heapq.heappop(self._due)
             self._queued.discard(key)
-            left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+            left -= self._again(turn, key)
         freed = state.node_capacity.freed
         if now_ms < self._ring_ms or self._ringed_at == freed or not self._ring:
             return
@@ -243,48 +235,41 @@ class Book:
                 continue
             self._ring.append(key)
             if not 0 <= now_ms - gang.shown_ms < _NUMBERS_MS:
-                left -= self._again(verdicts, state, explainer, key, now_ms, stale=stale)
+                left -= self._again(turn, key)
         if left:
             self._ringed_at = freed
 
-    def _again(
-        self,
-        verdicts: list[Verdict],
-        state: State,
-        explainer: Explainer,
-        key: GangKey,
-        now_ms: int,
-        *,
-        stale: bool,
-    ) -> int:
+    def _again(self, turn: "_Turn", key: GangKey) -> int:
         """Build a gang's verdict again and publish it if it changed; 1 if it was built, else 0."""
-        gang = state.gangs.gangs.get(key)
+        gang = turn.state.gangs.gangs.get(key)
         if gang is None or gang.silent:
             return 0
-        reason = reason_of(state, gang, stale=stale)
+        reason = reason_of(turn.state, gang, stale=turn.stale)
         if reason is UNTRIED:
             return 0
-        self._publish(verdicts, state, explainer, gang, reason, now_ms)
-        gang.shown = _meaning(state, gang, reason)
+        self._publish(turn, gang, reason)
+        gang.shown = _meaning(turn.state, gang, reason)
         return 1
 
-    def _publish(
-        self,
-        verdicts: list[Verdict],
-        state: State,
-        explainer: Explainer,
-        gang: Gang,
-        reason: PendingReason | None,
-        now_ms: int,
-    ) -> None:
+    def _publish(self, turn: "_Turn", gang: Gang, reason: PendingReason | None) -> None:
         last = self.published.get(gang.gang_id)
-        verdict = build(state, explainer, gang, reason, last, now_ms)
-        gang.shown_ms = now_ms
+        verdict = _build(turn, gang, reason, last)
+        gang.shown_ms = turn.now_ms
         self._held_back.said(gang.gang_id)
         if last is not None and _same(last, verdict):
             return
         self.published[gang.gang_id] = verdict
-        verdicts.append(verdict)
+        turn.verdicts.append(verdict)
+
+
+class _Turn(NamedTuple):
+    """What one call of `Book.write` is given, and the verdicts that it returns."""
+
+    state: State
+    explainer: Explainer
+    now_ms: int
+    stale: bool
+    verdicts: list[Verdict]
 
 
 class Untried(enum.Enum):
@@ -319,23 +304,14 @@ def _rush(state: State) -> bool:
     return state.backlog.throttled or state.reservations.pods_not_seen_bound >= RUSH
 
 
-def build(
-    state: State,
-    explainer: Explainer,
-    gang: Gang,
-    reason: PendingReason | None,
-    last: Verdict | None,
-    now_ms: int,
-) -> Verdict:
+def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict | None) -> Verdict:
     """Build a gang's verdict; `last` is its last published one, `reason` its pending reason."""
-    group = gang.group
+    state, now_ms, group = turn.state, turn.now_ms, gang.group
     why = None
     if reason is not None:
-        kept = last is not None and last.why is not None and last.why.reason == reason
-        since_ms = (
-            last.why.since_ms if kept and last is not None and last.why is not None else now_ms
-        )
-        why = explainer.why(gang, reason, since_ms)
+        before = last.why if last is not None else None
+        kept = before is not None and before.reason == reason
+        why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
     counts, history, members = gang.counts, gang.history, len(gang.members)
     owner = gang.owner if group is None else None
     known = last.conditions if last is not None else ()

@@ -76,14 +76,8 @@ def conditions(
             _room_held(gang, holds, names),
             _degraded(gang, holds, names),
         ]
-    found: list[Condition] = []
-    for claim in claims:
-        last = known.get(claim.type)
-        if claim.holds:
-            found.append(_true(claim, last, now_ms))
-        elif last is not None:
-            found.append(_false(claim, last, gang.shown_phase, now_ms))
-    return tuple(found)
+    found = (_condition(one, known.get(one.type), gang.shown_phase, now_ms) for one in claims)
+    return tuple(one for one in found if one is not None)
 
 
 def meaning(gang: Gang) -> tuple[bool, ...]:
@@ -177,24 +171,15 @@ def _names(gang: Gang) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def _true(claim: _Claim, last: Condition | None, now_ms: int) -> Condition:
-    kept = last is not None and last.status == "True"
-    return Condition(
-        type=claim.type,
-        status="True",
-        reason=claim.reason,
-        message=claim.message,
-        since_ms=last.since_ms if kept and last is not None else now_ms,
-    )
-
-
-def _false(claim: _Claim, last: Condition, phase: str, now_ms: int) -> Condition:
-    if last.status == "False":
+def _condition(claim: _Claim, last: Condition | None, phase: str, now_ms: int) -> Condition | None:
+    """The condition after `last`; None: it was never True."""
+    if not claim.holds and (last is None or last.status == "False"):
         return last
+    status: Final = "True" if claim.holds else "False"
     return Condition(
         type=claim.type,
-        status="False",
-        reason=claim.reason or phase,
+        status=status,
+        reason=claim.reason if claim.holds else claim.reason or phase,
         message=claim.message,
-        since_ms=now_ms,
+        since_ms=last.since_ms if last is not None and last.status == status else now_ms,
     )

@@ -95,7 +95,9 @@ class Explainer:
             quota=found.quota,
             ahead=found.ahead,
             ahead_count=len(found.ahead),
-            holders=_without(found.holders, gang) if gang.held else found.holders,
+            holders=tuple(name for name in found.holders if name != gang.title)
+            if gang.held
+            else found.holders,
             holders_count=max(found.holders_count - bool(gang.held), 0),
         )
 
@@ -214,13 +216,12 @@ class Explainer:
         found = min_resources.requirements(self._session, need)
         short = {one.resource: one.short for one in found if one.short}
         unattainable = min_resources.unattainable(self._session, queue, need)
-        sentence = requirements_in_words(found)
-        if unattainable is not None:
-            sentence = unattainable_in_words(unattainable)
         entries = self._session.shapes.entries
         holders, holders_count = self._holding(need.queue, short)
         return Explanation(
-            sentence=sentence,
+            sentence=requirements_in_words(found)
+            if unattainable is None
+            else unattainable_in_words(unattainable),
             shapes=tuple(
                 ShapeReport(
                     role=role,
@@ -324,11 +325,6 @@ def _bucket(gang: Gang) -> Bucket:
     return required(gang.bucket, gang.full_name, "was refused and is not in the backlog")
 
 
-def _without(names: tuple[str, ...], gang: Gang) -> tuple[str, ...]:
-    own = gang.title
-    return tuple(name for name in names if name != own)
-
-
 def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:
     """How much of each insufficient resource the missing members request."""
     lacking: dict[str, int] = {}
@@ -342,15 +338,16 @@ def _lacking(state: State, group: Group, counted: Counter[str], members: int) ->
 
 def _reasons(counted: Counter[str], lacking: dict[str, int]) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
-    for text, count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_MAX]:
+    for text, count in _most_frequent(counted):
         resource = PODS if text == TOO_MANY_PODS else text.removeprefix(INSUFFICIENT)
-        if resource in lacking:
-            reasons.append(
-                Reason(reason=text, count=count, resource=resource, short=lacking[resource])
-            )
-        else:
-            reasons.append(Reason(reason=text, count=count))
+        known = resource if resource in lacking else ""
+        short = lacking.get(resource, 0)
+        reasons.append(Reason(reason=text, count=count, resource=known, short=short))
     return tuple(reasons)
+
+
+def _most_frequent(counted: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:_REASONS_MAX]
 
 
 def _sentence(
@@ -364,12 +361,7 @@ def _sentence(
         return f"{fit}; there are no nodes"
     if not blocking:
         return f"{fit}; each of the other pods would fit alone, but not together with these"
-    listed_reasons = ", ".join(
-        f"{count} {text}"
-        for text, count in sorted(blocking.items(), key=lambda item: (-item[1], item[0]))[
-            :_REASONS_MAX
-        ]
-    )
+    listed_reasons = ", ".join(f"{count} {text}" for text, count in _most_frequent(blocking))
     lacking = [_more(name, amount) for name, amount in sorted(short.items()) if name != PODS]
     available = f"0/{nodes} nodes are available: {listed_reasons}"
     if fitting:
@@ -388,11 +380,6 @@ def _throttled_words(state: State, _: Gang) -> str:
         f"{state.reservations.pods_in_flight} pods are being bound, which is the in-flight limit; "
         "the gang is placed when some of them are bound"
     )
-
-
-def _queue_state_words(_: State, gang: Gang) -> str:
-    queue = gang.queue.queue
-    return f"queue {gang.queue.name} is {queue.state if queue is not None else 'missing'}"
 
 
 def _queue_fault_words(_: State, gang: Gang) -> str:
@@ -448,7 +435,9 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.GROUP_DELETING: lambda _, gang: f"PodGroup {gang.full_name} is being deleted",
     PendingReason.INVALID_GROUP: lambda _, gang: "; ".join(gang.group.errors if gang.group else ()),
     PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
-    PendingReason.QUEUE_NOT_OPEN: _queue_state_words,
+    PendingReason.QUEUE_NOT_OPEN: lambda _, gang: (
+        f"queue {gang.queue.name} is {gang.queue.queue.state if gang.queue.queue else 'missing'}"
+    ),
     PendingReason.QUEUE_PARENT_MISSING: _queue_fault_words,
     PendingReason.QUEUE_CYCLE: _queue_fault_words,
     PendingReason.QUEUE_NOT_LEAF: _queue_fault_words,
