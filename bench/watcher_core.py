@@ -17,7 +17,7 @@ import msgspec
 
 from services.watcher.cluster_publisher import MESSAGE_BYTES
 from services.watcher.core.changes import fitting
-from services.watcher.core.snapshots import SnapshotCache
+from services.watcher.core.snapshots import Boundary, SnapshotCache
 from services.watcher.state import WatcherState
 from shared.contracts.cluster import Synced
 from shared.dialects.discovery import readers
@@ -138,9 +138,10 @@ def measure(pods: int) -> dict[str, float]:
     packed_bytes = publish(state)
     frozen = state.cluster_state.freeze()
     synced = Synced(epoch=1, at_ms=1, watcher="bench")
+    boundary = Boundary(frozen=frozen, cluster_seq=1, synced=synced)
 
     def snapshot() -> None:
-        SnapshotCache().put(frozen, kinds=(), synced=synced, cluster_seq=1, now_ms=1)
+        SnapshotCache().put(boundary, kinds=(), now_ms=1)
 
     decode_s = seconds(lambda: [decoder.change(line) for line in created])
     return {

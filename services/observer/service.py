@@ -8,16 +8,17 @@ is over, one writes the report.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from services.observer.cluster_follower import ClusterFollower
 from services.observer.config import ObserverSettings
 from services.observer.core.assumed_decisions import AssumedDecision, answer
 from services.observer.reporting import Reporting
 from services.observer.state import ObserverState
+from shared.bus.cluster_log import follow_cluster
 from shared.bus.errors import AppendRefused, BusError, LogGap, WrongLastSequence
 from shared.bus.log_reader import LogReader
 from shared.bus.publisher import Publisher
@@ -25,6 +26,7 @@ from shared.bus.pull import Delivery
 from shared.bus.questions import serve as serve_questions
 from shared.bus.stream_reads import newest_record, wait_for_stream
 from shared.contracts import codec, subjects
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.observing import PAGE_GANGS, Observation, ObservationRequest
 from shared.runtime.lifecycle import Context, Step
@@ -36,7 +38,10 @@ log = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
 #: Between two passes over the assumed decisions: with thousands, each takes milliseconds.
 _PASS_S: Final = 0.05
-
+#: What a recount and the report need of CLUSTER.
+_KINDS: Final = ("node", "pod", "podgroup")
+#: A decision follows from records that CLUSTER already holds: its reader is milliseconds behind.
+_CATCH_UP_S: Final = 5.0
 
 _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
 
@@ -56,15 +61,15 @@ class Observer:
             stand_ms=int(settings.stand_s * 1000), gone_max=settings.gone_max
         )
         self._reporting = Reporting(ctx.metrics)
-        self._follower = ClusterFollower(
-            ctx.bus, self._state, self._on_change, ctx.foreign_messages.met
-        )
+        self._on_foreign = ctx.foreign_messages.met
         self._publisher = Publisher(ctx.bus)
         self._generation = ""
         #: The report that pages after the first are cut from.
         self._report: Observation | None = None
         #: Set when the time of a decision may be over, or another decision was read.
         self._news = asyncio.Event()
+        #: Set, and replaced, whenever the cluster state has changed.
+        self._moved = asyncio.Event()
 
     async def run(self) -> None:
         """Observe until cancelled."""
@@ -78,7 +83,7 @@ class Observer:
         )
         ctx.on_shutdown(Step.FINISH, "report", self._write)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follower.run(), name="follow-cluster")
+            tasks.create_task(self._follow_cluster(), name="follow-cluster")
             tasks.create_task(self._read_decisions(info.first_seq), name="read-decisions")
             tasks.create_task(self._answer_due(), name="answer")
             tasks.create_task(self._keep_report(), name="report")
@@ -92,9 +97,42 @@ class Observer:
             return None
         return page_of(report, question.page)
 
-    def _on_change(self) -> None:
+    # The cluster state.
+
+    async def _follow_cluster(self) -> None:
+        consumer, on_foreign = subjects.observer_consumer(subjects.CLUSTER), self._on_foreign
+        await follow_cluster(self._ctx.bus, consumer, self, kinds=_KINDS, on_foreign=on_foreign)
+
+    def replace(self, pages: Sequence[SnapshotPage]) -> None:
+        """As `ClusterReader`."""
+        self._state.replace(pages)
+        self.applied()
+
+    def apply(self, seq: int, record: ClusterRecord) -> None:
+        """As `ClusterReader`."""
+        self._state.apply(seq, record)
+
+    def applied(self) -> None:
+        """As `ClusterReader`."""
+        self._moved.set()
+        self._moved = asyncio.Event()
         self._ctx.ready.set("cluster")
         self._news.set()
+
+    async def _caught_up(self, seq: int) -> None:
+        """Wait until the cluster state contains record `seq` of CLUSTER, a few seconds at most: a
+        CLUSTER that was created again counts from one.
+        """
+        try:
+            async with asyncio.timeout(_CATCH_UP_S):
+                while self._state.cluster_state.seq < seq:
+                    await self._moved.wait()
+        except TimeoutError:
+            log.warning(
+                "the cluster state is read up to record %d of CLUSTER, not %d",
+                self._state.cluster_state.seq,
+                seq,
+            )
 
     # Decisions.
 
@@ -113,12 +151,12 @@ class Observer:
     async def _take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             if is_foreign(subjects.DECISIONS, delivery.payload):
-                self._ctx.foreign_messages.met(
+                self._on_foreign(
                     subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
                 )
                 continue
             decision = codec.decode_act(delivery.payload)
-            await self._follower.caught_up(max(decision.cycle.cluster_seq, 1))
+            await self._caught_up(max(decision.cycle.cluster_seq, 1))
             found = self._state.decided(delivery.seq, decision, self._ctx.now_ms())
             self._reporting.decided(delivery.seq, decision, found)
         self._news.set()
@@ -177,11 +215,7 @@ class Observer:
                 )
             except WrongLastSequence:
                 found = await newest_record(
-                    self._ctx.bus,
-                    subjects.OUTCOMES,
-                    subject,
-                    _decode_outcome,
-                    self._ctx.foreign_messages.met,
+                    self._ctx.bus, subjects.OUTCOMES, subject, _decode_outcome, self._on_foreign
                 )
                 if found.record is not None:
                     log.debug("an outcome is already stored under %s", subject)

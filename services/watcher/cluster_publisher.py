@@ -14,10 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NoReturn
 
-import msgspec
-
 from services.watcher.core.changes import fitting, kind_of
-from services.watcher.core.cluster_state import Frozen
+from services.watcher.core.snapshots import Boundary
 from services.watcher.reporting import Reporting
 from services.watcher.state import WatcherState
 from shared.bus.connection import Bus
@@ -51,14 +49,6 @@ _is_foreign: Final = partial(is_foreign, subjects.CLUSTER)
 logger = logging.getLogger(__name__)
 
 
-class Boundary(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster state between two flushes, and the record of CLUSTER that it corresponds to."""
-
-    frozen: Frozen
-    cluster_seq: int
-    synced: Synced
-
-
 class ClusterPublisher:
     """Appends the state's changes under one epoch: `take_over`, `open`, then `run`; `poke` reports
     changes.
@@ -72,14 +62,7 @@ class ClusterPublisher:
         now_ms: Callable[[], int],
         reporting: Reporting,
     ) -> None:
-        """Prepare.
-
-        Args:
-            state: Its changes are published.
-            watcher: Name of this instance, for `Synced`.
-            now_ms: Wall clock.
-            reporting: Called for appends.
-        """
+        """Publish the changes of `state`; `watcher` is this instance's name, for `Synced`."""
         self._state = state
         self._watcher = watcher
         self._now_ms = now_ms
@@ -87,17 +70,13 @@ class ClusterPublisher:
         self._log: FencedLog | None = None
         self._bus: Bus | None = None
         self._generation = ""
-        self._stuck = ""
+        #: Why CLUSTER refuses appends now; "" while it takes them. No change is dropped.
+        self.stuck = ""
         self._synced: Synced | None = None
         self._due = asyncio.Event()
         self._urgent = asyncio.Event()
         self._renewal_due = False
         self._waiting: list[asyncio.Future[Boundary]] = []
-
-    @property
-    def stuck(self) -> str:
-        """Why CLUSTER refuses appends now; "" while it takes them. No change is dropped."""
-        return self._stuck
 
     def poke(self) -> None:
         """Have the pending changes flushed."""
@@ -144,10 +123,7 @@ class ClusterPublisher:
         bus = required(self._bus, "bus", "must be set by take_over")
         while True:
             self._log = FencedLog(
-                bus,
-                subjects.CLUSTER,
-                last_applied=last_applied,
-                generation=self._generation,
+                bus, subjects.CLUSTER, last_applied=last_applied, generation=self._generation
             )
             epoch = last_applied + 1
             self._synced = self._renewed(epoch)
@@ -260,11 +236,11 @@ class ClusterPublisher:
                 self._refused(f"CLUSTER takes nothing: {error}")
                 await asyncio.sleep(backoff.next_s())
             else:
-                self._stuck = ""
+                self.stuck = ""
                 return stored
 
     def _refused(self, why: str) -> None:
-        self._stuck = why
+        self.stuck = why
         logger.error("%s", why)
 
     def _renewed(self, epoch: int) -> Synced:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from services.watcher.core.changes import RECORDS, ChangeRecord, kind_of
+from services.watcher.core.changes import RECORDS, kind_of
 from services.watcher.state import WatcherState
-from shared.contracts.cluster import PodGroupChanges
+from shared.contracts.cluster import ObjectChanges, PodGroupChanges
 from shared.contracts.identity import gang_trace_id
 from shared.kube.resources import Resource
 from shared.model.objects import PodGroup
@@ -52,7 +52,7 @@ class Reporting:
             lambda: {(): self._relists},
         )
         self._unreadable = metrics.gauge("unreadable", "Objects that did not fit their type")
-        self._snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
+        self.snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
 
     def listed(self, resource: Resource, objects: int) -> None:
         """Count the objects of a list."""
@@ -63,7 +63,7 @@ class Reporting:
         if events:
             self._events(resource.title).inc(events)
 
-    def packed(self, record: ChangeRecord) -> None:
+    def packed(self, record: ObjectChanges) -> None:
         """Count the changes of a record that is about to be sent."""
         self._sent(kind_of(record)).inc(len(record.changed) + len(record.removed))
         if self._tracer.enabled and isinstance(record, PodGroupChanges):
@@ -91,10 +91,6 @@ class Reporting:
             self._export([group for group in listed if not group.phase], now_ms)
         self.epoch = epoch
         self._epoch.set(epoch)
-
-    def snapshot(self) -> None:
-        """Count a snapshot that a reader began."""
-        self._snapshots.inc()
 
     def observe(self, state: WatcherState, relists: int) -> None:
         """Set the gauges; called each second."""

@@ -42,16 +42,10 @@ class SnapshotServer:
                 boundary = await self._publishing.boundary()
         except TimeoutError:
             return SnapshotUnavailable(reason="the watcher cannot write to CLUSTER now")
-        self._reporting.snapshot()
+        self._reporting.snapshots.inc()
         now_ms = self._now_ms()
         kinds = tuple(sorted(request.kinds))
         snapshot = self._snapshots.current(boundary.frozen.version, kinds, now_ms)
         if snapshot is None:
-            snapshot = self._snapshots.put(
-                boundary.frozen,
-                kinds=kinds,
-                synced=boundary.synced,
-                cluster_seq=boundary.cluster_seq,
-                now_ms=now_ms,
-            )
+            snapshot = self._snapshots.put(boundary, kinds=kinds, now_ms=now_ms)
         return self._snapshots.page(snapshot.name, request.page, now_ms)

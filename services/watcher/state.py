@@ -7,7 +7,7 @@ changes.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -22,8 +22,6 @@ from shared.model.objects import ClusterObject
 IMPLIED_GROUPS_KIND: Final = PODGROUPS_VOLCANO
 #: Problems kept until they are logged; further malformed objects are only counted.
 _PROBLEMS_MAX: Final = 20
-
-Service = Literal["unknown", "served", "absent"]
 
 
 class WatcherState:
@@ -40,25 +38,14 @@ class WatcherState:
         self.unreadable = 0
         self._podgroup_controller = podgroup_controller
         self._context = ReadingContext(scheduler_names=frozenset(scheduler_names))
+        #: By resource, from its first list on: whether the API server serves it.
         self._served: dict[str, bool] = {}
         self._problems: list[str] = []
-
-    @property
-    def implied_groups(self) -> bool:
-        """Whether bare pods are read as members of the group that will be created for them."""
-        return self._context.implied_groups
 
     @property
     def reading(self) -> ReadingContext:
         """How pods are read now; after a change of it, pods must be listed again."""
         return self._context
-
-    def service_of(self, kind: Kind) -> Service:
-        """Whether the API server serves the kind; "unknown" before its first list."""
-        served = self._served.get(kind.resource.title)
-        if served is None:
-            return "unknown"
-        return "served" if served else "absent"
 
     def listed(
         self, kinds: Sequence[Kind], objects: Iterable[object], resource_version: int
@@ -118,7 +105,7 @@ class WatcherState:
         return tuple(
             dialect.name
             for dialect in dialects()
-            if any(self.service_of(kind) == "served" for kind in dialect.kinds)
+            if any(self._served.get(kind.resource.title) for kind in dialect.kinds)
         )
 
     def take_problems(self) -> list[str]:

@@ -163,7 +163,8 @@ class Gangs:
 
     def build_report(self, since_ms: int, at_ms: int) -> Observation:
         """The report, with the gangs that have pods first, oldest first."""
-        here = sorted((gang.row for gang in self._gangs.values()), key=_by_age)
+        rows = [gang.row for gang in self._gangs.values()]
+        here = sorted(rows, key=lambda row: (row.seen_ms, row.gang))
         return Observation(
             since_ms=since_ms,
             at_ms=at_ms,
@@ -249,7 +250,3 @@ def _enough(group: PodGroup | None, pods: list[Pod], needs: int) -> bool:
         return False
     minima = binding_role_minima(needs, group.min_task_member) if group is not None else ()
     return all(sum(1 for pod in pods if pod.role == role) >= least for role, least in minima)
-
-
-def _by_age(row: GangObserved) -> tuple[int, str]:
-    return row.seen_ms, row.gang

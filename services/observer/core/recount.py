@@ -6,9 +6,9 @@ Constraints on nodes (affinity, taints, claims) are not recounted; the planner's
 them.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from services.observer.core.assumed_decisions import AssumedDecisions
 from services.observer.core.cluster_state import ClusterState
 from shared.contracts.decisions import GangDecision
 from shared.contracts.observing import Proof
@@ -22,15 +22,9 @@ class Recount(NamedTuple):
     reason: str = ""
 
 
-class Loads(Protocol):
-    """The pods of assumed decisions on a node."""
-
-    def loads(self, node: str) -> Iterable[tuple[str, Resources]]:
-        """UID and requests of pods that would be there."""
-        ...
-
-
-def recount(decision: GangDecision, cluster_state: ClusterState, assumed: Loads) -> Recount:
+def recount(
+    decision: GangDecision, cluster_state: ClusterState, assumed: AssumedDecisions
+) -> Recount:
     """Check a decision against the cluster state, which is at least as new as the decision's."""
     if len(decision.bindings) < decision.quorum:
         return Recount("failed", f"{len(decision.bindings)} bindings, {decision.quorum} needed")
@@ -56,7 +50,7 @@ def recount(decision: GangDecision, cluster_state: ClusterState, assumed: Loads)
 def _check_node(
     decision: GangDecision,
     cluster_state: ClusterState,
-    assumed: Loads,
+    assumed: AssumedDecisions,
     name: str,
     members: dict[str, Resources],
 ) -> Recount:

@@ -5,7 +5,7 @@ does not fit is halved, which keeps the order of its changes.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -14,10 +14,8 @@ from shared.contracts.cluster import Gone, ObjectChanges
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import ClusterObject
 
-ChangeRecord: TypeAlias = ObjectChanges
-
 #: Neutral kinds in the order of one flush: objects come before those that refer to them.
-RECORDS: Final[dict[str, type[ChangeRecord]]] = {
+RECORDS: Final[dict[str, type[ObjectChanges]]] = {
     "namespace": cluster.NamespaceChanges,
     "resourcequota": cluster.ResourceQuotaChanges,
     "budget": cluster.BudgetChanges,
@@ -39,12 +37,10 @@ RECORDS: Final[dict[str, type[ChangeRecord]]] = {
     "podgroup": cluster.PodGroupChanges,
     "pod": cluster.PodChanges,
 }
-
-
 _KIND_OF: Final = {struct: kind for kind, struct in RECORDS.items()}
 
 
-def kind_of(change: ChangeRecord) -> str:
+def kind_of(change: ObjectChanges) -> str:
     """The neutral kind of a change record's objects."""
     return _KIND_OF[type(change)]
 
@@ -56,16 +52,16 @@ def record(
     at_ms: int,
     changed: Iterable[ClusterObject] = (),
     removed: Iterable[Gone] = (),
-) -> ChangeRecord:
+) -> ObjectChanges:
     """The change record of one neutral kind; all of `changed` must be of that kind."""
     make: Any = RECORDS[kind]  # one call for many types whose `changed` differs
-    made: ChangeRecord = make(
+    made: ObjectChanges = make(
         epoch=epoch, at_ms=at_ms, changed=tuple(changed), removed=tuple(removed)
     )
     return made
 
 
-def fitting(change: ChangeRecord, bytes_max: int) -> Iterator[tuple[ChangeRecord, bytes]]:
+def fitting(change: ObjectChanges, bytes_max: int) -> Iterator[tuple[ObjectChanges, bytes]]:
     """The record, halved until every part's encoding is at most `bytes_max`, with the encodings.
 
     Raises:

@@ -22,8 +22,8 @@ from typing import Final
 
 import msgspec
 
-from services.watcher.core.changes import RECORDS, ChangeRecord, record
-from shared.contracts.cluster import Gone
+from services.watcher.core.changes import RECORDS, record
+from shared.contracts.cluster import Gone, ObjectChanges
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import KINDS, ClusterObject, Pod, PodGroup
 
@@ -163,9 +163,9 @@ class ClusterState:
         """
         return self._urgent
 
-    def take(self, *, epoch: int, at_ms: int) -> list[ChangeRecord]:
+    def take(self, *, epoch: int, at_ms: int) -> list[ObjectChanges]:
         """Remove and return all pending changes, one record per kind, in the order of `RECORDS`."""
-        records: list[ChangeRecord] = []
+        records: list[ObjectChanges] = []
         for kind, pending in self._pending.items():
             if not pending:
                 continue

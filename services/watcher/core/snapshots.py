@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from services.watcher.core.changes import RECORDS, ChangeRecord, fitting, record
+from services.watcher.core.changes import RECORDS, fitting, record
 from services.watcher.core.cluster_state import Frozen
-from shared.contracts.cluster import SnapshotPage, SnapshotUnavailable, Synced
+from shared.contracts.cluster import ObjectChanges, SnapshotPage, SnapshotUnavailable, Synced
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
 #: A reader fetches all pages of a 50,000-pod snapshot in about a second; one that takes longer than
@@ -29,6 +29,14 @@ _PAGE_OVERHEAD_BYTES: Final = 4096
 _CHUNK: Final = 1000
 
 
+class Boundary(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster state between two flushes, and the record of CLUSTER that it corresponds to."""
+
+    frozen: Frozen
+    cluster_seq: int
+    synced: Synced
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One frozen copy of the cluster state in pages."""
 
@@ -36,22 +44,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     kinds: tuple[str, ...]
     frozen_ms: int
-    epoch: int
     cluster_seq: int
     synced: Synced
-    pages: tuple[tuple[ChangeRecord, ...], ...]
+    pages: tuple[tuple[ObjectChanges, ...], ...]
 
 
 def paginate(
     frozen: Frozen, *, kinds: tuple[str, ...], epoch: int, at_ms: int, bytes_max: int
-) -> tuple[tuple[ChangeRecord, ...], ...]:
+) -> tuple[tuple[ObjectChanges, ...], ...]:
     """The cluster state as pages of records whose encodings add up to at most `bytes_max`; at least
     one page.
 
     Empty `kinds`, as on the wire, means all; unknown kinds are ignored.
     """
-    pages: list[tuple[ChangeRecord, ...]] = []
-    page: list[ChangeRecord] = []
+    pages: list[tuple[ObjectChanges, ...]] = []
+    page: list[ObjectChanges] = []
     left = bytes_max
     for kind in RECORDS:
         if kinds and kind not in kinds:
@@ -69,7 +76,7 @@ def paginate(
 
 def _parts(
     frozen: Frozen, kind: str, epoch: int, at_ms: int, bytes_max: int
-) -> Iterator[tuple[ChangeRecord, int]]:
+) -> Iterator[tuple[ObjectChanges, int]]:
     objects = frozen.objects[kind]
     for start in range(0, len(objects), _CHUNK):
         chunk = record(kind, epoch=epoch, at_ms=at_ms, changed=objects[start : start + _CHUNK])
@@ -86,36 +93,22 @@ class SnapshotCache:
         self._snapshots: dict[str, Snapshot] = {}
         self._made = 0
 
-    def put(
-        self,
-        frozen: Frozen,
-        *,
-        kinds: tuple[str, ...],
-        synced: Synced,
-        cluster_seq: int,
-        now_ms: int,
-    ) -> Snapshot:
-        """Keep a copy frozen at a flush boundary, which corresponds to CLUSTER up to
-        `cluster_seq`.
-        """
+    def put(self, boundary: Boundary, *, kinds: tuple[str, ...], now_ms: int) -> Snapshot:
+        """Keep the copy of a flush boundary."""
         self._expire(now_ms)
         while len(self._snapshots) >= SNAPSHOTS_MAX:
             del self._snapshots[next(iter(self._snapshots))]
         self._made += 1
+        epoch, bytes_max = boundary.synced.epoch, PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES
         snapshot = Snapshot(
-            name=f"{synced.epoch}-{self._made}",
-            version=frozen.version,
+            name=f"{epoch}-{self._made}",
+            version=boundary.frozen.version,
             kinds=kinds,
             frozen_ms=now_ms,
-            epoch=synced.epoch,
-            cluster_seq=cluster_seq,
-            synced=synced,
+            cluster_seq=boundary.cluster_seq,
+            synced=boundary.synced,
             pages=paginate(
-                frozen,
-                kinds=kinds,
-                epoch=synced.epoch,
-                at_ms=now_ms,
-                bytes_max=PAGE_BYTES_MAX - _PAGE_OVERHEAD_BYTES,
+                boundary.frozen, kinds=kinds, epoch=epoch, at_ms=now_ms, bytes_max=bytes_max
             ),
         )
         self._snapshots[snapshot.name] = snapshot
@@ -146,7 +139,7 @@ class SnapshotCache:
             snapshot=name,
             page=number,
             pages=len(snapshot.pages),
-            epoch=snapshot.epoch,
+            epoch=snapshot.synced.epoch,
             cluster_seq=snapshot.cluster_seq,
             synced=snapshot.synced,
             synced_age_ms=max(0, now_ms - snapshot.synced.at_ms),

@@ -15,7 +15,6 @@ from shared.kube.resources import (
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
     PODS,
-    QUEUES_VOLCANO,
     Resource,
 )
 from shared.model.objects import Pod
@@ -67,7 +66,7 @@ def test_pods_listed_again_after_the_kind_came_are_changes_although_no_pod_chang
     state.listed(READERS[PODS], [bare_pod()], 6)
     assert pods_of(state)[0].group_name == ""
     state.listed(READERS[PODGROUPS_VOLCANO], [], 8)
-    assert state.implied_groups
+    assert state.reading.implied_groups
     assert state.listed(READERS[PODS], [bare_pod()], 9) == 1
     assert pods_of(state)[0].group_name == "podgroup-uid-p"
 
@@ -139,8 +138,6 @@ def test_a_kind_that_goes_takes_its_objects_along_and_may_come_back_older() -> N
     assert state.absent(READERS[PODGROUPS_SIGS]) == 1
     assert state.served_dialects() == ()
     assert state.cluster_state.count("podgroup") == 0
-    assert state.service_of(kind(PODGROUPS_SIGS)) == "absent"
-    assert state.service_of(kind(QUEUES_VOLCANO)) == "unknown"
     assert state.listed(READERS[PODGROUPS_SIGS], [], 40) == 0
 
 

@@ -16,8 +16,8 @@ from services.gang_planner.core.state.gangs import Gang
 from shared.model.objects import PodGroup
 from shared.model.reference_objects import ResourceQuota
 
-_REQUESTS: Final = "requests."
-_POD_COUNTS: Final = frozenset({"pods", "count/pods"})
+REQUESTS: Final = "requests."
+POD_COUNTS: Final = frozenset({"pods", "count/pods"})
 #: Scopes that never match pods of a batch job: quotas with such a scope do not apply.
 _OTHERS: Final = frozenset({"BestEffort", "Terminating", "CrossNamespacePodAffinity"})
 
@@ -63,11 +63,11 @@ def counted_as(name: str, group: PodGroup | None, members: int) -> int:
     asked = dict(group.min_resources or ()) if group is not None else {}
     if name in asked:
         return asked[name]
-    if name in _POD_COUNTS:
-        return max((asked.get(one, 0) for one in _POD_COUNTS), default=0) or members
-    if name.startswith(_REQUESTS):
-        return asked.get(name.removeprefix(_REQUESTS), 0)
-    return asked.get(_REQUESTS + name, 0)
+    if name in POD_COUNTS:
+        return max((asked.get(one, 0) for one in POD_COUNTS), default=0) or members
+    if name.startswith(REQUESTS):
+        return asked.get(name.removeprefix(REQUESTS), 0)
+    return asked.get(REQUESTS + name, 0)
 
 
 def _promised(gang: Gang, name: str, view: AdmissionView) -> int:

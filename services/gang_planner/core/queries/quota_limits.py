@@ -5,18 +5,20 @@ resource form the quorum), so that no possible gang is reported as impossible. F
 pods its declared minimum is used, as at its admission.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
-from services.gang_planner.core.policies.resourcequota import counted_as, matches
+from services.gang_planner.core.policies.resourcequota import (
+    POD_COUNTS,
+    REQUESTS,
+    counted_as,
+    matches,
+)
 from services.gang_planner.core.state.amounts import in_words
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.model.objects import PodGroup, Resources
-from shared.model.reference_objects import ResourceQuota
 
-_POD_COUNTS: Final = frozenset({"pods", "count/pods"})
-_REQUESTS: Final = "requests."
 _LIMITS: Final = "limits."
 
 
@@ -34,11 +36,11 @@ def too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
     limited = dict(limits)
 
     def least(name: str) -> int:
-        if name in _POD_COUNTS:
+        if name in POD_COUNTS:
             return size
         if name.startswith(_LIMITS):
             return limited.get(name, 0)
-        resource = name.removeprefix(_REQUESTS)
+        resource = name.removeprefix(REQUESTS)
         return sum(sorted(one.get(resource, 0) for one in asked)[:size])
 
     return _exceeded(state, gang.group, least)
@@ -54,20 +56,16 @@ def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int])
         return ""
     for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
         if quota.namespace == group.namespace and matches(quota, group):
-            for words in _over(quota, least):
-                return f"ResourceQuota {quota.name} {words}"
+            for name, hard in quota.hard:
+                if (needs := least(name)) > hard:
+                    return f"ResourceQuota {quota.name} {_over(name, hard, needs)}"
     return ""
 
 
-def _over(quota: ResourceQuota, least: Callable[[str], int]) -> Iterator[str]:
-    for name, hard in quota.hard:
-        needs = least(name)
-        if needs <= hard:
-            continue
-        if name in _POD_COUNTS:
-            yield f"allows {hard} pods, the gang needs {needs}"
-            continue
-        resource = name.removeprefix(_REQUESTS).removeprefix(_LIMITS)
-        what = "limits of " if name.startswith(_LIMITS) else ""
-        allowed, needed = in_words(resource, hard), in_words(resource, needs)
-        yield f"allows {what}{allowed}, the gang needs {needed} at least"
+def _over(name: str, hard: int, needs: int) -> str:
+    if name in POD_COUNTS:
+        return f"allows {hard} pods, the gang needs {needs}"
+    resource = name.removeprefix(REQUESTS).removeprefix(_LIMITS)
+    what = "limits of " if name.startswith(_LIMITS) else ""
+    allowed, needed = in_words(resource, hard), in_words(resource, needs)
+    return f"allows {what}{allowed}, the gang needs {needed} at least"

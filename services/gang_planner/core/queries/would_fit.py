@@ -1,6 +1,7 @@
 """Whether a gang would fit now, or on empty nodes. Computed on copies of the planner's state."""
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,8 @@ from services.gang_planner.core.state.needs import RESERVED, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
-from services.gang_planner.core.verdicts.unsupported_messages import unsupported_words
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
 from shared.model.objects import Pod, PodGroup
@@ -76,9 +77,8 @@ class Asker:
         empty.node_capacity = state.node_capacity.emptied()
         ever = _Trial(empty, self._policies, need)
         if not ever.holds(queue.scratch(keep_used=False)):
-            return FitAnswer(
-                fits=False, ever=False, sentence=f"even on empty nodes: {ever.sentence(queue)}"
-            )
+            sentence = f"even on empty nodes: {ever.sentence(queue)}"
+            return FitAnswer(fits=False, ever=False, sentence=sentence)
         answer = FitAnswer(fits=False, ever=True, sentence=now.sentence(queue))
         return self._displacing(answer, now, gang, need)
 
@@ -93,17 +93,12 @@ class Asker:
 
     def _displacing(self, answer: FitAnswer, now: "_Trial", gang: Gang, need: Need) -> FitAnswer:
         """Add the gangs that would be displaced to the answer, if any."""
-        if gang.queue.name not in self._state.queues.entries:
-            return answer
-        if need.reserved:
+        if gang.queue.name not in self._state.queues.entries or need.reserved:
             return answer
         found = displaced(now.state, now.session, gang, need, self._actions, self._now_ms)
         if found is None:
             return answer
-        counts: dict[str, int] = {}
-        for one in found.victims:
-            name = one.gang.full_name if one.gang is not None else ""
-            counts[name] = counts.get(name, 0) + 1
+        counts = Counter(one.gang.full_name if one.gang else "" for one in found.victims)
         victims = tuple(sorted(counts.items(), key=_most_first))
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
 
@@ -118,14 +113,13 @@ def _gang(
     gang.gang_id = gang.gang_id or gang.full_name
     # If the query has fewer pods than the gang needs, the missing ones are not checked.
     size = min(max(group.min_member, 1), len(pods))
-    roles: dict[str, int] = {}
+    roles = Counter(pod.role for pod in pods)
     for pod, entry in zip(pods, entries, strict=True):
-        roles[pod.role] = roles.get(pod.role, 0) + 1
         member = Member(_ranked(state, pod), entry)
         member.state = UNSUPPORTED if entry.shape.unsupported else WAITING
         gang.join(member)
     minima = tuple(
-        (role, min(count, roles.get(role, 0))) for role, count in group.min_task_member if count > 0
+        (role, min(count, roles[role])) for role, count in group.min_task_member if count > 0
     )
     if group.min_member < sum(count for _, count in group.min_task_member):
         minima = ()
@@ -160,17 +154,15 @@ class _Trial:
 
     def where(self) -> tuple[tuple[str, int], ...]:
         """The nodes with the most members in the placement, and their number of members."""
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for allocation in self._placed:
             if allocation.role == RESERVED:
                 continue
             slots: list[int] = allocation.slots.tolist()
             members: list[int] = allocation.counts.tolist()
             for slot, count in zip(slots, members, strict=True):
-                name = self.state.nodes.names[slot]
-                counts[name] = counts.get(name, 0) + count
-        ordered = sorted(counts.items(), key=_most_first)
-        return tuple(ordered[:_NODES_MAX])
+                counts[self.state.nodes.names[slot]] += count
+        return tuple(sorted(counts.items(), key=_most_first)[:_NODES_MAX])
 
     def sentence(self, queue: QueueEntry) -> str:
         if self._over:
@@ -178,8 +170,7 @@ class _Trial:
             short = [in_words(names[row], by) for row, by in sorted(self._over.items())]
             more = f"needs {listed(short)} more than it leaves"
             return f"queue {queue.name} is at its capability: {more}"
-        explainer = Explainer(self.state, self.session)
-        return explainer.resources(self._need, queue).sentence
+        return Explainer(self.state, self.session).resources(self._need, queue).sentence
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
@@ -212,11 +203,9 @@ def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
         elif amount > free:
             short_now.append(in_words(name, amount - free))
     if short_ever:
-        return FitAnswer(
-            fits=False, ever=False, sentence=f"all nodes together lack {listed(short_ever)}"
-        )
+        sentence = f"all nodes together lack {listed(short_ever)}"
+        return FitAnswer(fits=False, ever=False, sentence=sentence)
     if short_now:
-        return FitAnswer(
-            fits=False, ever=True, sentence=f"the free capacity lacks {listed(short_now)}"
-        )
+        sentence = f"the free capacity lacks {listed(short_now)}"
+        return FitAnswer(fits=False, ever=True, sentence=sentence)
     return FitAnswer(fits=True, ever=True)

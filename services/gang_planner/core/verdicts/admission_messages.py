@@ -29,7 +29,10 @@ def not_admitted(
     view = AdmissionView(state, session.totals, 0, policies.without_room)
     if any(one.name == "resourcequota" for one in policies.policies):
         for quota, over in resourcequota.shortages(gang, view):
-            short = [in_words(_resource(name), by) for name, by in sorted(over.items())]
+            short = [
+                in_words(name.removeprefix("requests.").removeprefix("limits."), by)
+                for name, by in sorted(over.items())
+            ]
             return PendingReason.NOT_ENOUGH_QUOTA, Explanation(
                 f"ResourceQuota {quota.namespace}/{quota.name} is short: job needs "
                 f"{listed(short)} more than it leaves",
@@ -58,7 +61,3 @@ def behind(first: str, gang: Gang) -> Explanation:
         f"{ahead} is ahead in queue {gang.queue.name}, which is strictly first-in, first-out",
         ahead=(first,),
     )
-
-
-def _resource(name: str) -> str:
-    return name.removeprefix("requests.").removeprefix("limits.")

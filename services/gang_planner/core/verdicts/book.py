@@ -32,7 +32,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts import hold_messages
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
-from services.gang_planner.core.verdicts.disagreements import disagreement_words
+from services.gang_planner.core.verdicts.member_messages import disagreement_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason

@@ -30,8 +30,11 @@ from services.gang_planner.core.verdicts.admission_messages import (
     first_in_line,
     not_admitted,
 )
-from services.gang_planner.core.verdicts.disagreements import disagreement_words
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
+from services.gang_planner.core.verdicts.member_messages import (
+    disagreement_words,
+    unsupported_words,
+)
 from services.gang_planner.core.verdicts.preemption_messages import ended_words, waiting_words
 from services.gang_planner.core.verdicts.quota_messages import (
     claims_in_words,
@@ -41,7 +44,6 @@ from services.gang_planner.core.verdicts.quota_messages import (
     shortage_reasons,
     unattainable_in_words,
 )
-from services.gang_planner.core.verdicts.unsupported_messages import unsupported_words
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason, ShapeReport, Why

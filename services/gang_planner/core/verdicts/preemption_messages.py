@@ -3,17 +3,16 @@
 A gang and its victims may be in different namespaces; a message has no names of another namespace.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.gang_history import Evicted
-    from services.gang_planner.core.state.gangs import Gang
-    from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.gang_history import Evicted
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
 
 _VERBS: Final = {"Preempted": "preempted", "Reclaimed": "reclaimed"}
 
 
-def waiting_words(state: "State", gang: "Gang") -> str:
+def waiting_words(state: State, gang: Gang) -> str:
     """A message with the number of victims for which a preemptor waits."""
     one = state.preemptions.of(gang)
     if one is None:
@@ -24,13 +23,13 @@ def waiting_words(state: "State", gang: "Gang") -> str:
     return f"waits for {pods} that Tutti evicts for it to leave: {one.act.why}"
 
 
-def ended_words(gang: "Gang") -> str:
+def ended_words(gang: Gang) -> str:
     """A message with the end of the last failed eviction for a gang; "" if there is none."""
     found = gang.history.preemption_ended
     return f"the last eviction for it failed ({found})" if found is not None else ""
 
 
-def evicted_words(gang: "Gang", evicted: "Evicted") -> str:
+def evicted_words(gang: Gang, evicted: Evicted) -> str:
     """A message with the number of the gang's evicted pods and their preemptor."""
     count = evicted.members
     pods = "1 of its pods was" if count == 1 else f"{count} of its pods were"

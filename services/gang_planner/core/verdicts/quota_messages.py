@@ -16,7 +16,7 @@ from shared.contracts.verdicts import Reason
 
 def shortage_in_words(queue: QueueEntry, shortage: Shortage, names: list[str]) -> str:
     """`queue a is at its capability: job needs 2 cpu more than it leaves`."""
-    short = listed(_amounts(shortage.over, names))
+    short = listed([in_words(name, by) for name, by in _named(shortage.over, names)])
     if shortage.reserved:
         return (
             f"queue {shortage.queue} may not use the guarantees of other queues: "
@@ -31,10 +31,8 @@ def shortage_in_words(queue: QueueEntry, shortage: Shortage, names: list[str]) -
 def shortage_reasons(shortage: Shortage, names: list[str]) -> tuple[Reason, ...]:
     """The shortage as reasons, one per resource, sorted by name."""
     reason = "GuaranteedToOthers" if shortage.reserved else "CapabilityExceeded"
-    over = {names[row]: by for row, by in shortage.over.items()}
-    return tuple(
-        Reason(reason=reason, resource=name, short=by) for name, by in sorted(over.items())
-    )
+    over = _named(shortage.over, names)
+    return tuple(Reason(reason=reason, resource=name, short=by) for name, by in over)
 
 
 def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ...]]:
@@ -49,7 +47,9 @@ def claims_in_words(state: State, bucket: Bucket) -> tuple[str, tuple[Reason, ..
         f"{in_words(name, queue.used.get(row, 0))} of {in_words(name, queue.deserved.get(row, 0))}"
         for name, row in rows
     ]
-    waiting = f"queue {claimants[0]} waits" if len(claimants) == 1 else f"{_named(claimants)} wait"
+    waiting = f"queues {listed(claimants)} wait"
+    if len(claimants) == 1:
+        waiting = f"queue {claimants[0]} waits"
     sentence = (
         f"queue {queue.name} holds its deserved amount ({listed(has)}), and {waiting} for the rest "
         "of the free capacity"
@@ -106,9 +106,5 @@ def fault_in_words(fault: Fault) -> str:
             assert_never(fault.reason)
 
 
-def _named(queues: list[str]) -> str:
-    return f"queues {listed(queues)}"
-
-
-def _amounts(over: dict[int, int], names: list[str]) -> list[str]:
-    return [in_words(name, by) for name, by in sorted((names[row], by) for row, by in over.items())]
+def _named(over: dict[int, int], names: list[str]) -> list[tuple[str, int]]:
+    return sorted((names[row], by) for row, by in over.items())

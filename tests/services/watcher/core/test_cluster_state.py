@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.watcher.core.changes import ChangeRecord
 from services.watcher.core.cluster_state import ClusterState, ClusterWentBack
-from shared.contracts.cluster import Gone, NodeChanges, PodChanges
+from shared.contracts.cluster import Gone, NodeChanges, ObjectChanges, PodChanges
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import ClusterObject
 from tests.services.watcher.core.objects import group, node, pod
 
 
-def taken(cluster_state: ClusterState) -> list[ChangeRecord]:
+def taken(cluster_state: ClusterState) -> list[ObjectChanges]:
     return cluster_state.take(epoch=5, at_ms=99)
 
 
@@ -237,7 +236,7 @@ def unversioned(one: ClusterObject) -> ClusterObject:
     return msgspec.structs.replace(one, resource_version=0)
 
 
-def _apply(reader: dict[str, ClusterObject], records: list[ChangeRecord]) -> None:
+def _apply(reader: dict[str, ClusterObject], records: list[ObjectChanges]) -> None:
     for record in records:
         for gone in record.removed:
             reader.pop(gone.uid, None)

@@ -4,6 +4,7 @@ from services.watcher.core.cluster_state import ClusterState, Frozen
 from services.watcher.core.snapshots import (
     LIFETIME_MS,
     SNAPSHOTS_MAX,
+    Boundary,
     Snapshot,
     SnapshotCache,
     paginate,
@@ -27,7 +28,8 @@ def state_of(pods: int) -> ClusterState:
 
 
 def cached(cache: SnapshotCache, frozen: Frozen, *, now_ms: int = 0, seq: int = 42) -> Snapshot:
-    return cache.put(frozen, kinds=(), synced=SYNCED, cluster_seq=seq, now_ms=now_ms)
+    boundary = Boundary(frozen=frozen, cluster_seq=seq, synced=SYNCED)
+    return cache.put(boundary, kinds=(), now_ms=now_ms)
 
 
 def test_the_pages_hold_the_whole_snapshot_and_none_is_too_large() -> None:

@@ -1,14 +1,32 @@
-"""Messages for gangs without a group object whose members have different declarations."""
+"""Messages about what the members of a gang declare: unsupported requests, and contradictions."""
 
 from collections.abc import Iterable
 from typing import Final
 
+from services.gang_planner.core.lifecycle.unsupported_members import unsupported_fields
 from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
 from shared.contracts import annotations
 
+#: Maximum number of fields named in one sentence.
+_FIELDS_MAX: Final = 20
+#: Maximum number of declarations named in one sentence, each with its remedy.
+_DECLARATIONS_MAX: Final = 2
 #: Maximum number of distinct values in a message.
 _VALUES_MAX: Final = 5
+
+
+def unsupported_words(gang: Gang) -> str:
+    """The message for the gang's unsupported requests or constraints."""
+    fields = unsupported_fields(gang)
+    if fields.declarations:
+        named = "; ".join(fields.declarations[:_DECLARATIONS_MAX])
+        return f"Tutti does not bind the members one by one: {named}"
+    if fields.devices:
+        named = ", ".join(fields.devices[:_FIELDS_MAX])
+        return f"members request parts of devices, which Tutti does not place by count: {named}"
+    named = ", ".join(fields.constraints[:_FIELDS_MAX])
+    return f"members have constraints that Tutti does not support: {named}"
 
 
 def disagreement_words(gang: Gang) -> str:
