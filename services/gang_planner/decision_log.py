@@ -42,7 +42,6 @@ class DecisionLog:
     """Writes the lines; keeps the names of recent gangs."""
 
     def __init__(self) -> None:
-        """Know no gang."""
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     def appended(self, seq: int, record: Act | Note) -> None:

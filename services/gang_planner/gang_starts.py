@@ -114,7 +114,6 @@ class GangStarts:
             self._waited_ms[outcome.gang_id] = waited_ms
 
     def verdict_published(self, verdict: Verdict) -> None:
-        """Observe a verdict that was published."""
         waited_ms = self._waited_ms.pop(verdict.gang_id, None)
         if waited_ms is not None:
             self._waited_s(self._queue_label(verdict.queue)).observe(max(0, waited_ms) / 1000)

@@ -37,7 +37,6 @@ class DecisionArrival(NamedTuple):
     age_ms: int = 0
 
     def decode(self) -> DecisionRecord:
-        """The record."""
         record: DecisionRecord = codec.decode_decision_record(self.payload)
         return record
 
@@ -49,7 +48,6 @@ class ForeignArrival(NamedTuple):
     seq: int
     subject: str
     payload: bytes
-    stored_ms: int = 0
 
 
 class OutcomeArrival(NamedTuple):

@@ -229,13 +229,8 @@ class LogFollower:
         if opened is not None:
             self.opened, age_ms = opened
             self._opened_s = steady_s() - age_ms / 1000
-        await self._inbox.put(
-            [
-                CheckpointArrival(
-                    pages, decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
-                )
-            ]
-        )
+        goals = decisions.last_seq, outcomes.last_seq, await self._verdicts_end()
+        await self._inbox.put([CheckpointArrival(pages, *goals)])
         outcomes_start = max(pages[0].outcomes_seq + 1 if pages else 1, outcomes.first_seq, 1)
         async with asyncio.TaskGroup() as group:
             group.create_task(
@@ -307,18 +302,11 @@ class LogFollower:
 
 
 def _foreign_arrival(stream: str, delivery: Delivery) -> ForeignArrival:
-    return ForeignArrival(
-        stream, delivery.seq, delivery.subject, delivery.payload, delivery.stored_ms
-    )
+    return ForeignArrival(stream, delivery.seq, delivery.subject, delivery.payload)
 
 
 def _verdict_arrival(delivery: Delivery) -> Arrival:
     head = _decode_head(delivery.payload)
     if head is None:
         return _foreign_arrival(subjects.VERDICTS, delivery)
-    return VerdictArrival(
-        seq=delivery.seq,
-        gang_id=head.gang_id,
-        gone=head.phase == "Gone",
-        payload=delivery.payload,
-    )
+    return VerdictArrival(delivery.seq, head.gang_id, head.phase == "Gone", delivery.payload)

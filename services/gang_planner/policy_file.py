@@ -35,7 +35,6 @@ class PolicyFile:
         self._path = pathlib.Path(path) if path else None
         self._defaults = defaults
         self._strict = strict
-        self._changed = False
         #: Why the file that was read last is invalid, and the previous one in force; "": it is
         #: valid.
         self.refused = ""
@@ -47,11 +46,6 @@ class PolicyFile:
         if self.refused:
             return f"the previous one is kept: {self.refused}"
         return "; ".join(f"without effect: {warning}" for warning in self.configuration.warnings)
-
-    def take_changed(self) -> bool:
-        """True once after each change of `configuration`."""
-        changed, self._changed = self._changed, False
-        return changed
 
     async def watch(self, on_change: Callable[[], None], on_report: Callable[[str], None]) -> None:
         """Check the file every two seconds; call `on_change` after each valid change. Without a
@@ -75,7 +69,6 @@ class PolicyFile:
                 continue
             log.info("policy read: %s", self._path)
             self.refused = ""
-            self._changed = True
             on_report(self.report())
             on_change()
 

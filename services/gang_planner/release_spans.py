@@ -8,6 +8,8 @@ after a takeover, under the same id.
 from collections import OrderedDict, deque
 from typing import Final
 
+import msgspec
+
 from shared.contracts.decisions import DecisionRecord, EvictionDecision, NoteClosed, NoteOpened
 from shared.contracts.identity import gang_trace_id
 from shared.telemetry.tracing import Tracer, gang_span
@@ -17,18 +19,15 @@ RELEASES_MAX: Final = 4_096
 RELEASE: Final = "release"
 
 
-class _Release:
+class _Release(msgspec.Struct, eq=False):
     """One release, until it has ended."""
 
-    __slots__ = ("end_ms", "gang", "note", "trace_id", "victims")
-
-    def __init__(self, note: NoteOpened) -> None:
-        self.note = note
-        self.gang = ""
-        #: Replaced by its decision's; a gang may have no pod left to release.
-        self.trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
-        self.victims: set[str] = set()
-        self.end_ms = 0
+    note: NoteOpened
+    #: Replaced by its decision's; a gang may have no pod left to release.
+    trace_id: str
+    gang: str = ""
+    victims: set[str] = set()
+    end_ms: int = 0
 
 
 class ReleaseSpans:
@@ -72,7 +71,8 @@ class ReleaseSpans:
 
     def open(self, note: NoteOpened) -> None:
         """Open a release that the log or a checkpoint contains."""
-        self._open[note.gang_id] = _Release(note)
+        trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
+        self._open[note.gang_id] = _Release(note, trace_id)
         if len(self._open) > RELEASES_MAX:
             self._open.popitem(last=False)
 

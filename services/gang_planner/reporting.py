@@ -153,7 +153,6 @@ class Reporting:
         self._lag.applied(newest)
 
     def cycled(self, cycle_s: float) -> None:
-        """Count one cycle."""
         self._cycles.inc()
         self._cycle_s.observe(cycle_s)
         self.volcano.cycled(cycle_s)

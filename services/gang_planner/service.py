@@ -144,7 +144,7 @@ class GangPlanner:
         self._applier.apply(arrivals)
         self._reporting.arrived(arrivals)
         self._traces.take(arrivals)
-        if self._policy.take_changed():
+        if self._planner.configuration is not self._policy.configuration:
             self._planner.configure(self._policy.configuration)
         if not self._applier.caught_up:
             return None

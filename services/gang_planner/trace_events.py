@@ -47,7 +47,6 @@ class PendingEvents:
     """Events of gangs that have no open attempt, until the next one takes them."""
 
     def __init__(self) -> None:
-        """Have no events."""
         self._events: OrderedDict[str, list[Event]] = OrderedDict()
 
     def add(self, gang_id: str, event: Event) -> None:
@@ -60,12 +59,8 @@ class PendingEvents:
             self._events.popitem(last=False)
 
     def take(self, gang_id: str, *, with_holds: bool) -> list[Event]:
-        """Remove and return the gang's events.
-
-        Args:
-            gang_id: The gang.
-            with_holds: Whether the attempt replaces lost members. If not, holds are about pods that
-                never returned, and their events are dropped.
+        """Remove and return the gang's events. Without `with_holds` the attempt replaces no lost
+        members: holds were about pods that never returned, and their events are dropped.
         """
         events = self._events.pop(gang_id, [])
         return [event for event in events if with_holds or not event.name.startswith(HOLD)]

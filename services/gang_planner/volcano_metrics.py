@@ -138,7 +138,6 @@ class SchedulerMetrics:
         self._queues = queues
 
     def cycled(self, cycle_s: float) -> None:
-        """Observe one cycle."""
         self._cycle_ms.observe(cycle_s * 1000)
 
     def decided(self, decision: GangDecision) -> None:
@@ -152,7 +151,6 @@ class SchedulerMetrics:
             self._wait_ms.observe(waited_ms)
 
     def outcome_applied(self, outcome: Outcome, at_ms: int) -> None:
-        """Observe the outcome of a decision."""
         first_seen_ms = self._decided.pop(outcome.gang_id, None)
         if first_seen_ms is not None and outcome.bound:
             self._task_ms.observe("Bound", max(0, at_ms - first_seen_ms), outcome.bound)
@@ -173,7 +171,6 @@ class SchedulerMetrics:
             self._preemptions += 1
 
     def verdict_published(self, verdict: Verdict) -> None:
-        """Observe a verdict that was published."""
         if _waits(verdict):
             self._attempts["unschedulable"].inc(verdict.pending)
         self.verdict_recalled(verdict)

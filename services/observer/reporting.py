@@ -28,7 +28,6 @@ class Reporting:
         self._assumed = metrics.gauge("decisions_standing", "Decisions that are not answered yet.")
 
     def decided(self, seq: int, decision: Act, recount: Recount | None) -> None:
-        """One decision was read."""
         if not isinstance(decision, GangDecision):
             self._evictions(decision.reason).inc()
             summary = f"would evict {len(decision.victims)} pods: {decision.reason}"

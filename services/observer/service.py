@@ -47,7 +47,6 @@ _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
 
 
 async def serve(ctx: Context[ObserverSettings]) -> None:
-    """Observe until stopped."""
     await Observer(ctx).run()
 
 

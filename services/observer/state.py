@@ -33,7 +33,6 @@ class ObserverState:
         self.gangs.recall(earlier)
 
     def replace(self, pages: Sequence[SnapshotPage]) -> None:
-        """Replace the cluster state by a snapshot."""
         at_ms, first_snapshot = pages[0].synced.at_ms, not self.cluster_state.epoch
         self.since_ms = self.since_ms or at_ms
         pods, groups = self.cluster_state.replace(pages)
@@ -43,7 +42,6 @@ class ObserverState:
         self.assumed.changed(pods)
 
     def apply(self, seq: int, record: ClusterRecord) -> None:
-        """Apply one record of CLUSTER."""
         pods, groups = self.cluster_state.apply(seq, record)
         if isinstance(record, StreamOpened):
             return
@@ -66,5 +64,4 @@ class ObserverState:
         return found
 
     def build_report(self, now_ms: int) -> Observation:
-        """The report as of now."""
         return self.gangs.build_report(self.since_ms, now_ms)

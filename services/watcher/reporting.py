@@ -55,11 +55,9 @@ class Reporting:
         self.snapshots = metrics.counter("snapshots_total", "Snapshots begun by readers")
 
     def listed(self, resource: Resource, objects: int) -> None:
-        """Count the objects of a list."""
         self._listed(resource.title).inc(objects)
 
     def received(self, resource: Resource, events: int) -> None:
-        """Count the events of a batch."""
         if events:
             self._events(resource.title).inc(events)
 

@@ -22,7 +22,6 @@ class SnapshotServer:
     def __init__(
         self, publishing: ClusterPublisher, now_ms: Callable[[], int], reporting: Reporting
     ) -> None:
-        """Serve nothing before `serve`."""
         self._publishing = publishing
         self._now_ms = now_ms
         self._reporting = reporting

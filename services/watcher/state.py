@@ -25,16 +25,12 @@ _PROBLEMS_MAX: Final = 20
 
 
 class WatcherState:
-    """See the module's docstring.
-
-    Attributes:
-        cluster_state: All objects that scheduling needs.
-        unreadable: How many objects did not fit their type, since the start.
-    """
+    """See the module's docstring."""
 
     def __init__(self, scheduler_names: Iterable[str], *, podgroup_controller: bool) -> None:
         """Begin knowing nothing; the arguments are the settings of these names."""
         self.cluster_state = ClusterState()
+        #: How many objects did not fit their type, since the start.
         self.unreadable = 0
         self._podgroup_controller = podgroup_controller
         self._context = ReadingContext(scheduler_names=frozenset(scheduler_names))

@@ -69,13 +69,8 @@ def needs_volume(claim: Object | None, choice: VolumeChoice) -> bool:
 def volume_step(
     claim: Object | None, volume: Object | None, choice: VolumeChoice, *, again: bool
 ) -> Progress | Write:
-    """The next step for a claim that waited for its first consumer.
-
-    Args:
-        claim: as it was read; None: there is none.
-        volume: the one chosen, where `needs_volume` says so; None: there is none.
-        choice: the volume or node decided.
-        again: this preparation has been written to the claim before.
+    """The next step for a claim that waited for its first consumer; None: no such object was read.
+    `again`: this preparation has been written to the claim before.
     """
     if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
         return Progress("failed", f'persistentvolumeclaim "{choice.claim}" is gone')

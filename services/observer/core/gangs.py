@@ -30,7 +30,6 @@ class _Gang(msgspec.Struct, eq=False):
     budget_minimum: int = 0
 
     def put(self, pod: Pod) -> None:
-        """Add or replace a member."""
         before = self.members.get(pod.uid)
         self.members[pod.uid] = pod
         if before is None:
@@ -39,13 +38,11 @@ class _Gang(msgspec.Struct, eq=False):
             self.declarations.replace(before, pod)
 
     def drop(self, uid: str) -> None:
-        """Remove a member."""
         pod = self.members.pop(uid, None)
         if pod is not None:
             self.declarations.remove(pod)
 
     def needs(self, group: PodGroup | None) -> int:
-        """Its minimum."""
         if group is not None:
             return max(group.min_member, 1)
         return self.budget_minimum or self.declarations.declared.minimum or 1
@@ -106,12 +103,8 @@ class Gangs:
                     self._assess(one, gang, at_ms, first_snapshot=False)
 
     def pods_changed(self, uids: Iterable[str], at_ms: int, *, first_snapshot: bool) -> None:
-        """Reassess gangs with pods that appeared, changed or are gone.
-
-        Args:
-            uids: UIDs of the pods.
-            at_ms: Instant of the record.
-            first_snapshot: Its bound pods were bound at an unknown instant before.
+        """Reassess gangs with pods that appeared, changed or are gone. Bound pods of the
+        `first_snapshot` were bound at an unknown instant before.
         """
         touched: dict[GangKey, None] = {}
         for uid in uids:

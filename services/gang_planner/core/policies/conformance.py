@@ -2,14 +2,12 @@
 `system-node-critical`, and all pods in `kube-system`.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import Policy
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.gangs import Member
 
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 _NAMESPACE: Final = "kube-system"
@@ -20,6 +18,6 @@ def build(_: Arguments) -> Policy:
     return Policy(name="conformance", victims=VictimRule(allows=_allows))
 
 
-def _allows(member: "Member") -> bool:
+def _allows(member: Member) -> bool:
     pod = member.pod
     return pod.namespace != _NAMESPACE and pod.priority_class not in _CRITICAL

@@ -9,17 +9,15 @@ weight goes first.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.dominant_share import dominant_share
 from services.gang_planner.core.framework.eviction_rules import VictimRule
 from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import ROOT, QueueEntry
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.planner_state import State
 
 #: Paths are compared up to this depth.
 _LEVELS: Final = 8
@@ -36,12 +34,12 @@ def build(arguments: Arguments) -> Policy:
     )
 
 
-def _group_key(state: "State") -> GroupKey:
+def _group_key(state: State) -> GroupKey:
     return _Dominant(state).key
 
 
 class _Dominant:
-    def __init__(self, state: "State") -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
         self._totals: list[int] = []
         self._totals_at: int | None = None
@@ -60,7 +58,7 @@ class _Dominant:
         return (dominant_share(held, self._totals),)
 
 
-def _queue_key(state: "State") -> QueueKey:
+def _queue_key(state: State) -> QueueKey:
     def key(queue: QueueEntry, totals: Sequence[int]) -> tuple[int, ...]:
         """Dominant share per weight of the subtree at each level of the queue's path."""
         levels: list[int] = []

@@ -5,7 +5,7 @@ The topology limits of a gang do not depend on this policy: the domain search en
 configuration.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from services.gang_planner.core.framework.node_preferences import Place, PlacePo
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.topology.levels import Level
 from shared.model.objects import NetworkTopology
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.planner_state import State
 
 _PREFIX: Final = "hypernode.binpack"
 #: `fading` is kept in thousandths.
@@ -90,7 +88,7 @@ def build(arguments: Arguments) -> Policy:
     fading = arguments.scaled(f"{_PREFIX}.normal-pod.fading", _WHOLE)
     fullness = _Fullness(weight, weights, fading or _WHOLE * 4 // 5, plain=plain)
 
-    def points(state: "State") -> PlacePoints:
+    def points(state: State) -> PlacePoints:
         del state
         return fullness.points
 

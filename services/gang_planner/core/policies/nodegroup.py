@@ -6,7 +6,7 @@ uses only nodes that belong to no group; with `strict` (the default, as in Volca
 nodes.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from services.gang_planner.core.framework.node_preferences import Place, PlacePo
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.scoring import FULL
 from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.nodes import NodeTable
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.terms import Requirement
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.nodes import NodeTable
-    from services.gang_planner.core.state.planner_state import State
 
 LABEL: Final = "volcano.sh/nodegroup-name"
 
@@ -29,7 +27,7 @@ class _Groups:
     """Masks and points of nodes by the node group affinity of a queue."""
 
     def __init__(
-        self, nodes: "NodeTable", *, strict: bool, in_order: bool, hierarchical: bool
+        self, nodes: NodeTable, *, strict: bool, in_order: bool, hierarchical: bool
     ) -> None:
         self._nodes = nodes
         self._strict = strict
@@ -39,14 +37,16 @@ class _Groups:
     def mask(self, queue: QueueEntry) -> Bools | None:
         """See `QueueMask`."""
         said = self._said(queue)
-        nobodys = ~self._among_any()
+        if not said and self._strict:
+            return np.zeros(self._nodes.size, dtype=np.bool_)
         if not said:
-            return nobodys if not self._strict else np.zeros(self._nodes.size, dtype=np.bool_)
-        named = (*said.get("required", ()), *said.get("preferred", ()))
-        named += said.get("antiPreferred", ())
-        allowed = self._among(named)
-        allowed &= ~self._among(said.get("antiRequired", ()))
-        return allowed
+            return ~self._holds(Requirement(key=LABEL, operator="Exists"))
+        named = (
+            *said.get("required", ()),
+            *said.get("preferred", ()),
+            *said.get("antiPreferred", ()),
+        )
+        return self._among(named) & ~self._among(said.get("antiRequired", ()))
 
     def points(self, place: Place) -> tuple[Ints | None, int] | None:
         """See `PlacePoints`."""
@@ -69,9 +69,6 @@ class _Groups:
     def _among(self, names: tuple[str, ...]) -> Bools:
         return self._holds(Requirement(key=LABEL, operator="In", values=names))
 
-    def _among_any(self) -> Bools:
-        return self._holds(Requirement(key=LABEL, operator="Exists"))
-
     def _holds(self, requirement: Requirement) -> Bools:
         nodes = self._nodes
         return nodes.labels.matches(requirement, LABEL, nodes.objects, slice(0, nodes.size))
@@ -85,13 +82,13 @@ def build(arguments: Arguments) -> Policy:
     in_order = arguments.boolean("enablePreferredOrder", default=False)
     hierarchical = arguments.flag("enableHierarchy")
 
-    def groups(state: "State") -> _Groups:
+    def groups(state: State) -> _Groups:
         return _Groups(state.nodes, strict=strict, in_order=in_order, hierarchical=hierarchical)
 
-    def mask(state: "State") -> QueueMask:
+    def mask(state: State) -> QueueMask:
         return groups(state).mask
 
-    def points(state: "State") -> PlacePoints:
+    def points(state: State) -> PlacePoints:
         return groups(state).points
 
     return Policy(name="nodegroup", queue_mask=mask, place_points=points)

@@ -35,22 +35,19 @@ def build(arguments: Arguments) -> Policy:
             raise arguments.wrong(_FACTOR, f"must be a number, not {text!r}") from None
         if factor < 1:
             factor = _DEFAULT
-    return Policy(name="overcommit", enqueue=_Overcommit(factor).vote)
 
-
-class _Overcommit:
-    def __init__(self, factor: Fraction) -> None:
-        self._factor = factor
-
-    def vote(self, gang: Gang, view: AdmissionView) -> Vote:
-        if self._has_room(gang, view):
+    def vote(gang: Gang, view: AdmissionView) -> Vote:
+        if _has_room(gang, view, factor):
             return Vote.PERMIT
         most = without_room(gang.queue, view.without_room)
         return Vote.PERMIT if view.waiting_before(gang) < most else Vote.REJECT
 
-    def _has_room(self, gang: Gang, view: AdmissionView) -> bool:
-        for row, amount in view.node_minimum(gang).items():
-            most = view.total(row) * self._factor.numerator // self._factor.denominator
-            if amount > 0 and view.used(row) + view.coming(row) + amount > most:
-                return False
-        return True
+    return Policy(name="overcommit", enqueue=vote)
+
+
+def _has_room(gang: Gang, view: AdmissionView, factor: Fraction) -> bool:
+    for row, amount in view.node_minimum(gang).items():
+        most = view.total(row) * factor.numerator // factor.denominator
+        if amount > 0 and view.used(row) + view.coming(row) + amount > most:
+            return False
+    return True

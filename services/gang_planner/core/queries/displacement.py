@@ -6,24 +6,22 @@ it ends. The configured actions are tried in their order.
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.lifecycle.transitions import apply_event
+from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.requests import preempts
 from services.gang_planner.core.preemption.search import VictimSearch
 from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.timers import Timers
 from shared.contracts.decisions import Cycle
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.placement.session import Session
-    from services.gang_planner.core.state.gangs import Gang, Member
-    from services.gang_planner.core.state.needs import Need
-    from services.gang_planner.core.state.planner_state import State
 
 #: By action: the kind of eviction, and whether it may evict whole gangs despite their protection.
 _ACTIONS: Final[dict[str, tuple[Kind, bool]]] = {
@@ -38,14 +36,14 @@ class Displaced(NamedTuple):
     """The pods that would be evicted, and by which kind of eviction."""
 
     kind: Kind
-    victims: "list[Member]"
+    victims: list[Member]
 
 
 def displaced(
-    state: "State",
-    session: "Session",
-    gang: "Gang",
-    need: "Need",
+    state: State,
+    session: Session,
+    gang: Gang,
+    need: Need,
     actions: Iterable[str],
     now_ms: int,
 ) -> Displaced | None:
@@ -80,7 +78,7 @@ def displaced(
 
 
 @contextmanager
-def _waiting(state: "State", session: "Session", need: "Need") -> Generator[None]:
+def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
     """Within the context, queues deserve what they would if the gang waited as well."""
     entries = list(state.queues.entries.values())
     before = [(one.deserved, one.demand) for one in entries]

@@ -24,13 +24,7 @@ _LIMITS: Final = "limits."
 
 def too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
     """A message with a quota of the gang's namespace that is below `size` of its members; "" if
-    there is none.
-
-    Args:
-        state: The planner's state, with the quotas.
-        gang: The gang, with its pods.
-        size: How many members it needs.
-        limits: The least limits of `size` members, by the keys of quotas.
+    there is none. `limits` are the least limits of `size` members, by the keys of quotas.
     """
     asked = [dict(member.shape.shape.requests) for member in gang.members.values()]
     limited = dict(limits)

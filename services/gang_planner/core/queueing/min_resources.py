@@ -18,23 +18,19 @@ are not copied, because pods of another role often have other selectors.
 """
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from services.gang_planner.core.framework.admission import QUOTA_KEYS
-from services.gang_planner.core.state.columns import clamped
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.columns import Bools, clamped
 from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
 from services.gang_planner.core.state.pod_shapes import PODS, ShapeEntry, ShapeTable
+from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.objects import Resources, Shape, Toleration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from services.gang_planner.core.placement.session import Session
-    from services.gang_planner.core.state.columns import Bools
-    from services.gang_planner.core.state.queues import QueueEntry
 
 #: Maximum number of units of a gang; beyond it, units become larger.
 _UNITS_MAX: Final = 256
@@ -99,7 +95,7 @@ def declared(shapes: ShapeTable, minimum: Resources) -> dict[int, int]:
     }
 
 
-def unattainable(session: "Session", queue: "QueueEntry", need: Need) -> Unattainable | None:
+def unattainable(session: Session, queue: QueueEntry, need: Need) -> Unattainable | None:
     """The first resource for which the capability of the gang's queue or of an ancestor, or the sum
     of the nodes that its pods may use, is less than `minResources` need; None: there is none.
     """
@@ -119,7 +115,7 @@ def unattainable(session: "Session", queue: "QueueEntry", need: Need) -> Unattai
     return None
 
 
-def requirements(session: "Session", need: Need) -> list[Requirement]:
+def requirements(session: Session, need: Need) -> list[Requirement]:
     """Needed amounts of `minResources` and current free amounts on nodes that the gang's pods may
     use.
     """
@@ -149,7 +145,7 @@ def _needed(shapes: ShapeTable, need: Need) -> dict[int, int]:
     }
 
 
-def _usable(session: "Session", need: Need) -> "Bools":
+def _usable(session: Session, need: Need) -> Bools:
     """Nodes that pods or units of the gang may use, regardless of free capacity."""
     mask: Bools = np.zeros(session.node_capacity.nodes.size, dtype=np.bool_)
     for _, shape_id, _ in need.wanted:
@@ -228,7 +224,7 @@ def _parts(amounts: dict[str, int], count: int) -> list[tuple[dict[str, int], in
     return [(part, times) for part, times in ((equal, count), (over, 1)) if part]
 
 
-def _tolerations(entries: "Sequence[ShapeEntry]", rest: dict[str, int]) -> tuple[Toleration, ...]:
+def _tolerations(entries: Sequence[ShapeEntry], rest: dict[str, int]) -> tuple[Toleration, ...]:
     found = {one: None for entry in entries for one in entry.shape.tolerations}
     for name in sorted(rest):
         if name not in _DIVISIBLE:

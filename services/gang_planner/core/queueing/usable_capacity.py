@@ -5,20 +5,16 @@ the pods of all gangs. Shares of that sum would exceed what queues can ever hold
 hold more than it deserves.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.taints import first_untolerated
 
-if TYPE_CHECKING:
-    from services.gang_planner.core.placement.session import Session
-    from services.gang_planner.core.state.columns import Bools
-    from services.gang_planner.core.state.planner_state import State
-    from services.gang_planner.core.state.queued_demand import QueuedDemand
 
-
-def usable_amounts(state: "State", session: "Session", demand: "QueuedDemand") -> list[int]:
+def usable_amounts(state: State, session: Session, demand: QueuedDemand) -> list[int]:
     """The capacity that gangs of all queues can use, by resource row; computed once per cycle.
 
     It is the sum of the amounts that gangs hold on any node and the free amounts on usable nodes. A
@@ -36,7 +32,7 @@ def usable_amounts(state: "State", session: "Session", demand: "QueuedDemand") -
     return session.usable
 
 
-def _tolerated(state: "State", session: "Session", demand: "QueuedDemand") -> "Bools":
+def _tolerated(state: State, session: Session, demand: QueuedDemand) -> Bools:
     """One flag per set of taints: whether a pod of any gang tolerates it."""
     sets = session.node_capacity.nodes.taints.sets
     found: Bools = np.ones(len(sets), dtype=np.bool_)

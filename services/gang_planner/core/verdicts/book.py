@@ -118,14 +118,8 @@ class Book:
         *,
         stale: bool,
     ) -> list[Verdict]:
-        """Return the verdicts to publish now.
-
-        Args:
-            state: The planner's state.
-            explainer: The explainer of this cycle.
-            changed: The gangs that this cycle assessed, by id.
-            now_ms: The time of the cycle.
-            stale: Whether the cluster state was too old for placement.
+        """Return the verdicts to publish now. `changed` are the gangs that this cycle assessed, by
+        id; `stale`: the cluster state was too old for placement.
         """
         turn = _Turn(state, explainer, now_ms, stale, self._gone(state, now_ms))
         unsaid, rush = self._unsaid, _rush(state)

@@ -56,15 +56,9 @@ def conditions(
     before: Sequence[Condition],
     now_ms: int,
 ) -> tuple[Condition, ...]:
-    """The conditions of the gang.
+    """The conditions of a gang with these holds; `before` are those of its last verdict.
 
-    Args:
-        gang: The gang.
-        holds: Its holds.
-        names: The names of resources, by row.
-        why: Its pending reason; None: it does not wait.
-        before: The conditions of its last verdict.
-        now_ms: The time of transitions.
+    `names` are the names of resources, by row; `why` is None if the gang does not wait.
     """
     known = {one.type: one for one in before}
     claims = [_unschedulable(gang, why), _scheduled(gang)]

@@ -80,7 +80,6 @@ class HeldBack:
     """
 
     def __init__(self) -> None:
-        """None."""
         self._starting: dict[str, _Entry] = {}
         self._correcting: dict[str, _Entry] = {}
         self._running: dict[str, _Entry] = {}
