@@ -22,8 +22,7 @@ class PlannerSettings(CommonSettings, frozen=True, kw_only=True):
         ),
     ] = 0
     strict_conf: Annotated[
-        bool,
-        Meta(description="refuse a file with parts that have no effect, instead of warning"),
+        bool, Meta(description="refuse a file with parts that have no effect, instead of warning")
     ] = False
     preflight: Annotated[
         Literal["owners", "always"],

@@ -55,12 +55,7 @@ class ClusterPublisher:
     """
 
     def __init__(
-        self,
-        state: WatcherState,
-        *,
-        watcher: str,
-        now_ms: Callable[[], int],
-        reporting: Reporting,
+        self, state: WatcherState, *, watcher: str, now_ms: Callable[[], int], reporting: Reporting
     ) -> None:
         """Publish the changes of `state`; `watcher` is this instance's name, for `Synced`."""
         self._state = state

@@ -34,15 +34,7 @@ from shared.model.invariants import InvariantViolation
 D_co = TypeVar("D_co", bound=GangDecision | EvictionDecision, covariant=True)
 
 Phase = Literal[
-    "new",
-    "looking",
-    "reading",
-    "proving",
-    "preparing",
-    "binding",
-    "undoing",
-    "removing",
-    "done",
+    "new", "looking", "reading", "proving", "preparing", "binding", "undoing", "removing", "done"
 ]
 
 NOTHING: Final[tuple[Command, ...]] = ()
@@ -64,11 +56,7 @@ class Attempt(ABC, Generic[D_co]):
     """A decision being carried out; a subclass for each kind."""
 
     def __init__(
-        self,
-        decision: D_co,
-        targets: tuple[Binding | Victim, ...],
-        sender: Sender,
-        limits: Limits,
+        self, decision: D_co, targets: tuple[Binding | Victim, ...], sender: Sender, limits: Limits
     ) -> None:
         """Carry out one delivery of `decision`, which is about the pods `targets`; `sender` is the
         binder that does, and which delivery it is.

@@ -159,10 +159,7 @@ class Gangs:
         rows = [gang.row for gang in self._gangs.values()]
         here = sorted(rows, key=lambda row: (row.seen_ms, row.gang))
         return Observation(
-            since_ms=since_ms,
-            at_ms=at_ms,
-            gangs=(*here, *self._gone),
-            left_out=self._left_out,
+            since_ms=since_ms, at_ms=at_ms, gangs=(*here, *self._gone), left_out=self._left_out
         )
 
     def counts(self) -> tuple[int, int]:

@@ -40,12 +40,7 @@ class Displaced(NamedTuple):
 
 
 def displaced(
-    state: State,
-    session: Session,
-    gang: Gang,
-    need: Need,
-    actions: Iterable[str],
-    now_ms: int,
+    state: State, session: Session, gang: Gang, need: Need, actions: Iterable[str], now_ms: int
 ) -> Displaced | None:
     """The pods that would be evicted for the gang now; None: evictions would not help it, or none
     are allowed.

@@ -46,7 +46,7 @@ def not_admitted(
         gangs = "1 gang waits" if waiting == 1 else f"{waiting} gangs wait"
         return PendingReason.NOT_ADMITTED, Explanation(
             f"free capacity does not suffice for it, and {gangs} for capacity in queue "
-            f"{gang.queue.name} already",
+            f"{gang.queue.name} already"
         )
     return PendingReason.NOT_ADMITTED, Explanation("waits to be admitted to its queue")
 
