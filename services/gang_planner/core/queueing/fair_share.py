@@ -52,41 +52,40 @@ def water_fill(total: int, parties: Sequence[Party]) -> list[int]:
     Returns:
         One share per party; their sum is the total, or the sum of all maxima if that is smaller.
     """
-    floors: list[int] = []
+    bounded: list[Party] = []
     left = max(total, 0)
-    for party in parties:
-        floors.append(min(party.floor, left))
-        left -= floors[-1]
-    most = [max(party.most, floor) for party, floor in zip(parties, floors, strict=True)]
-    if sum(most) <= total:
-        return most
-    shares = _risen(_level(total, parties, floors, most), parties, floors, most)
+    for weight, floor, most in parties:
+        floor = min(floor, left)
+        left -= floor
+        bounded.append(Party(weight, floor, max(most, floor)))
+    if sum(party.most for party in bounded) <= total:
+        return [party.most for party in bounded]
+    shares = _risen(_level(total, bounded), bounded)
     left = total - sum(shares)
-    for index, party in enumerate(parties):
+    for index, (weight, _, most) in enumerate(bounded):
         # The rest is less than one level; it is assigned in order.
-        more = min(left, max(most[index] - shares[index], 0), party.weight)
+        more = min(left, max(most - shares[index], 0), weight)
         shares[index] += more
         left -= more
     return shares
 
 
-def _level(total: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]) -> int:
+def _level(total: int, parties: Sequence[Party]) -> int:
     """The highest level whose shares do not exceed the total.
 
     The sum of shares is piecewise linear in the level; it bends where a party leaves its floor or
     reaches its maximum. Therefore only the bends are searched, not every value in bytes.
     """
-    weighed = list(zip([one.weight for one in parties], floors, most, strict=True))
-    bends = sorted({0, *(end // weight for weight, *ends in weighed for end in ends)})
+    bends = sorted({0, *(end // weight for weight, *ends in parties for end in ends)})
     low, high = 0, len(bends)
     while high - low > 1:
         middle = (low + high) // 2
-        if sum(_risen(bends[middle], parties, floors, most)) <= total:
+        if sum(_risen(bends[middle], parties)) <= total:
             low = middle
         else:
             high = middle
     bend, fixed, rising = bends[low], 0, 0
-    for weight, floor, cap in weighed:
+    for weight, floor, cap in parties:
         if bend < floor // weight:
             fixed += floor
         elif bend >= cap // weight:
@@ -97,13 +96,8 @@ def _level(total: int, parties: Sequence[Party], floors: Sequence[int], most: Se
     return max((total - fixed) // rising, bend) if rising else bend
 
 
-def _risen(
-    level: int, parties: Sequence[Party], floors: Sequence[int], most: Sequence[int]
-) -> list[int]:
-    return [
-        min(cap, max(floor, level * party.weight))
-        for party, floor, cap in zip(parties, floors, most, strict=True)
-    ]
+def _risen(level: int, parties: Sequence[Party]) -> list[int]:
+    return [min(cap, max(floor, level * weight)) for weight, floor, cap in parties]
 
 
 def refresh(state: State, session: Session) -> None:

@@ -200,15 +200,15 @@ def _divided(rest: dict[str, int]) -> list[tuple[dict[str, int], int]]:
     common = math.gcd(*devices.values()) if devices else 0
     if common > 1:
         return _parts(rest, _at_most(common))
-    found = [part for name, amount in sorted(devices.items()) for part in _alone(name, amount)]
+    found = [
+        part
+        for name, amount in sorted(devices.items())
+        for part in _parts({name: amount}, min(amount, _UNITS_MAX))
+    ]
     if not plain:
         return found
     size, amount = (_CORE, plain["cpu"]) if "cpu" in plain else (_GIBIBYTE, max(plain.values()))
     return [*found, *_parts(plain, min(-(-amount // size), _UNITS_MAX))]
-
-
-def _alone(name: str, amount: int) -> list[tuple[dict[str, int], int]]:
-    return _parts({name: amount}, min(amount, _UNITS_MAX))
 
 
 def _at_most(common: int) -> int:
