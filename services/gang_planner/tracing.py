@@ -1,4 +1,5 @@
-"""The planner's spans: one root per attempt of a gang, with its wait and its decision below it.
+"""The planner's spans: one root per attempt of a gang, with its wait and its decision below it, and
+one per release.
 
 They are built when the attempt ends, from the records of DECISIONS, OUTCOMES and VERDICTS alone,
 which the active planner and its standby both read. So a takeover loses no span: the standby knows
@@ -30,7 +31,6 @@ from services.gang_planner.inbox import (
     OutcomeArrival,
     VerdictArrival,
 )
-from services.gang_planner.release_spans import ReleaseSpans
 from services.gang_planner.trace_events import EVENTS_MAX, EventRecord, PendingEvents, event_of
 from shared.contracts import codec
 from shared.contracts.decisions import (
@@ -41,7 +41,7 @@ from shared.contracts.decisions import (
     NoteClosed,
     NoteOpened,
 )
-from shared.contracts.identity import nameless_gang_id, traceparent_of
+from shared.contracts.identity import gang_trace_id, nameless_gang_id, traceparent_of
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from shared.telemetry.tracing import GANG, Event, Tracer, gang_span
@@ -57,6 +57,10 @@ RECENT_MAX: Final = 2_048
 #: Attempts that ended within this time before a takeover are exported again: the lease's time and
 #: the exporter's delay, a second each, more than doubled.
 RECENT_MS: Final = 5_000
+
+#: Open releases, and ended ones kept for a takeover.
+RELEASES_MAX: Final = 4_096
+RELEASE: Final = "release"
 
 Values = dict[str, str | int]
 
@@ -92,6 +96,84 @@ class _Ended(msgspec.Struct, eq=False):
     trace_id: str = ""
 
 
+class _Release(msgspec.Struct, eq=False):
+    """One release, until it has ended."""
+
+    note: NoteOpened
+    #: Replaced by its decision's; a gang may have no pod left to release.
+    trace_id: str
+    gang: str = ""
+    victims: set[str] = set()
+    end_ms: int = 0
+
+
+class _ReleaseSpans:
+    """Follows releases through DECISIONS: a span each, in the trace of the attempt that it undoes,
+    from the note that begins it to the one that ends it.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._leading = False
+        self._open: OrderedDict[str, _Release] = OrderedDict()
+        self._recent: deque[_Release] = deque(maxlen=RELEASES_MAX)
+
+    def lead(self, since_ms: int) -> None:
+        """Export releases from now on, and those that ended since `since_ms`."""
+        self._leading = True
+        for release in self._recent:
+            if release.end_ms >= since_ms:
+                self._export(release)
+        self._recent.clear()
+
+    def take(self, record: DecisionRecord) -> None:
+        """Follow one record of the log."""
+        match record:
+            case NoteOpened(kind="release"):
+                self.open(record)
+            case EvictionDecision(via="delete"):
+                release = self._open.get(record.gang_id)
+                if release is not None:
+                    release.gang = record.gang
+                    release.trace_id = record.trace_id
+                    release.victims.update(victim.uid for victim in record.victims)
+            case NoteClosed(kind="release"):
+                release = self._open.pop(record.gang_id, None)
+                if release is not None:
+                    release.end_ms = record.at_ms
+                    if self._leading:
+                        self._export(release)
+                    else:
+                        self._recent.append(release)
+            case _:
+                pass
+
+    def open(self, note: NoteOpened) -> None:
+        """Open a release that the log or a checkpoint contains."""
+        trace_id = gang_trace_id(note.gang_id, max(note.attempt, 1))
+        self._open[note.gang_id] = _Release(note, trace_id)
+        if len(self._open) > RELEASES_MAX:
+            self._open.popitem(last=False)
+
+    def _export(self, release: _Release) -> None:
+        note = release.note
+        self._tracer.span(
+            RELEASE,
+            trace_id=release.trace_id,
+            start_ms=note.at_ms,
+            end_ms=release.end_ms,
+            parent=gang_span(release.trace_id),
+            attributes={
+                "gang": release.gang,
+                "gang.id": note.gang_id,
+                "reason": note.reason,
+                "message": note.message,
+                "victims": len(release.victims),
+            },
+            error=note.reason,
+        )
+
+
 class GangTraces:
     """Follows attempts through the logs; exports them while this planner leads."""
 
@@ -104,7 +186,7 @@ class GangTraces:
         self._ended: OrderedDict[str, _Ended] = OrderedDict()
         self._early: OrderedDict[int, OutcomeArrival] = OrderedDict()
         self._recent: deque[tuple[_Attempt, int]] = deque(maxlen=RECENT_MAX)
-        self._releases = ReleaseSpans(tracer)
+        self._releases = _ReleaseSpans(tracer)
         self._pending = PendingEvents()
         #: Gang id of pods before their group was seen -> the trace under it.
         self._nameless: OrderedDict[str, str] = OrderedDict()

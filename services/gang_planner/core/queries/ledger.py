@@ -6,7 +6,6 @@ answer.
 
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import fair_share
-from services.gang_planner.core.queueing.usable_capacity import usable_amounts
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
@@ -48,7 +47,7 @@ def _totals(
 ) -> tuple[LedgerTotal, ...]:
     """The total of each listed resource, and how much of it gangs can use."""
     names = sorted({amount.resource for queue in queues for amount in queue.amounts})
-    usable, totals = usable_amounts(state, session, demand), session.totals
+    usable, totals = fair_share.usable_amounts(state, session, demand), session.totals
     rows = [(name, state.resources.row(name)) for name in names]
     return tuple(
         LedgerTotal(resource=name, total=totals[row], usable=usable[row])

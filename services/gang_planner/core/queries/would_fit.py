@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,8 +11,13 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.policies.resourcequota import (
+    POD_COUNTS,
+    REQUESTS,
+    counted_as,
+    matches,
+)
 from services.gang_planner.core.queries.displacement import displaced
-from services.gang_planner.core.queries.quota_limits import too_small, too_small_for
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.gangs import Gang, Member
@@ -26,11 +31,12 @@ from services.gang_planner.core.verdicts.member_messages import unsupported_word
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
-from shared.model.objects import Pod, PodGroup
+from shared.model.objects import Pod, PodGroup, Resources
 
 if TYPE_CHECKING:
     from services.gang_planner.core.framework.statement import Allocation
 
+_LIMITS: Final = "limits."
 #: Maximum number of nodes in an answer.
 _NODES_MAX: Final = 100
 
@@ -61,7 +67,7 @@ class Asker:
         )
         if gang.counts[UNSUPPORTED]:
             return FitAnswer(fits=False, ever=False, sentence=unsupported_words(gang))
-        quota = too_small(state, gang, gang.min_member, question.limits)
+        quota = _too_small(state, gang, gang.min_member, question.limits)
         if quota:
             return FitAnswer(fits=False, ever=False, sentence=quota)
         need = need_of(shown, gang)
@@ -179,7 +185,7 @@ def _most_first(item: tuple[str, int]) -> tuple[int, str]:
 
 def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
     """The answer without pods: compares the declared minimum with quotas and with all nodes."""
-    quota = too_small_for(state, group)
+    quota = _too_small_for(state, group)
     if quota:
         return FitAnswer(fits=False, ever=False, sentence=quota)
     nodes, node_capacity = state.nodes, state.node_capacity
@@ -209,3 +215,50 @@ def _by_minimum(state: State, group: PodGroup) -> FitAnswer:
         sentence = f"the free capacity lacks {listed(short_now)}"
         return FitAnswer(fits=False, ever=True, sentence=sentence)
     return FitAnswer(fits=True, ever=True)
+
+
+def _too_small(state: State, gang: Gang, size: int, limits: Resources) -> str:
+    """A message with a quota of the gang's namespace that is below `size` of its members; "" if
+    there is none: it can never admit the gang. `limits` are the least limits of `size` members, by
+    the keys of quotas.
+
+    The need of a gang is a lower bound (the members with the smallest requests of each resource
+    form the quorum), so that no possible gang is reported as impossible.
+    """
+    asked = [dict(member.shape.shape.requests) for member in gang.members.values()]
+    limited = dict(limits)
+
+    def least(name: str) -> int:
+        if name in POD_COUNTS:
+            return size
+        if name.startswith(_LIMITS):
+            return limited.get(name, 0)
+        resource = name.removeprefix(REQUESTS)
+        return sum(sorted(one.get(resource, 0) for one in asked)[:size])
+
+    return _exceeded(state, gang.group, least)
+
+
+def _too_small_for(state: State, group: PodGroup) -> str:
+    """A message with a quota that is below the group's declared minimum; "" if there is none."""
+    return _exceeded(state, group, lambda name: counted_as(name, group, group.min_member))
+
+
+def _exceeded(state: State, group: PodGroup | None, least: Callable[[str], int]) -> str:
+    if group is None:
+        return ""
+    for quota in sorted(state.reference_objects.quotas.values(), key=lambda one: one.name):
+        if quota.namespace == group.namespace and matches(quota, group):
+            for name, hard in quota.hard:
+                if (needs := least(name)) > hard:
+                    return f"ResourceQuota {quota.name} {_over(name, hard, needs)}"
+    return ""
+
+
+def _over(name: str, hard: int, needs: int) -> str:
+    if name in POD_COUNTS:
+        return f"allows {hard} pods, the gang needs {needs}"
+    resource = name.removeprefix(REQUESTS).removeprefix(_LIMITS)
+    what = "limits of " if name.startswith(_LIMITS) else ""
+    allowed, needed = in_words(resource, hard), in_words(resource, needs)
+    return f"allows {what}{allowed}, the gang needs {needed} at least"

@@ -3,7 +3,7 @@
 A policy sets the weight and the maximum amount of each queue (`Policy.deserve`). From these, this
 module computes deserved amounts per resource and level of the tree: guarantees first, then all
 shares rise by weight until the total is distributed or every queue has its maximum. Deserved
-amounts add up to at most the total: the capacity that gangs can use (`usable_capacity`).
+amounts add up to at most the total: the capacity that gangs can use (`usable_amounts`).
 
 Deserved amounts limit a queue only while another queue claims the resource; until then it may use
 all free capacity. A queue *claims* a resource while it holds less than it deserves and has waiting
@@ -23,14 +23,14 @@ from services.gang_planner.core.framework.policy import Deserve
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
-from services.gang_planner.core.queueing.usable_capacity import usable_amounts
-from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.gangs import Bucket
 from services.gang_planner.core.state.needs import Claimant, Need, Wanted
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from services.gang_planner.core.state.queues import QueueEntry, QueueTable
+from services.gang_planner.core.state.taints import first_untolerated
 
 
 class Party(NamedTuple):
@@ -132,6 +132,42 @@ def share_out(state: State, session: Session, demand: QueuedDemand) -> None:
         has = dict(enumerate(usable)) if parent is None else parent.deserved
         declared &= _share(state, children, has, deserve)
     queues.shared_at = now if declared else ()
+
+
+def usable_amounts(state: State, session: Session, demand: QueuedDemand) -> list[int]:
+    """The capacity that gangs of all queues can use, by resource row; computed once per cycle.
+
+    It is less than the sum of all nodes: shares of that sum would exceed what queues can ever hold,
+    and no queue would hold more than it deserves.
+
+    It is the sum of the amounts that gangs hold on any node and the free amounts on usable nodes. A
+    node is usable if it is Ready and not cordoned, and if a held or waiting pod of any gang
+    tolerates its taints.
+    """
+    if session.usable is None:
+        tolerated = _tolerated(state, session, demand)
+        usable = session.free_on_usable.sums(tolerated)
+        for entry in state.queues.entries.values():
+            if entry.parent is None:
+                for row, amount in entry.used.items():
+                    usable[row] += amount
+        session.usable = usable
+    return session.usable
+
+
+def _tolerated(state: State, session: Session, demand: QueuedDemand) -> Bools:
+    """One flag per set of taints: whether a pod of any gang tolerates it."""
+    sets = session.node_capacity.nodes.taints.sets
+    found: Bools = np.ones(len(sets), dtype=np.bool_)
+    tainted = [at for at, taints in enumerate(sets) if first_untolerated((), taints) is not None]
+    if not tainted:
+        return found
+    counts = [*demand.by_queue.values(), *(one.shapes for one in state.queues.entries.values())]
+    shapes = state.shapes.entries
+    tolerations = {shapes[one].shape.tolerations for each in counts for one in each} - {()}
+    for at in tainted:
+        found[at] = any(first_untolerated(one, sets[at]) is None for one in tolerations)
+    return found
 
 
 def _many(entries: Mapping[str, QueueEntry], wanting: Mapping[str, object]) -> bool:

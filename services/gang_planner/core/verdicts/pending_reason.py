@@ -25,11 +25,6 @@ from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.verdicts import topology_messages
-from services.gang_planner.core.verdicts.admission_messages import (
-    behind,
-    first_in_line,
-    not_admitted,
-)
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
 from services.gang_planner.core.verdicts.member_messages import (
     disagreement_words,
@@ -37,8 +32,11 @@ from services.gang_planner.core.verdicts.member_messages import (
 )
 from services.gang_planner.core.verdicts.preemption_messages import ended_words, waiting_words
 from services.gang_planner.core.verdicts.quota_messages import (
+    behind,
     claims_in_words,
     fault_in_words,
+    first_in_line,
+    not_admitted,
     requirements_in_words,
     shortage_in_words,
     shortage_reasons,
