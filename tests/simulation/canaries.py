@@ -97,15 +97,18 @@ def _bound_by_name() -> Replaced:
 
 
 def _deleted_by_name() -> Replaced:
-    write = KubePods._write
+    send = KubePods._send
 
-    async def by_name(self: KubePods, method: Any, path: str, body: Any, content_type: str) -> Any:
-        body = {key: value for key, value in body.items() if key != "preconditions"}
-        if "metadata" in body:
-            body = {**body, "metadata": {}}
-        return await write(self, method, path, body, content_type)
+    async def by_name(
+        self: KubePods, method: Any, path: str, body: Any = None, *content_type: str
+    ) -> Any:
+        if body is not None:
+            body = {key: value for key, value in body.items() if key != "preconditions"}
+            if "metadata" in body:
+                body = {**body, "metadata": {}}
+        return await send(self, method, path, body, *content_type)
 
-    return [(KubePods, "_write", by_name)]
+    return [(KubePods, "_send", by_name)]
 
 
 def _preflight_skipped() -> Replaced:

@@ -115,7 +115,10 @@ def meaning_of_eviction(answer: Answer) -> RemovalMeaning:
 
 def _meaning(status: int) -> Literal["gone", "read", "again", "refused"]:
     """The meaning of a status that is no success, for any request."""
-    return _MEANINGS.get(status, "again" if status >= 500 else "refused")
+    known = _MEANINGS.get(status)
+    if known is not None:
+        return known
+    return "again" if status >= 500 else "refused"
 
 
 def is_leaving(view: PodView | None, uid: str) -> bool:
