@@ -82,7 +82,6 @@ class Kubelets:
         memory: str = "16Gi",
         resources: Mapping[str, str | int] | None = None,
         labels: dict[str, str] | None = None,
-        taints: list[Obj] | None = None,
     ) -> None:
         """Register a Ready node; `resources` are those besides cpu, memory and pods.
 
@@ -99,7 +98,7 @@ class Kubelets:
             set_condition(status, pressure, "False", reason="Simulated")
         set_condition(status, "Ready", "True", reason="KubeletReady")
         node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own}}
-        node |= {"spec": {"taints": taints or []}, "status": status}
+        node |= {"spec": {"taints": []}, "status": status}
         self._nodes[name] = await self._api.create(self._api.call("nodes"), node)
         if self._group is not None:  # pods may have been bound to it before it was there
             for row in self._api.store.rows(PODS):

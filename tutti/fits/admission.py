@@ -14,8 +14,8 @@ from shared.dialects.workloads import parts_of
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Forbidden
 from shared.kube.resources import JOBS_VOLCANO, Resource
+from tutti.cluster.crds import fit
 from tutti.cluster.objects import clone
-from tutti.cluster.schema import fit
 from tutti.manifests.crds import manifests
 from tutti.why.kinds import Kind, discover
 
