@@ -404,7 +404,6 @@ class Bus:
         """
         answer = await self.api(f"STREAM.INFO.{stream}", None, StreamAnswer)
         return StreamInfo(
-            stream=stream,
             generation=answer.config.metadata.get(GENERATION, ""),
             messages=answer.state.messages,
             first_seq=answer.state.first_seq,
@@ -435,14 +434,7 @@ class Bus:
             if error.err_code == NO_MESSAGE_FOUND:
                 return None
             raise
-        raw = required(answer.message, "STREAM.MSG.GET", "answers with a message or an error")
-        return StoredMessage(
-            subject=raw.subject,
-            seq=raw.seq,
-            payload=raw.payload(),
-            headers=raw.headers(),
-            stored_ms=instant_ms(raw.time),
-        )
+        return required(answer.message, "STREAM.MSG.GET", "answers with a message or an error")
 
     async def reset_consumer(self, stream: str, consumer: str, seq: int) -> None:
         """Make a durable consumer deliver from sequence `seq` on.

@@ -92,15 +92,11 @@ class Lease(Holding):
         able: Callable[[], bool] = _always,
         alive: Callable[[], bool] = _always,
     ) -> None:
-        """Prepare; `run` acquires.
+        """Prepare; `run` acquires. `holder` is the name of this process, shown to operators.
 
-        Args:
-            bus: The connection.
-            key: Of the lease.
-            holder: Name of this process, shown to operators.
-            able: Whether this process could do the holder's work now. A holder that is not able
-                loses the lease to a standby that is able.
-            alive: Whether this process makes progress. While it does not, nothing is renewed.
+        `able`: whether this process could do the holder's work now. A holder that is not able loses
+        the lease to a standby that is. `alive`: whether this process makes progress. While it does
+        not, nothing is renewed.
         """
         super().__init__()
         self._bus = bus
@@ -119,12 +115,10 @@ class Lease(Holding):
         self._running: asyncio.Task[Any] | None = None
 
     async def run(self, on_change: Callable[[bool], None]) -> None:
-        """Acquire and renew until cancelled.
+        """Acquire and renew until cancelled; `on_change` is called with True when the lease is
+        acquired, and with False when it is lost.
 
         Problems of the bus do not end it: it retries. An overdue renewal loses the lease.
-
-        Args:
-            on_change: Called with True when the lease is acquired, and with False when it is lost.
         """
         self._on_change = on_change
         self._running = asyncio.current_task()

@@ -33,13 +33,8 @@ class LeaseThread(Holding):
     """A `Lease` with the same interface, driven by its own thread."""
 
     def __init__(self, connect: Connect, key: str, holder: str, able: Callable[[], bool]) -> None:
-        """Prepare; `run` starts the thread.
-
-        Args:
-            connect: Makes the thread's connection, in the thread.
-            key: Of the lease.
-            holder: Name of this process, shown to operators.
-            able: As in `Lease`; called in the thread, so it must only read.
+        """Prepare; `run` starts the thread, in which `connect` makes its connection. `able` (as in
+        `Lease`) is called in the thread, so it must only read.
         """
         super().__init__()
         self._connect = connect

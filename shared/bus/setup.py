@@ -127,10 +127,8 @@ async def ensure_streams(
 
 
 def stream_configs(replicas: int) -> list[Config]:
-    """The configuration of every stream, as JetStream's API takes it.
-
-    Args:
-        replicas: The number of NATS servers that store each stream.
+    """The configuration of every stream, as JetStream's API takes it; `replicas` NATS servers store
+    each.
     """
 
     def log(name: str, subject: str, size: int, age_s: int, **more: Any) -> Config:
@@ -192,12 +190,8 @@ def stream_configs(replicas: int) -> list[Config]:
 def consumer_configs(
     planners: int, webhooks: int, binder_in_flight_max: int
 ) -> list[tuple[str, Config]]:
-    """Every durable consumer: its stream, and its configuration as JetStream's API takes it.
-
-    Args:
-        planners: Sets of consumers for planners.
-        webhooks: Webhook replicas.
-        binder_in_flight_max: Decisions that all binders together may have unacknowledged.
+    """Every durable consumer: its stream, and its configuration as JetStream's API takes it. All
+    binders together may have `binder_in_flight_max` decisions unacknowledged.
     """
 
     def worker(name: str, deliver: str, subject: str, ack_wait_s: int, in_flight: int) -> Config:

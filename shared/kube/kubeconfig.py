@@ -13,12 +13,14 @@ import base64
 import binascii
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 from shared.kube.errors import CredentialsError
+
+T = TypeVar("T")
 
 #: A kubeconfig has a few kilobytes; a larger file is not one.
 _FILE_BYTES_MAX = 8 * 1024 * 1024
@@ -81,27 +83,20 @@ class _Entry(msgspec.Struct, frozen=True):
     def error(self, key: str, rule: str) -> CredentialsError:
         return CredentialsError(f"{self.path}: {self.field}.{key}: {rule}")
 
-    def text(self, key: str) -> str:
+    def _typed(self, key: str, kind: type[T], rule: str) -> T | None:
         value = self.value.get(key)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise self.error(key, "must be a string")
+        if value is not None and not isinstance(value, kind):
+            raise self.error(key, f"must be {rule}")
         return value
+
+    def text(self, key: str) -> str:
+        return self._typed(key, str, "a string") or ""
 
     def flag(self, key: str) -> bool:
-        value = self.value.get(key)
-        if value is None:
-            return False
-        if not isinstance(value, bool):
-            raise self.error(key, "must be true or false")
-        return value
+        return self._typed(key, bool, "true or false") or False
 
     def section(self, key: str) -> Mapping[str, Any] | None:
-        value = self.value.get(key)
-        if value is not None and not isinstance(value, dict):
-            raise self.error(key, "must be a mapping")
-        return value
+        return self._typed(key, dict, "a mapping")
 
     def resolved(self, name: str) -> Path:
         return self.path.parent / Path(name).expanduser()

@@ -68,11 +68,8 @@ def resize_of(status: PodStatus) -> Resize:
 
 def effective_requests(spec: PodSpec, resize: Resize = _NO_RESIZE) -> Resources:
     """The pod's requests in total, with "pods": 1, sorted by name and without amounts of 0. cpu is
-    in milli-CPU, everything else in whole units.
-
-    Args:
-        spec: The pod's spec.
-        resize: The state of an in-place resize (`resize_of`).
+    in milli-CPU, everything else in whole units. `resize` is the state of an in-place resize
+    (`resize_of`).
 
     Raises:
         QuantityError: An amount is malformed, negative or too large; the message names field, text

@@ -140,24 +140,24 @@ class _Parser(argparse.ArgumentParser):
         raise SettingsError(message)
 
 
-def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
+def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: str = "") -> S:
     """Fill `kind` from flags over variables.
 
     Lists are given by repeating a flag or by commas, booleans by `--x` and `--no-x` (variables:
     true, false, 1, 0). An unknown variable with our prefix is ignored, since it may be another
-    service's (`unknown_variables` lists them).
+    service's (`unknown_variables` lists them). With `prog`, the program's name, `--help` is
+    answered.
 
     Raises:
         SettingsError: A flag is unknown, or a value breaks its rule.
     """
-    return _build(kind, vars(_parser(kind, "").parse_args(list(argv))), environ)
+    return _build(kind, vars(_parser(kind, prog).parse_args(list(argv))), environ)
 
 
 def load(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: str) -> S:
-    """`parse`, for a `__main__`: answers `--help`, and on an error prints it and exits with 2."""
-    parser = _parser(kind, prog)
+    """`parse`, for a `__main__`: on an error prints it and exits with 2."""
     try:
-        settings = _build(kind, vars(parser.parse_args(list(argv))), environ)
+        settings = parse(kind, argv, environ, prog)
     except SettingsError as error:
         sys.stderr.write(f"{prog}: {error}\n")
         raise SystemExit(EXIT_STATUS) from None

@@ -29,10 +29,9 @@ from shared.kinds.catalogue import CATALOGUE
 from shared.kinds.durations import duration_ms
 from shared.kinds.hypernode import HyperNode
 from shared.kinds.patterns import Pattern, PatternError
-from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
+from shared.kube.decoding import Bookmark, KindDecoder, Undecodable, shallow
 from shared.kube.errors import ApiError, MalformedAnswer
 from shared.kube.http1 import parse_answer
-from shared.kube.nesting import shallow
 from shared.kube.objects import Pod
 from shared.kube.quantities import INT64_MAX, QuantityError, amount, format_quantity
 from shared.kube.resources import Resource

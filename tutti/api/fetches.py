@@ -1,5 +1,6 @@
 """Lists objects, and follows their changes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any, Final, Literal, TypeAlias, TypeVar
@@ -7,7 +8,6 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.clock import SystemClock
 from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
 from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
 from shared.kube.objects import KubeStruct
@@ -108,7 +108,6 @@ async def follow(
     known: dict[str, Object] = {}
     version = ""
     first = True
-    clock = SystemClock()
     while True:
         try:
             if not version:
@@ -124,13 +123,13 @@ async def follow(
                 _remember(known, kind, obj)
                 yield kind, obj
             # A watch that ends at once, again and again, must not become a hot loop.
-            await clock.sleep(backoff.next_s())
+            await asyncio.sleep(backoff.next_s())
         except Gone:
             version = ""
         except (TransportError, MalformedAnswer, ApiError) as error:
             if first or not _is_transient(error):
                 raise
-            await clock.sleep(backoff.next_s())
+            await asyncio.sleep(backoff.next_s())
 
 
 async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str]:

@@ -104,7 +104,7 @@ async def read_cluster(
         groups=_read(objects, GROUPS, PodGroup, context),
         claims=_read(objects, (RESOURCE_CLAIMS,), ResourceClaim, context),
         templates=tuple(_templates(objects[JOBS_VOLCANO], context)),
-        others=tuple(find_other_schedulers(checked.reference_objects, names, is_dead)),
+        others=tuple(find_other_schedulers(checked, names, is_dead)),
         policies=tuple([await rule_checks.check_policy(policy) for policy in policies]),
         admission_files=admission_files,
         refused=await rule_checks.find_refused(stored, scheduler_names),

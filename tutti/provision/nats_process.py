@@ -66,13 +66,8 @@ async def keep_storing(
 ) -> None:
     """Stop the server whenever its store has failed and could work again, until cancelled.
 
-    Args:
-        monitor_url: URL of its monitoring port.
-        folder: Its store, as mounted here.
-        pid_file: File with its process id.
-        say: Receives a line for each restart, and one when its store fails.
-        every_s: Time between two checks.
-        restart_s: Time after a restart before the next check.
+    `folder` is its store, as mounted here. `say` receives a line for each restart, and one when its
+    store fails. After a restart the next check waits `restart_s`.
     """
     reported = ""
     while True:

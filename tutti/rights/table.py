@@ -290,8 +290,3 @@ ALL_USERS: Final = (
         "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
     ),
 )
-
-
-def account(name: str) -> Account:
-    """The account of that name. Raises KeyError when there is none."""
-    return {one.name: one for one in ACCOUNTS}[name]

@@ -19,10 +19,9 @@ import msgspec
 
 from tutti.lifeline import dying_with_parent
 from tutti.up.fork_server import PACKET_BYTES_MAX, Ended, Start, Started
-from tutti.up.heartbeats import Heartbeats
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import ISOLATED, Child, child_environ
-from tutti.up.watchdog import Say, kill_when_hung
+from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
 
 #: Modules of services that export traces: 0.1 s of CPU in each, or once before they are forked.
 TRACING: Final = ("shared.telemetry.otlp_export",)
@@ -111,11 +110,6 @@ class ForkServerLauncher:
         fork_server = self._lose("the fork server was closed")
         if fork_server is not None:
             await asyncio.to_thread(fork_server.close)
-
-    @property
-    def fork_server_pid(self) -> int | None:
-        """The process id of the running fork server; None if there is none."""
-        return None if self._fork_server is None else self._fork_server.process.pid
 
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one process; after a failure or a cancellation none is left. Raises OSError."""

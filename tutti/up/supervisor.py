@@ -16,11 +16,10 @@ from typing import Final
 
 from tutti.api.failures import Refusal
 from tutti.lifeline import log_tail
-from tutti.up.heartbeats import Heartbeats
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import Child, Launcher
 from tutti.up.restarts import Restarts
-from tutti.up.watchdog import Say, kill_when_hung
+from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
 
 #: Exit status of a service with a wrong setting (`shared.runtime.settings.load`).
 WRONG_SETTINGS: Final = 2
