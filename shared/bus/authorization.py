@@ -79,10 +79,7 @@ def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
 
 
 def _permissions(user: User) -> dict[str, Any]:
-    granted: dict[str, Any] = {
-        "publish": list(user.publish),
-        "subscribe": list(user.subscribe),
-    }
+    granted: dict[str, Any] = {"publish": list(user.publish), "subscribe": list(user.subscribe)}
     if user.answers:
         granted["allow_responses"] = {"max": 1, "expires": _ANSWER_WITHIN}
     return granted

@@ -128,7 +128,8 @@ class Bus:
         #: Health of the streams to which this connection appends.
         self.appends = AppendHealth(self.report)
         self._connected = asyncio.Event()
-        self._connections = 0
+        #: How many connections there have been: a caller that remembers it recognizes a new one.
+        self.connections = 0
         self._denials = 0
         self._closing = False
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -204,7 +205,7 @@ class Bus:
             connecting.result()
         except (nats.errors.Error, OSError) as error:
             raise BusUnavailable(f"no NATS server at {url}: {error}") from error
-        bus._connections += 1
+        bus.connections += 1
         bus._connected.set()
         bus.report("nats", "")
         await bus._client.subscribe(f"{bus._reply_prefix}*", cb=bus._on_reply)
@@ -452,11 +453,6 @@ class Bus:
         """Whether there is a connection at this moment."""
         return self._connected.is_set()
 
-    @property
-    def connections(self) -> int:
-        """How many connections there have been: a caller that remembers it recognizes a new one."""
-        return self._connections
-
     async def wait_connected(self) -> None:
         """Wait until there is a connection."""
         await self._connected.wait()
@@ -554,7 +550,7 @@ class Bus:
             await self._refresh_security()
 
     async def _on_reconnected(self) -> None:
-        self._connections += 1
+        self.connections += 1
         self._connected.set()
         self.report("nats", "")
         self.report("nats permissions", "")

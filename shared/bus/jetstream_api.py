@@ -84,7 +84,10 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return parse_headers(self.hdrs)
+        """Read from a NATS header block (`NATS/1.0`, then `Key: value` lines)."""
+        lines = self.hdrs.decode("utf-8", "replace").split("\r\n")[1:]
+        pairs = (line.split(":", 1) for line in lines if ":" in line)
+        return {key: value.strip() for key, value in pairs}
 
     @property
     def stored_ms(self) -> int | None:
@@ -151,10 +154,3 @@ class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
 def instant_ms(instant: datetime | None) -> int | None:
     """An instant of the server's clock in milliseconds since the epoch."""
     return None if instant is None else int(instant.timestamp() * 1000)
-
-
-def parse_headers(block: bytes) -> dict[str, str]:
-    """Read a NATS header block (`NATS/1.0`, then `Key: value` lines)."""
-    lines = block.decode("utf-8", "replace").split("\r\n")[1:]
-    pairs = (line.split(":", 1) for line in lines if ":" in line)
-    return {key: value.strip() for key, value in pairs}

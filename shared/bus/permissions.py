@@ -211,7 +211,7 @@ def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
     consumers = (
         f"{_API}.CONSUMER.CREATE.{stream}.{consumer['durable_name']}"
         for stream, consumer in (
-            *consumer_configs(planners, webhooks, 1),
+            *consumer_configs(planners, webhooks),
             *(observer_configs() if observed else ()),
         )
     )

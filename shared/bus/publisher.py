@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from shared.bus.connection import Bus, Message
 from shared.bus.errors import AppendRefused, BusError, BusUnavailable, WrongLastSequence
 from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer, decode_publish_answer
@@ -17,23 +19,16 @@ from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer, decode_
 ATTEMPTS_MAX: Final = 5
 
 
-class _InFlight:
+class _InFlight(msgspec.Struct, eq=False):
     """One message between its first attempt and its answer."""
 
-    def __init__(
-        self,
-        subject: str,
-        payload: bytes,
-        headers: Mapping[str, str],
-        future: asyncio.Future[PublishAnswer],
-    ) -> None:
-        self.subject = subject
-        self.payload = payload
-        self.headers = headers
-        self.future = future
-        self.attempt = 0
-        self.reply = ""
-        self.overdue: asyncio.TimerHandle | None = None
+    subject: str
+    payload: bytes
+    headers: Mapping[str, str]
+    future: asyncio.Future[PublishAnswer]
+    attempt: int = 0
+    reply: str = ""
+    overdue: asyncio.TimerHandle | None = None
 
 
 class Publisher:

@@ -141,6 +141,12 @@ class Credentials:
         wall_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        #: Base URL of the API server, without trailing slash.
+        self.server: Final = access.server
+        #: The namespace of the context or of the service account.
+        self.namespace: Final = access.namespace
+        #: Name to expect in the server's certificate; "" for the URL's host.
+        self.tls_server_name: Final = access.tls_server_name
         self._access = access
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
@@ -150,26 +156,6 @@ class Credentials:
         self._fresh_until_s = 0.0
         self._pause_s = _TOKEN_FILE_PAUSE_S if access.token_file else _PLUGIN_PAUSE_S
         self._renewed_s = -self._pause_s
-
-    @property
-    def server(self) -> str:
-        """Base URL of the API server, without trailing slash."""
-        return self._access.server
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the context or of the service account."""
-        return self._access.namespace
-
-    @property
-    def origin(self) -> str:
-        """Source of these credentials, for messages."""
-        return self._access.origin
-
-    @property
-    def tls_server_name(self) -> str:
-        """Name to expect in the server's certificate; "" for the URL's host."""
-        return self._access.tls_server_name
 
     def fresh(self) -> Authorization | None:
         """The present authorization; None when `refresh` must be awaited first. Costs nothing."""

@@ -124,9 +124,8 @@ class _Merged:
     """Merges several files: the first definition of each name, and the first current-context."""
 
     def __init__(self) -> None:
-        self._clusters: dict[str, _Entry] = {}
-        self._users: dict[str, _Entry] = {}
-        self._contexts: dict[str, _Entry] = {}
+        #: By kind and name.
+        self._entries: dict[str, dict[str, _Entry]] = {"clusters": {}, "users": {}, "contexts": {}}
         self._current = ""
 
     def include(self, path: Path) -> None:
@@ -134,11 +133,8 @@ class _Merged:
         current = document.get("current-context")
         if isinstance(current, str) and current and not self._current:
             self._current = current
-        for kind, singular, entries in (
-            ("clusters", "cluster", self._clusters),
-            ("users", "user", self._users),
-            ("contexts", "context", self._contexts),
-        ):
+        for kind, entries in self._entries.items():
+            singular = kind.removesuffix("s")
             for name, value in _named(path, document, kind, singular):
                 entries.setdefault(name, _Entry(path, f"{kind}[{name}].{singular}", value))
 
@@ -146,12 +142,19 @@ class _Merged:
         name = context or self._current
         if not name:
             raise CredentialsError(f"{origin}: current-context: must be set, or name a context")
-        chosen = _entry(self._contexts, "contexts", name, origin)
-        cluster = _entry(self._clusters, "clusters", chosen.text("cluster"), origin)
+        chosen = self._entry("contexts", name, origin)
+        cluster = self._entry("clusters", chosen.text("cluster"), origin)
         user_name = chosen.text("user")
         # kubectl allows a context without a user, for clusters without authentication.
-        user = _entry(self._users, "users", user_name, origin) if user_name else None
+        user = self._entry("users", user_name, origin) if user_name else None
         return _access(f"{origin} (context {name})", chosen, cluster, user)
+
+    def _entry(self, kind: str, name: str, origin: str) -> _Entry:
+        entries = self._entries[kind]
+        if name not in entries:
+            known = ", ".join(sorted(entries)) or "none"
+            raise CredentialsError(f"{origin}: {kind}[{name}]: is missing, known are: {known}")
+        return entries[name]
 
 
 def _access(origin: str, context: _Entry, cluster: _Entry, user: _Entry | None) -> Access:
@@ -214,14 +217,6 @@ def _exec_plugin(user: _Entry) -> Mapping[str, Any] | None:
     if "/" in command:
         return {**section, "command": str(user.resolved(command))}
     return section
-
-
-def _entry(entries: dict[str, _Entry], kind: str, name: str, origin: str) -> _Entry:
-    found = entries.get(name)
-    if found is None:
-        known = ", ".join(sorted(entries)) or "none"
-        raise CredentialsError(f"{origin}: {kind}[{name}]: is missing, known are: {known}")
-    return found
 
 
 def _read_yaml(path: Path) -> Mapping[str, Any]:

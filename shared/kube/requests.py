@@ -97,7 +97,13 @@ def amounts(resources: ResourceList, field: str) -> Amounts:
     Raises:
         QuantityError: An amount is malformed; the message names `field` and the resource.
     """
-    return {name: _amount(name, text, field) for name, text in resources.items()}
+    found: Amounts = {}
+    for name, text in resources.items():
+        try:
+            found[name] = amount(name, text)
+        except QuantityError as error:
+            raise QuantityError(f"{field}.{name}: {error}") from None
+    return found
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -180,13 +186,6 @@ def _apply_pod_level(total: Amounts, resources: ResourceRequirements, resize: Re
                 total[name] = in_force.get(name, 0)
             else:
                 total.setdefault(name, limits[name])
-
-
-def _amount(name: str, text: str | float, field: str) -> int:
-    try:
-        return amount(name, text)
-    except QuantityError as error:
-        raise QuantityError(f"{field}.{name}: {error}") from None
 
 
 def _add(total: Amounts, more: Amounts) -> None:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 import uvloop
 
 from shared.bus.connection import Bus
-from shared.bus.lease_thread import LeaseThread
+from shared.bus.lease import LeaseThread
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.questions import ServiceStatus, StatusRequest
@@ -43,7 +43,7 @@ from shared.runtime.settings import CommonSettings, load, visible_settings
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 
 if TYPE_CHECKING:
     from shared.telemetry.tracing import Tracer

@@ -34,7 +34,7 @@ from services.watcher.reporting import Reporting as WatcherReporting
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.runtime.settings import CommonSettings, KubeSettings, Setting, describe
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.deploy.values import documented_values
 from tests.documents.reference import pages, table_of
 from tests.documents.rights import rights_tables

@@ -13,7 +13,7 @@ from shared.runtime.settings import CommonSettings
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.foreign_messages import ForeignMessageCounter
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 
 S = TypeVar("S", bound=CommonSettings)
 

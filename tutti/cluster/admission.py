@@ -204,10 +204,7 @@ def _request(review: Review) -> Obj:
     served = {"group": call.resource.group, "version": call.version}
     kind = served | {"kind": own_kind or call.resource.kind}
     resource = served | {"resource": call.resource.plural}
-    options = {
-        "kind": f"{review.operation.capitalize()}Options",
-        "apiVersion": "meta.k8s.io/v1",
-    }
+    options = {"kind": f"{review.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
     request: Obj = {
         "uid": str(uuid.uuid4()),
         "kind": kind,

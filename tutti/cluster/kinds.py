@@ -269,10 +269,7 @@ def deleted(resource: Resource, obj: Obj, options: Obj) -> tuple[Obj, bool]:
         metadata["generation"] += 1
     if resource.key == NAMESPACES:
         new["status"] = {"phase": "Terminating"}
-    metadata |= {
-        "deletionTimestamp": now_text(grace_s),
-        "deletionGracePeriodSeconds": grace_s,
-    }
+    metadata |= {"deletionTimestamp": now_text(grace_s), "deletionGracePeriodSeconds": grace_s}
     return new, must_go(resource, new)
 
 

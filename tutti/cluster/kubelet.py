@@ -39,6 +39,7 @@ class _Worker:
 
     def __init__(self, obj: Obj) -> None:
         self.obj = obj
+        self.uid: str = obj["metadata"]["uid"]
         self.place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
         self.node: str = obj["spec"]["nodeName"]
         self.requests: dict[str, int] = {}  # set once it is admitted
@@ -47,10 +48,6 @@ class _Worker:
         self.seen_exit = ""  # value of the annotation at the last restart
         self.restarts = 0
         self.task: asyncio.Task[None] | None = None
-
-    @property
-    def uid(self) -> str:
-        return str(self.obj["metadata"]["uid"])
 
     def exit_text(self) -> str:
         return str((self.obj["metadata"].get("annotations") or {}).get(EXIT, ""))

@@ -1,4 +1,4 @@
-"""The HTTP server: from requests to calls, and from their results to responses."""
+"""The HTTP server: discovery, from requests to calls, and from their results to responses."""
 
 import asyncio
 import logging
@@ -9,7 +9,6 @@ from typing import NamedTuple
 import msgspec
 from aiohttp import web
 
-from tutti.cluster import resources
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
 from tutti.cluster.errors import (
@@ -41,6 +40,8 @@ _JSON_TYPES = ("", "application/json", "application/octet-stream")
 _ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _ON_COLLECTION = {"GET": "list", "POST": "create"}
 _ON_ACTION = {"POST": "create"}
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
+_DISCOVERED_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 class Server:
@@ -83,7 +84,7 @@ class Server:
             if request.method == "POST":
                 self.faults.apply(await request.read())
             return _json({"done": self.faults.done})
-        document = resources.discovery(path, self._api.registry)
+        document = _discovery(path, self._api.registry)
         if document is not None:
             return _json(document)
         verb, call = _call_of(request, self._api.registry)
@@ -184,6 +185,63 @@ class Server:
             timeout_s=_number(query, "timeoutSeconds") or spread_s,
             wanted=_selected(call, query),
         )
+
+
+def _discovery(path: str, registry: Registry) -> Obj | None:
+    """The document at a path, or None if the path is not one of discovery.
+
+    Raises:
+        ApiError: 404 for a group or version that is not served.
+    """
+    match [step for step in path.split("/") if step]:
+        case ["version"]:
+            return _VERSION
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(registry)}
+        case ["api", version]:
+            return _resource_list("", version, registry)
+        case ["apis", group, version]:
+            return _resource_list(group, version, registry)
+        case _:
+            return None
+
+
+def _groups(registry: Registry) -> list[Obj]:
+    groups: dict[str, dict[str, Obj]] = {}
+    for resource in registry.all():
+        for version in resource.versions if resource.group else ():
+            entry = {"groupVersion": f"{resource.group}/{version}", "version": version}
+            groups.setdefault(resource.group, {})[version] = entry
+    found = [(group, list(entries.values())) for group, entries in groups.items()]
+    return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in found]
+
+
+def _resource_list(group: str, version: str, registry: Registry) -> Obj:
+    served = [each for each in registry.all() if each.group == group and version in each.versions]
+    if not served:
+        raise no_such_path()
+    group_version = f"{group}/{version}" if group else version
+    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
+    return head | {"resources": [row for resource in served for row in _rows(resource)]}
+
+
+def _rows(resource: Resource) -> list[Obj]:
+    """A kind and its subresources."""
+    row: Obj = {"name": resource.plural, "namespaced": resource.namespaced, "kind": resource.kind}
+    rows = [row | {"singularName": resource.singular, "verbs": _DISCOVERED_VERBS}]
+    if resource.short_names:
+        rows[0]["shortNames"] = list(resource.short_names)
+    if resource.has_status:
+        name = f"{resource.plural}/status"
+        rows.append(row | {"name": name, "singularName": "", "verbs": ["get", "patch", "update"]})
+    if resource.key == PODS:
+        part = {"singularName": "", "namespaced": True, "verbs": ["create"]}
+        eviction = {"kind": "Eviction", "group": "policy", "version": "v1"}
+        rows.append({"name": "pods/binding", "kind": "Binding", **part})
+        rows.append({"name": "pods/eviction", **eviction, **part})
+    return rows
 
 
 class _Address(NamedTuple):

@@ -103,5 +103,5 @@ def _flow(dumper: yaml.SafeDumper, data: Mapping[str, Any]) -> yaml.Node:
 _Dumper.add_representer(BuiltInSchema, _flow)
 
 
-def _yaml(document: Mapping[str, Any]) -> str:
-    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
+def _yaml(document: dict[str, Any]) -> str:
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=_WIDTH)

@@ -12,7 +12,7 @@ once the folder can be written: each failed restart doubles the kubelet's pause,
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -94,12 +94,13 @@ async def keep_storing(
 
 
 def _read_files(folders: Sequence[Path]) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for folder in folders for path in _files(folder)}
-
-
-def _files(folder: Path) -> Iterator[Path]:
     # Kubelets keep ..data and folders named by time beside the files.
-    return (path for path in folder.iterdir() if path.name[0] != "." and path.is_file())
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        for path in folder.iterdir()
+        if path.name[0] != "." and path.is_file()
+    }
 
 
 def _signal(pid_file: Path, number: signal.Signals) -> int | None:

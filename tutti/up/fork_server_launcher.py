@@ -221,13 +221,9 @@ class _ForkedChild:
     """A process that the fork server forked."""
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
         #: Its exit status, once it has one.
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    @property
-    def pid(self) -> int:
-        return self._pid
 
     async def wait(self) -> int:
         # Shielded: several tasks wait for it, and one of them may be cancelled.
@@ -237,4 +233,4 @@ class _ForkedChild:
         if not self.ended.done():
             # The fork server may have reaped it already, and its report is not read yet.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, number)
+                os.kill(self.pid, number)

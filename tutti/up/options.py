@@ -10,12 +10,9 @@ import msgspec
 
 from shared.dialects.discovery import scheduler_names
 
-#: In the order of starting: all services wait for the watcher's list. They stop in the reverse
-#: order, so that writers end after the services that request their writes.
-SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
-
-#: Active and standby planner: the standby answers questions and takes over in about a second.
-#: Two binders: when one hangs or dies, the other has its decisions after the ack wait of 2 s.
+#: Processes of each service. Active and standby planner: the standby answers questions and takes
+#: over in about a second. Two binders: when one hangs or dies, the other has its decisions after
+#: the ack wait of 2 s.
 _REPLICAS: Final[Mapping[str, int]] = {
     "watcher": 1,
     "gang-planner": 2,
@@ -23,6 +20,9 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "controller": 1,
     "admission-webhook": 1,
 }
+#: In the order of starting: all services wait for the watcher's list. They stop in the reverse
+#: order, so that writers end after the services that request their writes.
+SERVICES: Final = tuple(_REPLICAS)
 
 #: Services of an observation: none of them can write to the cluster.
 OBSERVING: Final = ("watcher", "gang-planner", "observer")

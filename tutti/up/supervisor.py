@@ -43,7 +43,6 @@ class Keeper:
         say: Say,
         *,
         heartbeats: Heartbeats | None = None,
-        restarts: Restarts | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -51,7 +50,7 @@ class Keeper:
         self._launcher = launcher
         self._say = say
         self._heartbeats = heartbeats
-        self._restarts = restarts or Restarts(random.Random())  # noqa: S311 - jitter, no secret
+        self._restarts = Restarts(random.Random())  # noqa: S311 - jitter, no secret
         self._clock_s = clock_s
         self._sleep = sleep
         self._child: Child | None = None

@@ -23,7 +23,7 @@ from shared.kube.kubeconfig import Access
 from shared.kube.resources import PODGROUPS_VOLCANO
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import (
     KNOBS,
     START_MS,

@@ -23,7 +23,7 @@ from shared.kube.credentials import load
 from shared.kube.resources import LEASES
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import make_running
 from tests.services.controller.harness import Desk, a_desk
 from tests.services.controller.leases import a_lease

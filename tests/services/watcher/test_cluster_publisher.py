@@ -18,7 +18,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import StreamOpened, Synced
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.services.controller.core.samples import make_verdict
 from tests.services.watcher.core.objects import pod
 from tests.services.watcher.running import Reader

@@ -15,7 +15,7 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage, SnapshotRequest
 from shared.telemetry.metrics import Metrics
-from shared.telemetry.tracing import tracer_for
+from shared.telemetry.tracers import tracer_for
 from tests.services.watcher.core.objects import pod
 from tutti.nats_server import NatsServer
 

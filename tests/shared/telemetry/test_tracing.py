@@ -9,7 +9,8 @@ import pytest
 
 from shared.contracts.identity import gang_trace_id, span_id
 from shared.telemetry import otlp, otlp_export
-from shared.telemetry.tracing import Event, sampled, tracer_for
+from shared.telemetry.tracers import tracer_for
+from shared.telemetry.tracing import Event, sampled
 from tests.support.otlp_sink import attributes_of, otlp_sink
 from tests.support.waiting import eventually
 
@@ -223,7 +224,7 @@ def test_without_an_endpoint_the_exporter_is_not_loaded() -> None:
     program = (
         "import sys, asyncio\n"
         "import shared.runtime.lifecycle\n"
-        "from shared.telemetry.tracing import tracer_for\n"
+        "from shared.telemetry.tracers import tracer_for\n"
         "tracer_for('', service='s', instance='i').span('x', trace_id='0', start_ms=0, end_ms=0)\n"
         "sys.exit('shared.telemetry.otlp' in sys.modules)\n"
     )
@@ -234,7 +235,7 @@ def test_without_an_endpoint_the_exporter_is_not_loaded() -> None:
 def test_a_start_does_not_wait_for_the_sdk() -> None:
     program = (
         "import sys, asyncio\n"
-        "from shared.telemetry.tracing import tracer_for\n"
+        "from shared.telemetry.tracers import tracer_for\n"
         "async def main():\n"
         "    tracer = tracer_for('http://127.0.0.1:9', service='s', instance='i')\n"
         "    assert not any(name.startswith('opentelemetry') for name in sys.modules)\n"
