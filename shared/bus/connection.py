@@ -343,14 +343,11 @@ class Bus:
     async def subscribe(
         self, subject: str, handler: Callable[[Message], Awaitable[None]]
     ) -> Subscription:
-        """Call `handler` for each message, one after the other.
+        """Call `handler` for each message on the subject, which may have wildcards; the next one
+        waits until it returns.
 
         When this returns, the server has the subscription. An exception of the handler fails the
         bus (`wait_failed`).
-
-        Args:
-            subject: The subject, which may have wildcards.
-            handler: Takes one message; the next one waits until it returns.
 
         Raises:
             BusClosed: The connection was closed.
@@ -374,12 +371,8 @@ class Bus:
     async def api(
         self, call: str, body: msgspec.Struct | Mapping[str, Any] | None, answer: type[A]
     ) -> A:
-        """Send one request to JetStream's API.
-
-        Args:
-            call: The API's name: "STREAM.INFO.CLUSTER".
-            body: The request; None: it has no content.
-            answer: Type of the answer.
+        """Send one request, "STREAM.INFO.CLUSTER" for example, to JetStream's API; a body of None
+        is no content.
 
         Raises:
             ApiRefused: JetStream answered with an error.

@@ -104,11 +104,8 @@ class FenceMachine:
         self.last_applied = max(self.last_applied, seq)
 
     def begin(self, record_id: str, count: int = 1) -> Action:
-        """Begin an append, or continue the one whose result is unknown.
-
-        Args:
-            record_id: Unique id of the (first) record, not empty; the same again to continue.
-            count: Number of records, at least 1.
+        """Begin an append of `count` (1 or more) records, or continue the one whose result is
+        unknown. The id of the (first) record is unique and not empty; the same again to continue.
 
         Raises:
             InvariantViolation: The result of another append is unknown.

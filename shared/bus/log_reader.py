@@ -60,12 +60,8 @@ class LogReader:
         return max(0, self._server_ms - delivery.stored_ms) + int(passed_s * 1000)
 
     async def run(self, start: int, handler: Callable[[list[Delivery]], Awaitable[None]]) -> None:
-        """Reset the consumer to sequence `start` and hand over records from there on, in order,
-        each once, until cancelled.
-
-        Args:
-            start: Sequence of the first record wanted, at least 1.
-            handler: Takes the records that have arrived; the next ones wait until it returns.
+        """Reset the consumer to sequence `start`, 1 or more, and hand over records from there on,
+        in order, each once, until cancelled; the next ones wait until the handler returns.
 
         Raises:
             LogGap: Records before the next one are no longer in the stream: take a snapshot, then

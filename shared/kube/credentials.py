@@ -72,15 +72,11 @@ async def load(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> "Credentials":
-    """Credentials from the first of: the kubeconfig given, `$KUBECONFIG`, ~/.kube/config, the
-    service account of the pod.
+    """Credentials from the first of: the kubeconfig given, which must exist, `$KUBECONFIG`,
+    ~/.kube/config, the service account of the pod.
 
-    Args:
-        kubeconfig: Path of a file, which must exist; "" to look in the other places.
-        context: Name of a context in the kubeconfig; "" for the current one.
-        server: URL to use in place of the one found there (kubectl's --server).
-        environ: The environment.
-        service_account: Folder where a pod's token is mounted.
+    `context` is the name of one in the kubeconfig; "" for the current one. `server` is a URL to use
+    in place of the one found there (kubectl's --server).
 
     Raises:
         CredentialsError: There are none, or they are invalid: names file, field and rule.

@@ -54,13 +54,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_access(files: list[Path], context: str = "", *, must_exist: bool) -> Access:
-    """Read the cluster and the identity of one context.
-
-    Args:
-        files: Kubeconfig files in order of precedence.
-        context: Name of the context; "" for the current context.
-        must_exist: Whether a missing file is an error (kubectl skips missing files of
-            `$KUBECONFIG`).
+    """Read the cluster and the identity of one context, "" for the current one. The first of
+    several files takes precedence; a missing one is an error only if it must exist (kubectl skips
+    missing files of `$KUBECONFIG`).
 
     Raises:
         CredentialsError: Names the file, the field and the rule.

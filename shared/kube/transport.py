@@ -55,11 +55,9 @@ class Reply(msgspec.Struct, frozen=True):
 class Transport:
     """One pool of connections to one API server. `async with` opens and closes it.
 
-    Args:
-        credentials: The server, and our identity there.
-        connections_max: Requests beyond it wait for a free connection; every open watch holds one.
-        user_agent: Shown in the API server's audit log.
-        on_call: See `OnCall`; must be quick and must not raise.
+    Requests beyond `connections_max` wait for a free connection; every open watch holds one.
+    `user_agent` is shown in the API server's audit log; `on_call` (see `OnCall`) must be quick and
+    must not raise.
     """
 
     def __init__(

@@ -91,11 +91,8 @@ class HealthServer:
         self.port = 0
 
     async def start(self, host: str, port: int, readiness: Readiness, metrics: Metrics) -> int:
-        """Serve the pages of a generation. A server that listens already keeps its port; with port
-        0 the kernel chooses one.
-
-        Returns:
-            The port.
+        """Serve the pages of a generation, and return the port. A server that listens already keeps
+        its own; with port 0 the kernel chooses one.
 
         Raises:
             OSError: The address is in use, or not of this machine.

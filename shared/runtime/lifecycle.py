@@ -356,16 +356,10 @@ class _Generation(Generic[S]):
 
 def run(service: str, kind: type[S], main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run a service, with the settings of the command line and the environment, until it stops or
-    crashes.
+    crashes; returns the exit status: 0 stopped on request, 1 crashed.
 
-    Args:
-        service: The service's name.
-        kind: The type of its settings.
-        main: Called once for each generation (`endings`), and cancelled after the shutdown's steps.
-            When it returns by itself, the shutdown begins.
-
-    Returns:
-        The exit status: 0 stopped on request, 1 crashed.
+    `main` is called once for each generation (`endings`), and cancelled after the shutdown's steps.
+    When it returns by itself, the shutdown begins.
     """
     settings = load(kind, sys.argv[1:], os.environ, service)
     collector.relax()

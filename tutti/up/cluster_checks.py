@@ -8,12 +8,11 @@ an administrator may have good reasons to withhold these rights.
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final, TypeVar
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
-from shared.kube.leases import Lease
+from shared.kube.leases import Lease, server_time
 from shared.kube.objects import KubeObject
 from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
 from tutti.api.failures import Refusal
@@ -75,11 +74,7 @@ async def _reach(client: KubeClient) -> datetime:
         raise ClusterUnreachable(f"{server} does not know these credentials (401)")
     if reply.status >= 500:
         raise ClusterUnreachable(f"{server} answers {reply.status}")
-    try:
-        date = parsedate_to_datetime(reply.headers.get("Date", ""))
-    except ValueError:
-        return datetime.now(UTC)
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return server_time(reply.headers) or datetime.now(UTC)
 
 
 async def _list(

@@ -33,40 +33,26 @@ _decode: Final = msgspec.json.Decoder(Started | Ended).decode
 
 
 class ForkServer:
-    """One fork server process. Make it with `ForkServer.start`, from the thread of the event
-    loop.
+    """One fork server process, which also imports `modules`, with `environ` added to its
+    environment. Make it in the thread of the event loop; it does not block. Raises OSError.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket) -> None:
-        self.process = process
-        self.channel = channel
-
-    @classmethod
-    def start(
-        cls, modules: Sequence[str] = (), environ: Mapping[str, str] | None = None
-    ) -> "ForkServer":
-        """Start one that also imports `modules`, with `environ` added to its environment; return
-        at once. Raises OSError.
-        """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(
+        self, modules: Sequence[str] = (), environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    *ISOLATED,
-                    "-m",
-                    "tutti.up.fork_server",
-                    str(theirs.fileno()),
-                    *modules,
-                ],
+            fd = theirs.fileno()
+            module = "tutti.up.fork_server"
+            self.process = subprocess.Popen(
+                [sys.executable, *ISOLATED, "-m", module, str(fd), *modules],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[fd],
                 env=child_environ(environ),
                 preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - a system call only
                 start_new_session=True,
             )
-        ours.setblocking(False)
-        return cls(process, ours)
+        self.channel.setblocking(False)
 
     def close(self) -> None:
         """End it and its children; blocks for a moment. Idempotent."""
@@ -138,7 +124,7 @@ class ForkServerLauncher:
 
     def _start(self) -> ForkServer:
         environ = None if self._heartbeats is None else self._heartbeats.environ
-        return ForkServer.start(self._modules, environ)
+        return ForkServer(self._modules, environ)
 
     def _watch(self, fork_server: ForkServer) -> None:
         heartbeats, process = self._heartbeats, fork_server.process

@@ -57,13 +57,10 @@ class ExecLauncher:
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one; see `Launcher`."""
         log = open_log(spec.log)
+        command = (sys.executable, *ISOLATED, "-m", spec.module, *spec.flags)
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *ISOLATED,
-                "-m",
-                spec.module,
-                *spec.flags,
+                *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

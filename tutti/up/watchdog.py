@@ -114,12 +114,8 @@ class Watchdog:
         self._cpu_s: float | None = None
 
     def judge(self, now_s: float, beat_s: float | None, cpu_s: float | None) -> str:
-        """Why the process hangs; "" if it does not seem to.
-
-        Args:
-            now_s: Now.
-            beat_s: Time of its last heartbeat; None: none yet.
-            cpu_s: CPU time that it has used; None: unknown.
+        """Why the process hangs; "" if it does not seem to. `beat_s` is the time of its last
+        heartbeat, None: none yet; `cpu_s` the CPU time that it has used, None: unknown.
         """
         late, self._looked_s = now_s - self._looked_s > _LATE_S, now_s
         if late:
