@@ -8,7 +8,7 @@ and repairs partly bound gangs.
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.actions import allocate, backfill, enqueue, preempt, reclaim
+from services.gang_planner.core.actions import allocate, enqueue
 from services.gang_planner.core.allocation import replacements
 from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.cycle_context import CycleContext
@@ -27,7 +27,7 @@ from services.gang_planner.core.lifecycle import (
 )
 from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.preemption import tracking
+from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gangs import Gang
@@ -265,11 +265,11 @@ class CycleRunner:
                 case "allocate":
                     allocate.run(work)
                 case "backfill":
-                    backfill.run(work)
+                    allocate.run(work, best_effort=True)
                 case "preempt" | "gangpreempt":
-                    preempt.run(work, gangs=action == "gangpreempt")
+                    requests.run(work, "preempt", whole=action == "gangpreempt")
                 case "reclaim" | "gangreclaim":
-                    reclaim.run(work, gangs=action == "gangreclaim")
+                    requests.run(work, "reclaim", whole=action == "gangreclaim")
                 case _:
                     raise InvariantViolation(f"action {action}", "was accepted and does not exist")
         self.on_action("")

@@ -1,7 +1,6 @@
 """Places gangs: queues take turns, each queue's gangs in order, each gang whole or not at all.
 
-A gang that does not fit does not block the gangs behind it, unless its queue is strict. Gangs with
-only best-effort pods are left to backfill.
+A gang that does not fit does not block the gangs behind it, unless its queue is strict.
 
 When the in-flight limit is reached (`Session.admits`), the next gang in order waits and blocks the
 gangs behind it. So a more urgent gang that arrives later is placed before it, instead of behind a
@@ -19,13 +18,12 @@ from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
 
 
-def run(work: CycleContext) -> None:
-    """Try every gang that may fit since its last attempt, until the cycle's budget is spent."""
-    place_line(work, best_effort=False)
+def run(work: CycleContext, *, best_effort: bool = False) -> None:
+    """Try every gang that may fit since its last attempt, until the cycle's budget is spent.
 
-
-def place_line(work: CycleContext, *, best_effort: bool) -> None:
-    """Place the waiting gangs with only best-effort pods, or all other waiting gangs."""
+    `best_effort` is the action backfill: only gangs whose waiting members are all best-effort, and
+    request no resource but a node's pod slot. Otherwise all other gangs.
+    """
     state = work.state
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True

@@ -9,7 +9,7 @@ from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.cycle_context import RENAMED, CycleContext
 from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
 from services.gang_planner.core.lifecycle.transitions import apply_event, restore_state
-from services.gang_planner.core.preemption import backoff
+from services.gang_planner.core.preemption import tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
 from services.gang_planner.core.state.gang_states import GangEvent
@@ -90,7 +90,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         if record.fills:
             state.holds.recall_filled(state, record.fills)
         if record.preemption in state.preemptions.logged:
-            backoff.taken_over(state, state.preemptions.logged[record.preemption])
+            tracking.taken_over(state, state.preemptions.logged[record.preemption])
         history = state.gangs.history(record.gang_id)
         if not record.again:
             history.count_decided(len(record.bindings))
@@ -250,7 +250,7 @@ def _close(state: State, note: NoteClosed) -> None:
         state.holds.recall_end(state, note.gang_id, note.pod_uids, note.reason)
         return
     if note.kind == "preemption":
-        backoff.recall(state, note)
+        tracking.recall(state, note)
         return
     gang = state.gangs.by_id.get(note.gang_id)
     history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)

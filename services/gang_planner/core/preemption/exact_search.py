@@ -10,7 +10,7 @@ The search has a budget; when it is spent, the best choice found so far is the r
 """
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from services.gang_planner.core.preemption.units import Unit, work_s
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from services.gang_planner.core.preemption.constraints import Allowances
-    from services.gang_planner.core.preemption.units import Cost
     from services.gang_planner.core.preemption.upper_bounds import UpperBound
 
 #: Limits of the pool: more units have no exact answer within a few milliseconds.
@@ -27,8 +26,12 @@ _PODS_MAX: Final = 32
 #: Choices examined in one search, both rounds together.
 _CHOICES_MAX: Final = 2_000
 _PROOFS_MAX: Final = 100
-#: The first parts of a cost measure the harm: budgets, gangs broken, priority, pods. The last parts
-#: choose between equals.
+Cost: TypeAlias = tuple[int, ...]
+"""The harm of evicting pods, compared item by item: budgets violated, gangs broken, their highest
+priority, pods, gangs that end, the importance of members, work lost (in pod seconds), restarts.
+"""
+
+#: The first parts of a cost are decisive. The last parts choose between equals.
 _DECISIVE: Final = 4
 #: Indices in a cost.
 _PODS: Final = 3

@@ -14,17 +14,19 @@ from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, VictimSearch
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
-from services.gang_planner.core.preemption.victim_swap import swaps
 from services.gang_planner.core.queueing import fair_share
-from services.gang_planner.core.state.needs import FailedSearch
+from services.gang_planner.core.state.member_states import task_priority
+from services.gang_planner.core.state.needs import FailedSearch, Need
 from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from services.gang_planner.core.preemption.units import Unit
     from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
-    from services.gang_planner.core.state.needs import Need
 
 #: Refusals that evictions could cure.
 _CURABLE: Final = frozenset(
@@ -39,13 +41,15 @@ _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
 
 
-def evict_for_refused(work: CycleContext, kind: Kind, *, whole: bool) -> None:
+def run(work: CycleContext, kind: Kind, *, whole: bool) -> None:
     """Evict pods for every refused gang that fits without them, until the cycle's budget is spent.
 
     Args:
         work: This cycle.
-        kind: Pods of the same queue (preempt) or of other queues (reclaim).
-        whole: The action evicts whole gangs, even where a policy protects the quorum of a gang.
+        kind: Pods of gangs with lower priority in the same queue (preempt), or of queues that hold
+            more than they deserve (reclaim).
+        whole: `gangpreempt` and `gangreclaim`: whole gangs may be evicted, even where the policy
+            `gang` protects their quorum (its flags `enablePreemptable`, `enableReclaimable`).
     """
     run = _Run(work, kind, whole=whole)
     for bucket in run.buckets():
@@ -141,15 +145,13 @@ class _Run:
         return gang.priority > self._lowest.get(gang.queue.name, gang.priority)
 
     def _swapped(
-        self, preemptor: Preemptor, need: "Need", candidates: VictimCandidates
+        self, preemptor: Preemptor, need: Need, candidates: VictimCandidates
     ) -> FoundVictims | None:
         """Members of the gang to evict for more important members of it."""
         rules = self._rules.for_gangs
-        for swap in swaps(preemptor.gang, need, candidates):
-            found = VictimSearch(
-                self._work, preemptor, swap.need, rules, candidates, swap.units
-            ).run()
-            if found is not None:
+        for wanted, units in _swaps(preemptor.gang, need, candidates):
+            search = VictimSearch(self._work, preemptor, wanted, rules, candidates, units)
+            if (found := search.run()) is not None:
                 return found
         return None
 
@@ -165,11 +167,47 @@ class _Run:
         return policies.queue_order(first.queue, totals), policies.order(first)
 
 
-def _may_swap(gang: "Gang", need: "Need") -> bool:
+def _may_swap(gang: "Gang", need: Need) -> bool:
     """Whether the gang's own members may be evicted for it: a cheap check that excludes most
     gangs.
     """
     return not need.quorum and gang.history.started and gang.bound > gang.min_member
+
+
+def _swaps(
+    gang: "Gang", need: Need, candidates: VictimCandidates
+) -> "Iterator[tuple[Need, list[Unit]]]":
+    """The most important waiting members of a gang that has started, and less important ones above
+    its minima that may be evicted for them: the least harmful first.
+
+    The pods that its controller creates for the victims wait: they are less important than their
+    replacements, so the exchange ends.
+    """
+    if need.quorum or need.structure is not None or not gang.history.started:
+        return
+    groups = [
+        (role, shape_id, [task_priority(one.pod) for one in gang.waiting[role, shape_id].values()])
+        for role, shape_id, _ in need.wanted
+    ]
+    top = max(max(priorities) for _, _, priorities in groups)
+    if all(task_priority(one.pod) >= top for one in gang.members.values() if one.slot is not None):
+        return
+    wanted = Need(
+        queue=need.queue,
+        quorum=0,
+        minima=(),
+        wanted=tuple(
+            (role, shape_id, priorities.count(top))
+            for role, shape_id, priorities in groups
+            if top in priorities
+        ),
+        best_effort=False,
+        attached=need.attached,
+        avoid=need.avoid,
+    )
+    units = [one for one in candidates.within(gang) if one.importance < top]
+    for level in sorted({one.importance for one in units}):
+        yield wanted, [one for one in units if one.importance <= level]
 
 
 def _may_preempt(work: CycleContext, gang: "Gang") -> bool:

@@ -24,14 +24,18 @@ import numpy as np
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
-from services.gang_planner.core.preemption.constraints import Allowances, BudgetLedger
-from services.gang_planner.core.preemption.disruption_budgets import Budgets
-from services.gang_planner.core.preemption.dominant_shares import DominantShareLedger
-from services.gang_planner.core.preemption.exact_search import ExactSearch, is_small
-from services.gang_planner.core.preemption.fair_share import FairShareLedger, amounts_wanted
+from services.gang_planner.core.preemption.constraints import (
+    Allowances,
+    BudgetLedger,
+    Budgets,
+    DominantShareLedger,
+    FairShareLedger,
+    amounts_wanted,
+)
+from services.gang_planner.core.preemption.exact_search import Cost, ExactSearch, is_small
 from services.gang_planner.core.preemption.greedy_selection import GreedySelection
 from services.gang_planner.core.preemption.trial import Trial
-from services.gang_planner.core.preemption.units import Cost, Unit, cost_of, members_of
+from services.gang_planner.core.preemption.units import Unit, members_of, work_s
 from services.gang_planner.core.preemption.upper_bounds import PoolBound, ShapeRequest, UpperBound
 from shared.model.invariants import required
 
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
 
 #: Proofs in one search; a gang of thousands needs few, because most of its victims are counted off.
 _PROOFS_MAX: Final = 400
+#: Below every priority: that of no unit.
+_LOWEST: Final = -(2**62)
 #: Victims of one decision: with its bindings they fit into a message.
 VICTIMS_MAX: Final = 2_000
 
@@ -324,7 +330,17 @@ class VictimSearch:
         return self._session.shapes.entries[self._need.wanted[0][1]]
 
     def _cost(self, units: Sequence[Unit]) -> Cost:
-        return cost_of(units, self._budgets, self._preemptor.now_ms)
+        members = members_of(units) if len(units) > 1 else units[0].members if units else ()
+        return (
+            self._budgets.violations(members),
+            len({one.gang.key for one in units if one.breaks}),
+            max((one.gang.priority for one in units), default=_LOWEST),
+            len(members),
+            sum(one.whole for one in units),
+            max((one.importance for one in units), default=_LOWEST),
+            sum(work_s(one, self._preemptor.now_ms) for one in members),
+            sum(one.pod.restarts for one in members),
+        )
 
     def _attempt(self) -> GangPlacement:
         most = self._wanted

@@ -10,7 +10,8 @@
 | the gang gone, or waiting for something else or for nothing | Gone; NotNeeded |
 
 Each step can be repeated: a planner that takes over finds the decision, its answer and the victims,
-and continues from there.
+and continues from there. The backoff after a preemption that failed follows from the record of its
+end, so that a restart, or another planner, continues in the same way.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,6 @@ from services.gang_planner.core.allocation.decision import FoundPlacement, decid
 from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
-from services.gang_planner.core.preemption import backoff
 from services.gang_planner.core.queueing.need import need_of
 from services.gang_planner.core.state.preemptions import (
     Preemption,
@@ -32,10 +32,30 @@ from shared.contracts.decisions import NoteClosed
 from shared.contracts.pending_reasons import PendingReason
 
 if TYPE_CHECKING:
+    from services.gang_planner.core.state.gang_history import History
     from services.gang_planner.core.state.gangs import Gang
     from services.gang_planner.core.state.needs import Need
+    from services.gang_planner.core.state.planner_state import State
     from shared.contracts.outcomes import Outcome
 
+#: Its gang is gone, or no longer waits for capacity.
+GONE: Final = "Gone"
+NOT_NEEDED: Final = "NotNeeded"
+#: The API server refused a victim or a binding of the gang, for a budget or a policy.
+REFUSED: Final = "EvictionRefused"
+#: No binder has answered.
+UNANSWERED: Final = "Unanswered"
+#: Victims are still there.
+STAYED: Final = "VictimsStayed"
+#: All victims are gone, and the gang does not fit where they were any more.
+LOST: Final = "PlacementLost"
+#: Ends after which no pod is evicted for the gang for a while.
+_FAILURES: Final = frozenset({REFUSED, UNANSWERED, STAYED, LOST})
+#: First pause; each further failure in a row doubles it, up to five minutes.
+_PAUSE_MS: Final = 2_000
+_PAUSE_MS_MAX: Final = 300_000
+#: A victim that was refused is no candidate for this long.
+SPARED_MS: Final = 60_000
 #: Binders do not start an eviction after that.
 ANSWER_MS: Final = 60_000
 #: A binder that started in time has answered by then.
@@ -64,7 +84,7 @@ def follow(work: CycleContext) -> None:
         left = _left(work, one)
         if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
             if left:
-                _end(work, one, backoff.LOST, "it does not fit where its victims were")
+                _end(work, one, LOST, "it does not fit where its victims were")
                 continue
             one.tried = state.node_capacity.freed
         if not one.ended:
@@ -76,21 +96,19 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     state, gang = work.state, one.gang
     if gang is None:
         newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
-        return (backoff.GONE, "") if newer else ("", "")
+        return (GONE, "") if newer else ("", "")
     if gang.pending_reason is not PendingReason.PREEMPTING:
-        return backoff.NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
+        return NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
     if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
-        return backoff.REFUSED, _first_words(one.outcome)
+        return REFUSED, _first_words(one.outcome)
     if one.outcome is None:
         waited = work.now_ms >= one.at_ms + _ANSWERED_MS
-        return (
-            (backoff.UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
-        )
+        return (UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
     there = _there(work, one)
     if not all(there) and work.now_ms >= one.at_ms + _ANSWERED_MS:
-        return backoff.STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
+        return STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
     if there and work.now_ms >= one.until_ms:
-        return backoff.STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
+        return STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
     return "", ""
 
 
@@ -134,7 +152,7 @@ def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
     )
     if gang is None:
         return
-    backoff.note(gang.history, reason, work.now_ms, refused, words)
+    _count_failure(gang.history, reason, work.now_ms, refused, words)
     if gang.history.preempt_after_ms > work.now_ms:
         work.timers.set(gang.history.preempt_after_ms, gang)
     state.gangs.touch(gang)
@@ -160,8 +178,7 @@ def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
         state.node_capacity.freed = freed
         return False
     decide(work, gang, placed._replace(preemption=one.seq))
-    state.preemptions.end(state, one)
-    backoff.succeeded(gang.history)
+    taken_over(state, one)
     work.took_over.add(gang.key)
     return True
 
@@ -207,3 +224,39 @@ def _exactly(
         statement.discard()
         return None
     return statement
+
+
+def _count_failure(
+    history: "History", reason: str, at_ms: int, refused: tuple[str, ...], words: str
+) -> None:
+    """Begin or extend the backoff of a gang whose preemption has ended, if it failed."""
+    if reason not in _FAILURES:
+        return
+    history.preemptions_failed += 1
+    lasts_ms = min(_PAUSE_MS << min(history.preemptions_failed - 1, 16), _PAUSE_MS_MAX)
+    history.preempt_after_ms = at_ms + lasts_ms
+    history.preemption_ended = f"{reason}: {words}" if words else reason
+    history.spared = {uid: until for uid, until in history.spared.items() if until > at_ms}
+    history.spared.update(dict.fromkeys(refused, at_ms + SPARED_MS))
+
+
+def taken_over(state: "State", one: "Preemption") -> None:
+    """End a preemption whose capacity a decision takes over, and its gang's backoff."""
+    state.preemptions.end(state, one)
+    gang = one.gang or state.gangs.by_id.get(one.act.gang_id)
+    if gang is not None:
+        history = gang.history
+        history.preemptions_failed = history.preempt_after_ms = 0
+        history.preemption_ended = None
+        history.spared = {}
+
+
+def recall(state: "State", closed: "NoteClosed") -> None:
+    """Apply a record of the log that ends a gang's preemption."""
+    one = state.preemptions.find(closed.gang_id)
+    if one is None:
+        return
+    state.preemptions.end(state, one)
+    gang = one.gang or state.gangs.by_id.get(closed.gang_id)
+    history = gang.history if gang is not None else state.gangs.history(closed.gang_id)
+    _count_failure(history, closed.reason, closed.at_ms, closed.pod_uids, closed.message)

@@ -1,25 +1,30 @@
 """The units of eviction: single members above a gang's quorum, and whole gangs."""
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.state.member_states import task_priority
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from services.gang_planner.core.preemption.disruption_budgets import Budgets
-    from services.gang_planner.core.preemption.sources import VictimSource
     from services.gang_planner.core.state.gangs import Gang, Member
-
-Cost: TypeAlias = tuple[int, ...]
-"""The harm of evicting pods, the lower the better; `cost_of` makes it."""
 
 Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
 """A unit's place in the order of eviction."""
 
-#: Below every priority: that of no unit.
-_LOWEST: Final = -(2**62)
+
+class VictimSource(NamedTuple):
+    """A gang with members that may be evicted."""
+
+    gang: "Gang"
+    #: These members, in the order of eviction.
+    members: "tuple[Member, ...]"
+    #: How many of them above its quorum, in all and by role.
+    surplus: int
+    role_surplus: tuple[tuple[str, int], ...]
+    #: All its bound members may be evicted.
+    whole: bool
 
 
 class Unit:
@@ -37,9 +42,7 @@ class Unit:
         "whole",
     )
 
-    def __init__(
-        self, source: "VictimSource", members: "tuple[Member, ...]", *, whole: bool
-    ) -> None:
+    def __init__(self, source: VictimSource, members: "tuple[Member, ...]", *, whole: bool) -> None:
         self.source = source
         self.gang: Gang = source.gang
         self.members = members
@@ -86,12 +89,9 @@ class Unit:
         return amounts_of(self.members)
 
 
-def units_of(source: "VictimSource", *, whole: bool) -> "Iterator[Unit]":
-    """The units of a gang.
-
-    Args:
-        source: The gang.
-        whole: The whole gang is a unit, too, if all its bound members may be evicted.
+def units_of(source: VictimSource, *, whole: bool) -> "Iterator[Unit]":
+    """The units of a gang; `whole`: the whole gang is one, too, if all its bound members may be
+    evicted.
     """
     if source.surplus:
         for member in source.members:
@@ -152,24 +152,6 @@ def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
         for row, amount in member.shape.pairs:
             amounts[row] = amounts.get(row, 0) + amount
     return amounts
-
-
-def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
-    """The cost of evicting all of these units, compared item by item: budgets violated, gangs
-    broken, their highest priority, pods, gangs that end, the importance of members, work lost (in
-    pod seconds), restarts.
-    """
-    members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
-    return (
-        budgets.violations(members),
-        len({one.gang.key for one in taken if one.breaks}),
-        max((one.gang.priority for one in taken), default=_LOWEST),
-        len(members),
-        sum(one.whole for one in taken),
-        max((one.importance for one in taken), default=_LOWEST),
-        sum(work_s(one, now_ms) for one in members),
-        sum(one.pod.restarts for one in members),
-    )
 
 
 def work_s(member: "Member", now_ms: int) -> int:
