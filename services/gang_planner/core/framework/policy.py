@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from services.gang_planner.core.constraints.filters import CapacityFilter, NodeFilter
-from services.gang_planner.core.constraints.inter_pod.switches import NOTHING, Switches
+from services.gang_planner.core.constraints.inter_pod.rules import NOTHING_ENABLED, Switches
 from services.gang_planner.core.framework.admission import Voter
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.eviction_rules import VictimRule
@@ -88,7 +88,7 @@ class Policy:
     node_filters: tuple[NodeFilter | NodeFilterFactory, ...] = ()
     capacity_filters: tuple[CapacityFilter | CapacityFilterFactory, ...] = ()
     #: Enabled inter-pod rules and preferences.
-    pairwise: Switches = NOTHING
+    pairwise: Switches = NOTHING_ENABLED
     #: Restrictions on victims.
     victims: VictimRule | None = None
     #: (weight, score).

@@ -13,7 +13,7 @@ from services.gang_planner.core.constraints.filters import (
     volume_binding,
     volume_restrictions,
 )
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.eviction_rules import Kind, VictimRules, combined
 from services.gang_planner.core.framework.node_preferences import Place
 from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey, QueueShare

@@ -147,8 +147,6 @@ def _keys(nodes: CandidateNodes) -> Ints:
 class _EvenNow:
     """A spread constraint while pods are placed."""
 
-    __slots__ = ("counts", "domains", "one", "present", "scoped")
-
     def __init__(self, rules: PairRules, view: PairView, one: Even, slots: Ints) -> None:
         counts, self.present = rules.even_counts(view, one)
         self.one = one

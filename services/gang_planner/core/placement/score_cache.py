@@ -4,6 +4,8 @@ A score depends on one node at a time, so only nodes that changed since the last
 again: after a gang of twenty on five thousand nodes these are twenty nodes at most.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from services.gang_planner.core.framework.policy_set import PolicySet
@@ -15,14 +17,12 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 _CACHED_MAX = 1024
 
 
+@dataclass(eq=False, slots=True)
 class _Rating:
-    __slots__ = ("nodes_position", "position", "score", "slope")
-
-    def __init__(self, score: Ints, slope: Ints | None, position: int, nodes_position: int) -> None:
-        self.score = score
-        self.slope = slope
-        self.position = position
-        self.nodes_position = nodes_position
+    score: Ints
+    slope: Ints | None
+    position: int
+    nodes_position: int
 
 
 class ScoreCache:
@@ -38,31 +38,23 @@ class ScoreCache:
 
         Not to be written to.
         """
-        node_capacity = self._node_capacity
+        changes, nodes = self._node_capacity.changes, self._node_capacity.nodes
         rating = self._cache.get(shape.rated)
-        position, nodes_position = (
-            node_capacity.changes.position,
-            node_capacity.nodes.changes.position,
-        )
+        position, nodes_position = changes.position, nodes.changes.position
         if rating is not None and rating.nodes_position == nodes_position:
             if rating.position == position:
                 return rating.score, rating.slope
-            changed = node_capacity.changes.since(
-                rating.position, max(16, node_capacity.nodes.size // 4)
-            )
+            changed = changes.since(rating.position, max(16, nodes.size // 4))
             if changed is not None:
-                self._repair(rating, shape, changed)
+                score, slope = self._policies.scores(shape, self._node_capacity, changed)
+                rating.score[changed] = score
+                if rating.slope is not None and slope is not None:
+                    rating.slope[changed] = slope
                 rating.position = position
                 return rating.score, rating.slope
         if len(self._cache) >= _CACHED_MAX:
             self._cache.clear()
-        slots = np.arange(node_capacity.nodes.size, dtype=np.int64)
-        score, slope = self._policies.scores(shape, node_capacity, slots)
+        slots = np.arange(nodes.size, dtype=np.int64)
+        score, slope = self._policies.scores(shape, self._node_capacity, slots)
         self._cache[shape.rated] = _Rating(score, slope, position, nodes_position)
         return score, slope
-
-    def _repair(self, rating: _Rating, shape: ShapeEntry, changed: Ints) -> None:
-        score, slope = self._policies.scores(shape, self._node_capacity, changed)
-        rating.score[changed] = score
-        if rating.slope is not None and slope is not None:
-            rating.slope[changed] = slope

@@ -75,9 +75,16 @@ class NodeScore(Protocol):
         """Points of the first pod on each candidate node, 0 to `FULL`."""
         ...
 
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
+    def slope(self, nodes: ScoredNodes, /) -> Ints | None:
         """Change of points per further pod on each candidate node; None: no change."""
         ...
+
+
+class FlatScore:
+    """A part of scores that pods on a node do not change."""
+
+    def slope(self, _nodes: ScoredNodes, /) -> None:
+        """As in `NodeScore`."""
 
 
 class ScoringRule(NamedTuple):

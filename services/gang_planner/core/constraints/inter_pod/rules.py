@@ -7,12 +7,12 @@ affinity and spread. For these two, `ceiling` only requires the topology labels.
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from services.gang_planner.core.constraints.inter_pod.spread_scopes import Scopes
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.inter_pod.terms import Spread, Terms
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -30,6 +30,29 @@ SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
 NO_DOMAIN: Final = 2**31 - 1
 #: Number of cached views. Beyond it the whole cache is dropped.
 _VIEWS_MAX: Final = 4096
+
+
+class Switches(NamedTuple):
+    """Enabled rules, and weights of preferences; the weight 0 disables one."""
+
+    #: Required affinity and anti-affinity exclude nodes.
+    affinity: bool = False
+    #: Required spread constraints exclude nodes.
+    spread: bool = False
+    affinity_weight: int = 0
+    spread_weight: int = 0
+
+    def without(self, *, judging: bool, preferring: bool) -> "Switches":
+        """A copy with the rules (`judging`) or the preferences (`preferring`) disabled."""
+        return Switches(
+            affinity=self.affinity and not judging,
+            spread=self.spread and not judging,
+            affinity_weight=0 if preferring else self.affinity_weight,
+            spread_weight=0 if preferring else self.spread_weight,
+        )
+
+
+NOTHING_ENABLED: Final = Switches()
 
 
 class Apart(NamedTuple):
@@ -61,38 +84,24 @@ class Pull(NamedTuple):
     own: int
 
 
+@dataclass(eq=False, slots=True)
 class PairView:
     """The rules and preferences that apply to a shape."""
 
-    __slots__ = (
-        "affinity",
-        "affinity_keys",
-        "apart",
-        "even",
-        "existing",
-        "own_affinity",
-        "own_apart",
-        "preferred_even",
-        "pulls",
-        "shape",
-        "version",
-    )
-
-    def __init__(self, shape: ShapeEntry, version: int) -> None:
-        self.shape = shape
-        self.version = version
-        #: Tally of the pods that its required affinity selects; None: it has no required
-        #: affinity, or no pod can match it.
-        self.affinity: int | None = None
-        self.affinity_keys: tuple[str, ...] = ()
-        self.own_affinity = False
-        self.apart: tuple[Apart, ...] = ()
-        #: Topology keys of anti-affinity terms that match the shape's own pods.
-        self.own_apart: tuple[str, ...] = ()
-        self.existing: tuple[Apart, ...] = ()
-        self.even: tuple[Even, ...] = ()
-        self.pulls: tuple[Pull, ...] = ()
-        self.preferred_even: tuple[Even, ...] = ()
+    shape: ShapeEntry
+    version: int
+    #: Tally of the pods that its required affinity selects; None: it has no required affinity, or
+    #: no pod can match it.
+    affinity: int | None = None
+    affinity_keys: tuple[str, ...] = ()
+    own_affinity: bool = False
+    apart: tuple[Apart, ...] = ()
+    #: Topology keys of anti-affinity terms that match the shape's own pods.
+    own_apart: tuple[str, ...] = ()
+    existing: tuple[Apart, ...] = ()
+    even: tuple[Even, ...] = ()
+    pulls: tuple[Pull, ...] = ()
+    preferred_even: tuple[Even, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -3,6 +3,8 @@ constraints that also match its node affinity (`nodeAffinityPolicy: Honor`) and 
 (`nodeTaintsPolicy: Honor`).
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from services.gang_planner.core.constraints.filters import node_affinity, taint_toleration
@@ -15,14 +17,12 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.terms import SpreadConstraint
 
 
+@dataclass(eq=False, slots=True)
 class _Known:
-    __slots__ = ("position", "present", "scope")
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.position: int | None = None
-        #: Topology key -> versions, and a flag per domain with a node in the scope.
-        self.present: dict[str, tuple[tuple[int, int], Bools]] = {}
+    scope: Scope
+    position: int | None = None
+    #: Topology key -> versions, and a flag per domain with a node in the scope.
+    present: dict[str, tuple[tuple[int, int], Bools]] = field(default_factory=dict)
 
 
 class Scopes:

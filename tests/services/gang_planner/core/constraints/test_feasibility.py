@@ -442,14 +442,17 @@ def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> 
         return reservation
 
     policy = Policy(
-        name="x", node_filters=(node_ready.FILTER, of_nodes), capacity_filters=(of_room,), scores=()
+        name="x",
+        node_filters=(node_ready.RULE.filter, of_nodes),
+        capacity_filters=(of_room,),
+        scores=(),
     )
     unbound = PolicySet([policy])
-    assert unbound.node_filters == (node_ready.FILTER,)
+    assert unbound.node_filters == (ready,)
     always = unbound.capacity_filters
     assert resources_fit.FILTER in always
     assert not made_with
     bound = unbound.bind(state)
-    assert bound.node_filters == (node_ready.FILTER, nodes)
+    assert bound.node_filters == (ready, nodes)
     assert bound.capacity_filters == (reservation, *always)
     assert made_with == [state, state]
