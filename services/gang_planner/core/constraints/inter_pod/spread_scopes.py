@@ -3,7 +3,7 @@ constraints that also match its node affinity (`nodeAffinityPolicy: Honor`) and 
 (`nodeTaintsPolicy: Honor`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from shared.model.terms import SpreadConstraint
 @dataclass(eq=False, slots=True)
 class _Known:
     scope: Scope
-    position: int | None = None
     #: Topology key -> versions, and a flag per domain with a node in the scope.
-    present: dict[str, tuple[tuple[int, int], Bools]] = field(default_factory=dict)
+    present: dict[str, tuple[tuple[int, int], Bools]]
+    position: int | None = None
 
 
 class Scopes:
@@ -63,7 +63,7 @@ class Scopes:
         known = self._known.get(key)
         if known is None:
             self._numbers += 1
-            known = self._known[key] = _Known(Scope(self._numbers, np.zeros(0, dtype=np.bool_)))
+            known = self._known[key] = _Known(Scope(self._numbers, np.zeros(0, dtype=np.bool_)), {})
         position = self._nodes.changes.position
         if known.position != position:
             known.position = position

@@ -441,9 +441,10 @@ def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> 
         made_with.append(found)
         return reservation
 
+    ready = node_ready.RULE.filter
     policy = Policy(
         name="x",
-        node_filters=(node_ready.RULE.filter, of_nodes),
+        node_filters=(ready, of_nodes),
         capacity_filters=(of_room,),
         scores=(),
     )
