@@ -374,7 +374,7 @@ def _halves(wanted: int) -> Iterator[int]:
 
 def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[Group, int]]:
     """How many of each role and shape are to fit, those that fit the least first."""
-    ordered = sorted(groups, key=_scarcity)
+    ordered = sorted(groups, key=lambda group: group.plenty)
     targets = dict.fromkeys(range(len(ordered)), 0)
     for role, least in need.minima:
         for place, group in enumerate(ordered):
@@ -388,10 +388,6 @@ def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[G
         targets[place] += more
         left -= more
     return [(group, targets[place]) for place, group in enumerate(ordered)]
-
-
-def _scarcity(group: Group) -> tuple[int, str, bytes]:
-    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
 
 
 def _priority_of(bound: PoolBound, pool: Sequence[Unit]) -> int:
