@@ -8,8 +8,6 @@ all its members is placed whole, and may use all its reservations.
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.allocation.gang_allocation import find_placement, is_plain
 from services.gang_planner.core.cycle_context import CycleContext
@@ -17,7 +15,7 @@ from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
 from services.gang_planner.core.state.columns import Bools
-from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
+from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import RESTARTED, Hold
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
@@ -31,7 +29,7 @@ def run(work: CycleContext) -> None:
     state = work.state
     full: set[tuple[object, ...]] = set()
     gangs = [state.gangs.gangs[key] for key in state.holds.owners()]
-    for gang in sorted(gangs, key=lambda one: _order(work, one)):
+    for gang in sorted(gangs, key=work.session.policies.order):
         if work.session.exhausted:
             return
         bucket = gang.bucket
@@ -45,10 +43,6 @@ def run(work: CycleContext) -> None:
         for hold in state.holds.of(gang):
             if hold.reservation is None and not work.session.exhausted:
                 _reserve(work, hold, gang, full)
-
-
-def _order(work: CycleContext, gang: Gang) -> OrderKey:
-    return work.session.policies.order(gang)
 
 
 def _worth_trying(work: CycleContext, gang: Gang, need: Need) -> bool:
@@ -140,12 +134,7 @@ def _exactly(
         per_slot = counts.setdefault(key, {})
         per_slot[slot] = per_slot.get(slot, 0) + 1
     return [
-        Allocation(
-            role,
-            shapes[shape_id],
-            np.fromiter(per_slot.keys(), dtype=np.int64),
-            np.fromiter(per_slot.values(), dtype=np.int64),
-        )
+        Allocation.of(role, shapes[shape_id], per_slot)
         for (role, shape_id), per_slot in counts.items()
     ]
 
@@ -166,11 +155,8 @@ def _release_other_shapes(state: State, gang: Gang, bucket: Bucket) -> None:
 def _reserve(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object, ...]]) -> None:
     """Reserve capacity wherever the shape fits; otherwise the hold stays first in line.
 
-    Args:
-        work: This cycle.
-        hold: It has no reservation.
-        gang: Its owner.
-        full: Searches that failed in this cycle: a rack that fails leaves hundreds of equal holds.
+    `full` has the searches that failed in this cycle: a rack that fails leaves hundreds of equal
+    holds.
     """
     state, session = work.state, work.session
     bad = tuple(sorted({node for _, node in gang.history.bad} | set(gang.history.failed_on)))

@@ -9,8 +9,6 @@ progress, so its missing members are placed first.
 from services.gang_planner.core.allocation import gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.queueing.fair_share import Limit
-from services.gang_planner.core.state.gangs import Gang, OrderKey
-from shared.model.gang_keys import GangKey
 from shared.model.invariants import required
 
 
@@ -18,17 +16,13 @@ def run(work: CycleContext) -> None:
     """Place missing members of started gangs, in the order of gangs, until the cycle's budget is
     spent. A gang with lower priority than a waiting gang is left to the allocate action.
     """
-    backlog, order = work.state.backlog, work.session.policies.order
+    backlog = work.state.backlog
     if not backlog.lacking:
         return
     gangs = [gang for one in backlog.lacking.values() for _, _, gang in one.entries]
     fresh = (one for one in backlog.buckets.values() if not one.need.lacking)
     highest = max((one.entries[0][2].priority for one in fresh), default=None)
-
-    def place(gang: Gang) -> tuple[OrderKey, GangKey]:
-        return order(gang), gang.key
-
-    for gang in sorted(gangs, key=place):
+    for gang in sorted(gangs, key=work.session.policies.order):
         bucket = required(gang.bucket, gang.full_name, "lacks members and does not wait")
         outranked = highest is not None and gang.priority < highest
         if outranked or bucket.need.best_effort:

@@ -7,7 +7,7 @@ result does not depend on how often the search was made.
 
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.allocation.decision import assign_members
+from services.gang_planner.core.allocation.decision import assign_members, bindings_of
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
@@ -17,7 +17,7 @@ from services.gang_planner.core.preemption.tracking import ANSWER_MS
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.needs import FailedSearch, Need
-from shared.contracts.decisions import Binding, EvictionDecision, Victim
+from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import required
@@ -274,8 +274,6 @@ def _deserved(work: CycleContext) -> tuple[object, ...]:
 
 def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -> None:
     state = work.state
-    names = state.nodes.names
-    assignments = assign_members(state, gang, found.allocations)
     victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
     attempt = gang.history.attempt
     act = EvictionDecision(
@@ -290,15 +288,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
         via="eviction",
         reason=_REASONS[kind],
         why=_why(gang, kind, found),
-        bindings=tuple(
-            Binding(
-                uid=member.pod.uid,
-                namespace=member.pod.namespace,
-                name=member.pod.name,
-                node=names[slot],
-            )
-            for member, slot in assignments.pairs()
-        ),
+        bindings=bindings_of(state, assign_members(state, gang, found.allocations)),
         trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,
         cycle=work.cycle,

@@ -16,8 +16,6 @@ end, so that a restart, or another planner, continues in the same way.
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
@@ -213,9 +211,7 @@ def _exactly(
         ):
             statement.discard()
             return None
-        slots = np.fromiter(counts, dtype=np.int64)
-        taken = np.fromiter(counts.values(), dtype=np.int64)
-        statement.allocate(Allocation(role, shape, slots, taken))
+        statement.allocate(Allocation.of(role, shape, counts))
         placed[role] = placed.get(role, 0) + total
     enough = sum(placed.values()) >= max(need.quorum, 1) and all(
         placed.get(role, 0) >= least for role, least in need.minima
