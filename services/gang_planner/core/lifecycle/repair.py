@@ -131,7 +131,6 @@ def unblock(work: CycleContext) -> None:
 
 
 def in_order(work: CycleContext) -> list[Gang]:
-    """Gangs under repair, first in order first."""
     return sorted(work.state.repairs.values(), key=work.session.policies.order)
 
 

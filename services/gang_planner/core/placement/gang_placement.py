@@ -60,7 +60,6 @@ class Group:
 
     @property
     def left(self) -> int:
-        """Members not placed."""
         return self.wanted - self.placed
 
     @property
@@ -89,12 +88,10 @@ class Part:
 
     @property
     def placed(self) -> int:
-        """Members placed so far."""
         return sum(group.placed for group in self.groups)
 
     @property
     def wanted(self) -> int:
-        """Members to place."""
         return sum(group.wanted for group in self.groups)
 
 
@@ -168,7 +165,6 @@ class GangPlacement:
 
     @property
     def placed(self) -> int:
-        """Members placed so far."""
         return sum(group.placed for group in self.groups)
 
     @property

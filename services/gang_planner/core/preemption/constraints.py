@@ -70,13 +70,11 @@ class Allowances:
         return bool(self._ledgers)
 
     def allows(self, unit: Unit) -> bool:
-        """Whether a unit may be taken besides those taken so far."""
         if not self._lost.get(unit.gang.key, NOTHING_TAKEN).allows(unit):
             return False
         return not self._ledgers or all(one.allows(unit) for one in self._ledgers)
 
     def allows_all(self, units: "Sequence[Unit]") -> bool:
-        """Whether units may be taken together."""
         if len(units) == 1:
             return self.allows(units[0])
         taken: list[Unit] = []
@@ -90,7 +88,6 @@ class Allowances:
         return len(taken) == len(units)
 
     def add(self, unit: Unit, by: int = 1) -> None:
-        """A unit is taken, or (-1) undone."""
         lost = self._lost.get(unit.gang.key)
         if lost is None:
             lost = self._lost[unit.gang.key] = TakenUnits()
@@ -124,7 +121,6 @@ class Budgets:
 
     @property
     def any(self) -> bool:
-        """Whether there is any."""
         return bool(self._by_namespace)
 
     def violations(self, victims: "Iterable[Member]") -> int:
@@ -175,8 +171,6 @@ class BudgetLedger:
 
 
 class DominantShareLedger:
-    """A `Ledger` of shares."""
-
     def __init__(
         self, state: "State", gang: "Gang", wanted: dict[int, int], totals: "Sequence[int]"
     ) -> None:

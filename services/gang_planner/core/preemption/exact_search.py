@@ -98,7 +98,8 @@ class ExactSearch:
         if at == len(self._pool):
             return
         unit = self._pool[at]
-        if self._may(unit):
+        in_parts = unit.whole and self._allowances.lost(unit).count
+        if not in_parts and self._allowances.allows(unit):
             self._chosen.append(unit)
             self._change(unit, 1)
             self._walk(at + 1, new=True)
@@ -122,11 +123,6 @@ class ExactSearch:
             cost[_ENDS] += least.ends(pods)
             cost[_WORK] += least.work_s(pods)
         return tuple(cost[: self._compared]) < self._best_cost[: self._compared]
-
-    def _may(self, unit: Unit) -> bool:
-        if unit.whole and self._allowances.lost(unit).count:
-            return False
-        return self._allowances.allows(unit)
 
     def _change(self, unit: Unit, sign: int) -> None:
         self._allowances.add(unit, sign)
@@ -156,11 +152,9 @@ class _Least:
         self._work_s = [0, *accumulate(sorted(work))]
 
     def ends(self, pods: int) -> int:
-        """Gangs that end."""
         return self._ends[min(pods, len(self._ends) - 1)] // _WHOLE
 
     def work_s(self, pods: int) -> int:
-        """Work that is lost."""
         return self._work_s[min(pods, len(self._work_s) - 1)]
 
 

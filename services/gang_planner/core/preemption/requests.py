@@ -58,8 +58,6 @@ def run(work: CycleContext, kind: Kind, *, whole: bool) -> None:
 
 
 class _Run:
-    """One run of an action."""
-
     def __init__(self, work: CycleContext, kind: Kind, *, whole: bool) -> None:
         self._work = work
         self._kind: Kind = kind

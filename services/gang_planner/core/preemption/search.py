@@ -16,6 +16,7 @@ Which pods may be evicted depends on the members that need them:
 * members above its minimum: by preempt no pod, by reclaim members above minima.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -63,8 +64,6 @@ class FoundVictims(NamedTuple):
 
 
 class VictimSearch:
-    """One search for one gang."""
-
     def __init__(
         self,
         work: CycleContext,
@@ -243,7 +242,8 @@ class VictimSearch:
         bound = PoolBound(pool, self._requests)
         if not bound.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
             return None
-        lowest = _up_to(_priority_of(bound, pool), pool)
+        highest = _priority_of(bound, pool)
+        lowest = [one for one in pool if one.gang.priority <= highest]
         taken = self._cheapest(lowest, allowances)
         broken = 0 if taken is None else sum(one.breaks for one in taken)
         if len(lowest) < len(pool) and (taken is None or broken > 1):
@@ -392,16 +392,6 @@ def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[G
 
 def _priority_of(bound: PoolBound, pool: Sequence[Unit]) -> int:
     """The lowest priority up to which units may suffice, where those of the whole pool do."""
-    priorities = sorted({one.gang.priority for one in pool})
-    low, high = -1, len(priorities) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if bound.may_suffice(priorities[middle]):
-            high = middle
-        else:
-            low = middle
-    return priorities[high]
-
-
-def _up_to(priority: int, pool: Sequence[Unit]) -> list[Unit]:
-    return [one for one in pool if one.gang.priority <= priority]
+    *lower, highest = sorted({one.gang.priority for one in pool})
+    found = bisect_left(lower, True, key=bound.may_suffice)
+    return lower[found] if found < len(lower) else highest

@@ -79,14 +79,16 @@ def follow(work: CycleContext) -> None:
         if gang is None:
             # This cluster state is older than the decision: a newer one has the gang, or ends it.
             continue
-        left = _left(work, one)
+        # An older cluster state does not have the victims' ends.
+        shown = state.view.cluster_seq >= one.act.cycle.cluster_seq
+        left = shown and not _there(work, one)
         if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
             if left:
                 _end(work, one, LOST, "it does not fit where its victims were")
                 continue
             one.tried = state.node_capacity.freed
         if not one.ended:
-            work.timers.set(_next_ms(one), gang)
+            work.timers.set(one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms, gang)
 
 
 def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
@@ -110,10 +112,6 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     return "", ""
 
 
-def _next_ms(one: Preemption) -> int:
-    return one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms
-
-
 def _first_words(outcome: "Outcome") -> str:
     tried = [each for each in outcome.members if each.result != "skipped"] or outcome.members
     words = next((each.message or each.reason for each in tried if each.message or each.reason), "")
@@ -126,10 +124,6 @@ def _there(work: CycleContext, one: Preemption) -> list[bool]:
     found = [members.get(victim.uid) for victim in one.act.victims]
     there = [member for member in found if member is not None and member.slot is not None]
     return [member.pod.deleting for member in there]
-
-
-def _left(work: CycleContext, one: Preemption) -> bool:
-    return work.state.view.cluster_seq >= one.act.cycle.cluster_seq and not _there(work, one)
 
 
 def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:

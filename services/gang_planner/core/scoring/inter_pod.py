@@ -32,7 +32,6 @@ class _Counted:
     scoped: Bools | None = None
 
     def place(self, candidate: int) -> None:
-        """Count one more pod on the candidate."""
         if self.own and (self.scoped is None or self.scoped[candidate]):
             domain = self.domains[candidate]
             if domain:

@@ -15,8 +15,6 @@ from shared.model.objects import Requirement
 
 
 class NodeAffinity(OneReason):
-    """Compares the labels and names of nodes."""
-
     name = "NodeAffinity"
     reason = "node(s) didn't match Pod's node affinity/selector"
 

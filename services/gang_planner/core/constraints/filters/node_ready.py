@@ -16,8 +16,6 @@ from services.gang_planner.core.state.taints import NOT_READY, tolerates
 
 
 class NodeReady(OneReason):
-    """Reads the condition Ready."""
-
     name = "NodeReady"
     reason = f"node(s) had untolerated taint {{{NOT_READY.key}: }}"
 

@@ -12,8 +12,6 @@ from services.gang_planner.core.state.taints import UNSCHEDULABLE, tolerates
 
 
 class NodeUnschedulable(OneReason):
-    """Reads `spec.unschedulable`."""
-
     name = "NodeUnschedulable"
     reason = "node(s) were unschedulable"
 
