@@ -20,7 +20,7 @@ A waiting successor is a member that exists; `completion` places it before other
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from services.gang_planner.core.lifecycle import holds, late_roles
 from services.gang_planner.core.state import successors
@@ -30,9 +30,7 @@ from services.gang_planner.core.state.holds import MISSING, Hold, Loss
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import FAILED, LEAVING, LOST
 from services.gang_planner.core.state.planner_state import State
-
-if TYPE_CHECKING:
-    from shared.model.gang_keys import GangKey
+from shared.model.gang_keys import GangKey
 
 _ENDED: Final = frozenset({FAILED, LOST})
 
@@ -72,7 +70,7 @@ def _doubtful_namespaces(state: State) -> set[str]:
     }
 
 
-def _covered(state: State) -> "dict[GangKey, Counter[str]]":
+def _covered(state: State) -> dict[GangKey, Counter[str]]:
     """The number of holds and of losses that await one, by gang and role."""
     table = state.holds
     found: defaultdict[GangKey, Counter[str]] = defaultdict(Counter)
@@ -84,7 +82,7 @@ def _covered(state: State) -> "dict[GangKey, Counter[str]]":
     return found
 
 
-def _key_of(state: State, hold: Hold) -> "GangKey | None":
+def _key_of(state: State, hold: Hold) -> GangKey | None:
     """The key of a hold's gang; None: the gang is not in the cluster state."""
     # A hold that was read from the log before the snapshot is attached to its gang in a cycle.
     gang = hold.gang or state.gangs.by_id.get(hold.gang_id)

@@ -4,12 +4,14 @@ A decision changes the candidates only in the gangs of its victims: they are jud
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
+from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
 from services.gang_planner.core.preemption.units import Unit, VictimSource, in_order, units_of
 from services.gang_planner.core.state.gang_settings import minimum_run_ms
-from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
     LEAVING,
@@ -17,13 +19,7 @@ from services.gang_planner.core.state.member_states import (
     RUNNING,
     task_priority,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from services.gang_planner.core.cycle_context import CycleContext
-    from services.gang_planner.core.state.gangs import Gang
-    from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.planner_state import State
 
 #: Cost of judging a gang, in node columns.
 _JUDGING: Final = 20
@@ -33,7 +29,7 @@ _BOUND: Final = frozenset({PLACED, RUNNING})
 class VictimCandidates:
     """Units by queue, in the order of eviction."""
 
-    def __init__(self, work: "CycleContext", rules: VictimRules) -> None:
+    def __init__(self, work: CycleContext, rules: VictimRules) -> None:
         self._work = work
         self._rules = rules
         self._by_priority = "priority" in rules.entitles
@@ -63,7 +59,7 @@ class VictimCandidates:
             found = [one for one in found if not _is_spared(one, spared, preemptor.now_ms)]
         return found
 
-    def within(self, gang: "Gang") -> list[Unit]:
+    def within(self, gang: Gang) -> list[Unit]:
         """Members of a gang that may be evicted for more important members of it."""
         source, _ = self._source(gang)
         if source is None:
@@ -82,7 +78,7 @@ class VictimCandidates:
                     instants.append(at_ms)
         return min(instants, default=0)
 
-    def evicted(self, victims: "Iterable[Member]") -> None:
+    def evicted(self, victims: Iterable[Member]) -> None:
         """Account for victims of a decision."""
         gangs: dict[Gang, None] = {}
         for member in victims:
@@ -95,7 +91,7 @@ class VictimCandidates:
             same = [gang for gang in gangs if gang.queue.name == name]
             self._judge(name, same, left, young)
 
-    def _may_preempt(self, preemptor: Preemptor, gang: "Gang") -> bool:
+    def _may_preempt(self, preemptor: Preemptor, gang: Gang) -> bool:
         if self._by_priority:
             return gang.priority < preemptor.gang.priority
         return gang is not preemptor.gang
@@ -107,7 +103,7 @@ class VictimCandidates:
         return found
 
     def _judge(
-        self, name: str, gangs: "list[Gang]", units: list[Unit], young: "list[tuple[Gang, int]]"
+        self, name: str, gangs: list[Gang], units: list[Unit], young: list[tuple[Gang, int]]
     ) -> list[Unit]:
         """Judge gangs of a queue; `units` and `young` are those of gangs judged before, in their
         order.
@@ -134,7 +130,7 @@ class VictimCandidates:
             if name != preemptor.gang.queue.name and entries[name].reclaimable
         ]
 
-    def _source(self, gang: "Gang") -> tuple[VictimSource | None, int]:
+    def _source(self, gang: Gang) -> tuple[VictimSource | None, int]:
         """Which members of a gang may be evicted, and the first instant at which the age of another
         one no longer protects it (0: none is protected).
         """
@@ -197,13 +193,13 @@ def _is_spared(unit: Unit, spared: dict[str, int], now_ms: int) -> bool:
     return any(spared.get(member.pod.uid, 0) > now_ms for member in unit.members)
 
 
-def _is_left_alone(gang: "Gang") -> bool:
+def _is_left_alone(gang: Gang) -> bool:
     if not gang.bound or not gang.history.started or gang.history.releasing:
         return True
     return gang.group is not None and gang.group.preemptable == "false"
 
 
-def _in_flight(gang: "Gang") -> frozenset[str]:
+def _in_flight(gang: Gang) -> frozenset[str]:
     """Pods of decisions with a member that is not seen bound yet: binders may still carry these
     out, and a pod is in one such decision at a time.
     """
@@ -216,7 +212,7 @@ def _in_flight(gang: "Gang") -> frozenset[str]:
     return frozenset(binding.uid for act in logged for binding in act.bindings)
 
 
-def leaving(state: "State") -> list[Member]:
+def leaving(state: State) -> list[Member]:
     """Pods that are about to leave their nodes: they are being deleted, or their evictions are in
     flight.
     """

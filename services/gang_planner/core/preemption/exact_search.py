@@ -9,16 +9,13 @@ chooses between equal victims.
 The search has a budget; when it is spent, the best choice found so far is the result.
 """
 
+from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from services.gang_planner.core.preemption.constraints import Allowances
 from services.gang_planner.core.preemption.units import Unit, work_s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    from services.gang_planner.core.preemption.constraints import Allowances
-    from services.gang_planner.core.preemption.upper_bounds import UpperBound
+from services.gang_planner.core.preemption.upper_bounds import UpperBound
 
 #: Limits of the pool: more units have no exact answer within a few milliseconds.
 _UNITS_MAX: Final = 16
@@ -46,11 +43,11 @@ class ExactSearch:
 
     def __init__(
         self,
-        pool: "Sequence[Unit]",
-        upper_bounds: "Sequence[UpperBound]",
-        cost: "Callable[[Sequence[Unit]], Cost]",
-        allowances: "Allowances",
-        proven: "Callable[[Sequence[Unit]], bool]",
+        pool: Sequence[Unit],
+        upper_bounds: Sequence[UpperBound],
+        cost: Callable[[Sequence[Unit]], Cost],
+        allowances: Allowances,
+        proven: Callable[[Sequence[Unit]], bool],
         now_ms: int,
     ) -> None:
         """`cost` must not fall when a unit is added; `proven`: whether the gang fits without these
@@ -70,7 +67,7 @@ class ExactSearch:
         self._best: list[Unit] | None = None
         self._best_cost: Cost | None = None
 
-    def better_than(self, known: "list[Unit] | None") -> "list[Unit] | None":
+    def better_than(self, known: list[Unit] | None) -> list[Unit] | None:
         """The cheapest choice that suffices; `known`: a choice that does, if one is known."""
         self._best = known
         self._best_cost = None if known is None else self._cost(known)
@@ -142,7 +139,7 @@ class ExactSearch:
 class _Least:
     """The least cost of a number of pods of some units, beyond the decisive parts."""
 
-    def __init__(self, units: "Sequence[Unit]", now_ms: int) -> None:
+    def __init__(self, units: Sequence[Unit], now_ms: int) -> None:
         #: Of a gang that ends each pod counts for its part.
         ends = [
             _WHOLE // len(unit.members) if unit.whole else 0 for unit in units for _ in unit.members
@@ -158,12 +155,12 @@ class _Least:
         return self._work_s[min(pods, len(self._work_s) - 1)]
 
 
-def is_small(pool: "Sequence[Unit]") -> bool:
+def is_small(pool: Sequence[Unit]) -> bool:
     """Whether a pool is small enough to examine every choice."""
     return len(pool) <= _UNITS_MAX and sum(len(one.members) for one in pool) <= _PODS_MAX
 
 
-def _kind(unit: Unit) -> "Hashable":
+def _kind(unit: Unit) -> Hashable:
     """Equal for units that are interchangeable with regard to harm."""
     amounts = tuple(
         (slot, tuple(sorted(freed.items()))) for slot, freed in sorted(unit.freed.items())

@@ -5,7 +5,8 @@ freed, members that were placed, deserved amounts of queues, the end of a pod's 
 result does not depend on how often the search was made.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from services.gang_planner.core.allocation.decision import assign_members, bindings_of
 from services.gang_planner.core.cycle_context import CycleContext
@@ -14,19 +15,15 @@ from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, VictimSearch
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
+from services.gang_planner.core.preemption.units import Unit
 from services.gang_planner.core.queueing import fair_share
+from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 from services.gang_planner.core.state.member_states import task_priority
 from services.gang_planner.core.state.needs import FailedSearch, Need
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from services.gang_planner.core.preemption.units import Unit
-    from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 
 #: Refusals that evictions could cure.
 _CURABLE: Final = frozenset(
@@ -70,7 +67,7 @@ class _Run:
         self._deserved: tuple[object, ...] = ()
         self._candidates: VictimCandidates | None = None
 
-    def buckets(self) -> "list[Bucket]":
+    def buckets(self) -> list[Bucket]:
         """Buckets whose first gang may find victims, in the order of gangs."""
         work = self._work
         refused = [
@@ -91,7 +88,7 @@ class _Run:
             self._deserved = _deserved(work)
         return sorted((one for one in refused if self._may_find(one)), key=self._place)
 
-    def evict_for(self, bucket: "Bucket") -> bool:
+    def evict_for(self, bucket: Bucket) -> bool:
         """Search for the bucket's first gang; False: nothing is decided for it."""
         work, gang = self._work, bucket.entries[0][2]
         if not self._may_find(bucket) or not _may_preempt(work, gang):
@@ -117,7 +114,7 @@ class _Run:
         self._candidates.evicted(found.victims)
         return True
 
-    def _may_find(self, bucket: "Bucket") -> bool:
+    def _may_find(self, bucket: Bucket) -> bool:
         gang = bucket.entries[0][2]
         if not self._may_take(bucket) and not (self._swaps and _may_swap(gang, bucket.need)):
             return False
@@ -126,7 +123,7 @@ class _Run:
             return True
         return failed.retry_ms is not None and failed.retry_ms <= self._work.now_ms
 
-    def _may_take(self, bucket: "Bucket") -> bool:
+    def _may_take(self, bucket: Bucket) -> bool:
         """Whether its need and the priorities allow it to evict pods of other gangs. Members above
         a minimum preempt no pod.
         """
@@ -136,7 +133,7 @@ class _Run:
             return False
         return self._outranks(bucket.entries[0][2])
 
-    def _outranks(self, gang: "Gang") -> bool:
+    def _outranks(self, gang: Gang) -> bool:
         """Whether priorities allow it to evict pods of any gang in its queue."""
         if self._kind == "reclaim" or "priority" not in self._rules.entitles:
             return True
@@ -153,19 +150,19 @@ class _Run:
                 return found
         return None
 
-    def _mark(self, gang: "Gang") -> tuple[object, ...]:
+    def _mark(self, gang: Gang) -> tuple[object, ...]:
         """Everything that a search depends on, except the ends of protections."""
         state = self._work.state
         stirred = state.preemptions.stirred
         return state.node_capacity.freed, stirred, gang.key, gang.priority, self._deserved
 
-    def _place(self, bucket: "Bucket") -> "tuple[OrderKey, OrderKey]":
+    def _place(self, bucket: Bucket) -> tuple[OrderKey, OrderKey]:
         first = bucket.entries[0][2]
         policies, totals = self._work.session.policies, self._work.session.totals
         return policies.queue_order(first.queue, totals), policies.order(first)
 
 
-def _may_swap(gang: "Gang", need: Need) -> bool:
+def _may_swap(gang: Gang, need: Need) -> bool:
     """Whether the gang's own members may be evicted for it: a cheap check that excludes most
     gangs.
     """
@@ -173,8 +170,8 @@ def _may_swap(gang: "Gang", need: Need) -> bool:
 
 
 def _swaps(
-    gang: "Gang", need: Need, candidates: VictimCandidates
-) -> "Iterator[tuple[Need, list[Unit]]]":
+    gang: Gang, need: Need, candidates: VictimCandidates
+) -> Iterator[tuple[Need, list[Unit]]]:
     """The most important waiting members of a gang that has started, and less important ones above
     its minima that may be evicted for them: the least harmful first.
 
@@ -208,7 +205,7 @@ def _swaps(
         yield wanted, [one for one in units if one.importance <= level]
 
 
-def _may_preempt(work: CycleContext, gang: "Gang") -> bool:
+def _may_preempt(work: CycleContext, gang: Gang) -> bool:
     state, history = work.state, gang.history
     if gang.have() and not history.started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
@@ -231,7 +228,7 @@ def _may_preempt(work: CycleContext, gang: "Gang") -> bool:
     return len(opened) < _OPEN_MAX and in_flight < VICTIMS_MAX
 
 
-def preempts(work: CycleContext, gang: "Gang") -> bool:
+def preempts(work: CycleContext, gang: Gang) -> bool:
     """Whether its priority class and its pods want others to be evicted for them."""
     name = gang.group.priority_class if gang.group is not None else ""
     found = work.state.gangs.priority_classes.get(name)
@@ -241,7 +238,7 @@ def preempts(work: CycleContext, gang: "Gang") -> bool:
     return all(member.pod.preempts for member in waiting)
 
 
-def _wants_more_than_there_is(work: CycleContext, gang: "Gang") -> bool:
+def _wants_more_than_there_is(work: CycleContext, gang: Gang) -> bool:
     """Whether its declared minimum exceeds the whole cluster: no pod is evicted for a gang that
     cannot run as a whole, even where the pods that it has so far would fit.
     """
@@ -270,7 +267,7 @@ def _deserved(work: CycleContext) -> tuple[object, ...]:
     )
 
 
-def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -> None:
+def _decide(work: CycleContext, gang: Gang, kind: Kind, found: FoundVictims) -> None:
     state = work.state
     victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
     attempt = gang.history.attempt
@@ -304,7 +301,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
             state.gangs.touch(one.gang)
 
 
-def _why(gang: "Gang", kind: Kind, found: FoundVictims) -> str:
+def _why(gang: Gang, kind: Kind, found: FoundVictims) -> str:
     """Without names: victim and preemptor may be of different namespaces."""
     if all(one.gang is gang for one in found.victims):
         count = len(found.victims)

@@ -18,19 +18,22 @@ Which pods may be evicted depends on the members that need them:
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
+from services.gang_planner.core.framework.statement import Allocation
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
+from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.constraints import (
     Allowances,
     BudgetLedger,
     Budgets,
     DominantShareLedger,
     FairShareLedger,
+    Ledger,
     amounts_wanted,
 )
 from services.gang_planner.core.preemption.exact_search import Cost, ExactSearch, is_small
@@ -38,15 +41,10 @@ from services.gang_planner.core.preemption.greedy_selection import GreedySelecti
 from services.gang_planner.core.preemption.trial import Trial
 from services.gang_planner.core.preemption.units import Unit, members_of, work_s
 from services.gang_planner.core.preemption.upper_bounds import PoolBound, ShapeRequest, UpperBound
+from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.framework.statement import Allocation
-    from services.gang_planner.core.preemption.candidates import VictimCandidates
-    from services.gang_planner.core.preemption.constraints import Ledger
-    from services.gang_planner.core.state.gangs import Member
-    from services.gang_planner.core.state.needs import Need
-    from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 #: Proofs in one search; a gang of thousands needs few, because most of its victims are counted off.
 _PROOFS_MAX: Final = 400
@@ -59,8 +57,8 @@ VICTIMS_MAX: Final = 2_000
 class FoundVictims(NamedTuple):
     """The pods to evict, and where the gang is placed then; without victims it only has to wait."""
 
-    victims: "list[Member]"
-    allocations: "tuple[Allocation, ...]"
+    victims: list[Member]
+    allocations: tuple[Allocation, ...]
 
 
 class VictimSearch:
@@ -68,10 +66,10 @@ class VictimSearch:
         self,
         work: CycleContext,
         preemptor: Preemptor,
-        need: "Need",
+        need: Need,
         rules: VictimRules,
-        candidates: "VictimCandidates",
-        units: "list[Unit] | None" = None,
+        candidates: VictimCandidates,
+        units: list[Unit] | None = None,
     ) -> None:
         """`units`: members of the gang itself that may be evicted for it; None: all candidates that
         the gang may evict.
@@ -113,7 +111,7 @@ class VictimSearch:
                     return found
         return None
 
-    def _stages(self) -> "Iterator[tuple[int, list[Unit]]]":
+    def _stages(self) -> Iterator[tuple[int, list[Unit]]]:
         """How many members to place, and the units that may be evicted for them: the quorum; for a
         started gang the members that it lacks, as many as possible; then members above its minima.
         """
@@ -181,7 +179,7 @@ class VictimSearch:
         flags: list[bool] = usable.tolist()
         return [one for one in units if any(flags[slot] for slot in one.freed)]
 
-    def _greedy(self, pool: list[Unit], ledgers: "Sequence[Ledger]") -> list[Unit] | None:
+    def _greedy(self, pool: list[Unit], ledgers: Sequence[Ledger]) -> list[Unit] | None:
         """Units that suffice, at the lowest level of harm that has enough of them."""
         guarded = self._budgets.any
         for keeps_budgets in (True, False) if guarded else (False,):
@@ -198,12 +196,12 @@ class VictimSearch:
                     return taken
         return None
 
-    def _allowances(self, ledgers: "Sequence[Ledger]", *, keeps_budgets: bool) -> Allowances:
+    def _allowances(self, ledgers: Sequence[Ledger], *, keeps_budgets: bool) -> Allowances:
         budgets = [BudgetLedger(self._budgets)] if keeps_budgets else []
         return Allowances([*ledgers, *budgets])
 
     def _exact(
-        self, pool: Sequence[Unit], ledgers: "Sequence[Ledger]", known: list[Unit] | None
+        self, pool: Sequence[Unit], ledgers: Sequence[Ledger], known: list[Unit] | None
     ) -> list[Unit] | None:
         """The cheapest choice of few units; `known` is one that suffices."""
         keeps_budgets = self._rules.keeps_budgets and self._budgets.any
@@ -323,7 +321,7 @@ class VictimSearch:
             if self._proven() is None:
                 selection.take([unit])
 
-    def _single(self) -> "ShapeEntry | None":
+    def _single(self) -> ShapeEntry | None:
         """The gang's shape, if it has only one."""
         if len(self._need.wanted) != 1:
             return None
@@ -348,7 +346,7 @@ class VictimSearch:
             self._session, self._preemptor.gang.queue, self._need, members_max=most
         )
 
-    def _proven(self) -> "tuple[Allocation, ...] | None":
+    def _proven(self) -> tuple[Allocation, ...] | None:
         """Where the gang fits on the node capacity as it is now; None: nowhere."""
         self._proofs_left -= 1
         tried = self._attempt()
@@ -372,7 +370,7 @@ def _halves(wanted: int) -> Iterator[int]:
         wanted //= 2
 
 
-def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[Group, int]]:
+def _targets(groups: Sequence[Group], need: Need, wanted: int) -> list[tuple[Group, int]]:
     """How many of each role and shape are to fit, those that fit the least first."""
     ordered = sorted(groups, key=lambda group: group.plenty)
     targets = dict.fromkeys(range(len(ordered)), 0)

@@ -14,27 +14,25 @@ and continues from there. The backoff after a preemption that failed follows fro
 end, so that a restart, or another planner, continues in the same way.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.queueing.need import need_of
+from services.gang_planner.core.state.gang_history import History
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import (
     Preemption,
     not_evicted,
     refused_victims,
 )
 from shared.contracts.decisions import NoteClosed
+from shared.contracts.outcomes import Outcome
 from shared.contracts.pending_reasons import PendingReason
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.gang_history import History
-    from services.gang_planner.core.state.gangs import Gang
-    from services.gang_planner.core.state.needs import Need
-    from services.gang_planner.core.state.planner_state import State
-    from shared.contracts.outcomes import Outcome
 
 #: Its gang is gone, or no longer waits for capacity.
 GONE: Final = "Gone"
@@ -112,7 +110,7 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     return "", ""
 
 
-def _first_words(outcome: "Outcome") -> str:
+def _first_words(outcome: Outcome) -> str:
     tried = [each for each in outcome.members if each.result != "skipped"] or outcome.members
     words = next((each.message or each.reason for each in tried if each.message or each.reason), "")
     return words or outcome.reason
@@ -150,7 +148,7 @@ def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
     state.gangs.touch(gang)
 
 
-def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
+def _place(work: CycleContext, one: Preemption, gang: Gang) -> bool:
     """Place the gang with the capacity that is reserved for it: on the same nodes if it still fits
     there, otherwise wherever it fits.
     """
@@ -186,7 +184,7 @@ def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
 
 
 def _exactly(
-    work: CycleContext, gang: "Gang", need: "Need", places: dict[tuple[str, int], dict[int, int]]
+    work: CycleContext, gang: Gang, need: Need, places: dict[tuple[str, int], dict[int, int]]
 ) -> Statement | None:
     """The placement that was proven, if it still fits and suffices; None: nothing is taken."""
     session = work.session
@@ -217,7 +215,7 @@ def _exactly(
 
 
 def _count_failure(
-    history: "History", reason: str, at_ms: int, refused: tuple[str, ...], words: str
+    history: History, reason: str, at_ms: int, refused: tuple[str, ...], words: str
 ) -> None:
     """Begin or extend the backoff of a gang whose preemption has ended, if it failed."""
     if reason not in _FAILURES:
@@ -230,7 +228,7 @@ def _count_failure(
     history.spared.update(dict.fromkeys(refused, at_ms + SPARED_MS))
 
 
-def taken_over(state: "State", one: "Preemption") -> None:
+def taken_over(state: State, one: Preemption) -> None:
     """End a preemption whose capacity a decision takes over, and its gang's backoff."""
     state.preemptions.end(state, one)
     gang = one.gang or state.gangs.by_id.get(one.act.gang_id)
@@ -241,7 +239,7 @@ def taken_over(state: "State", one: "Preemption") -> None:
         history.spared = {}
 
 
-def recall(state: "State", closed: "NoteClosed") -> None:
+def recall(state: State, closed: NoteClosed) -> None:
     """Apply a record of the log that ends a gang's preemption."""
     one = state.preemptions.find(closed.gang_id)
     if one is None:

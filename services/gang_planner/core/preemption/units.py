@@ -1,14 +1,11 @@
 """The units of eviction: single members above a gang's quorum, and whole gangs."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from services.gang_planner.core.state.gangs import Gang, Member
 
 Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
 """A unit's place in the order of eviction."""
@@ -17,9 +14,9 @@ Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
 class VictimSource(NamedTuple):
     """A gang with members that may be evicted."""
 
-    gang: "Gang"
+    gang: Gang
     #: These members, in the order of eviction.
-    members: "tuple[Member, ...]"
+    members: tuple[Member, ...]
     #: How many of them above its quorum, in all and by role.
     surplus: int
     role_surplus: tuple[tuple[str, int], ...]
@@ -42,7 +39,7 @@ class Unit:
         "whole",
     )
 
-    def __init__(self, source: VictimSource, members: "tuple[Member, ...]", *, whole: bool) -> None:
+    def __init__(self, source: VictimSource, members: tuple[Member, ...], *, whole: bool) -> None:
         self.source = source
         self.gang: Gang = source.gang
         self.members = members
@@ -89,7 +86,7 @@ class Unit:
         return amounts_of(self.members)
 
 
-def units_of(source: VictimSource, *, whole: bool) -> "Iterator[Unit]":
+def units_of(source: VictimSource, *, whole: bool) -> Iterator[Unit]:
     """The units of a gang; `whole`: the whole gang is one, too, if all its bound members may be
     evicted.
     """
@@ -139,13 +136,13 @@ class TakenUnits:
 NOTHING_TAKEN: Final = TakenUnits()
 
 
-def members_of(taken: "Iterable[Unit]") -> "list[Member]":
+def members_of(taken: Iterable[Unit]) -> list[Member]:
     """Their pods, each once."""
     found = {member.pod.uid: member for unit in taken for member in unit.members}
     return list(found.values())
 
 
-def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
+def amounts_of(members: Iterable[Member]) -> dict[int, int]:
     """What pods request together, by resource row."""
     amounts: dict[int, int] = {}
     for member in members:
@@ -154,7 +151,7 @@ def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
     return amounts
 
 
-def work_s(member: "Member", now_ms: int) -> int:
+def work_s(member: Member, now_ms: int) -> int:
     """Seconds for which a pod has run: this work is lost."""
     return max(now_ms - (member.pod.started_ms or now_ms), 0) // 1000
 

@@ -8,18 +8,16 @@ affinity and spread. For these two, `ceiling` only requires the topology labels.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from services.gang_planner.core.constraints.inter_pod.spread_scopes import Scopes
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.inter_pod.terms import Spread, Terms
+from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.terms import SpreadConstraint
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.node_capacity import NodeCapacity
 
 AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -119,7 +117,7 @@ class PairView:
 class PairRules:
     """The inter-pod rules on one node capacity under one configuration."""
 
-    def __init__(self, node_capacity: "NodeCapacity", terms: Terms, switches: Switches) -> None:
+    def __init__(self, node_capacity: NodeCapacity, terms: Terms, switches: Switches) -> None:
         self.node_capacity = node_capacity
         self.counts = node_capacity.pairs
         self.domains = node_capacity.pairs.domains
