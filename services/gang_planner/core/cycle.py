@@ -16,7 +16,6 @@ from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.lifecycle import (
     assessment,
     backoff,
-    completion,
     deadlines,
     holds,
     late_roles,
@@ -248,7 +247,7 @@ class CycleRunner:
     def _place_replacements(work: CycleContext) -> None:
         if work.state.holds.open_count:
             replacements.run(work)
-        completion.run(work)
+        replacements.place_missing(work)
 
     def _act(self, work: CycleContext) -> None:
         if "enqueue" not in self._configuration.actions:

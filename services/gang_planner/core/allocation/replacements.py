@@ -9,11 +9,16 @@ all its members is placed whole, and may use all its reservations.
 from collections.abc import Iterable
 
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
-from services.gang_planner.core.allocation.gang_allocation import find_placement, is_plain
+from services.gang_planner.core.allocation.gang_allocation import (
+    find_placement,
+    is_plain,
+    place_gang,
+)
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import RESTARTED, Hold
@@ -43,6 +48,34 @@ def run(work: CycleContext) -> None:
         for hold in state.holds.of(gang):
             if hold.reservation is None and not work.session.exhausted:
                 _reserve(work, hold, gang, full)
+
+
+def place_missing(work: CycleContext) -> None:
+    """Place missing members of started gangs, in the order of gangs, until the cycle's budget is
+    spent. A gang with lower priority than a waiting gang is left to the allocate action.
+
+    Members that a planner saw get lost have holds. Members lost while no planner ran have none if
+    their shape is unknown (`lifecycle.unseen_losses`), and a hold is filled only once, even if the
+    replacement's binding fails. The other members of such a gang occupy capacity without making
+    progress, so its missing members are placed first.
+    """
+    backlog = work.state.backlog
+    if not backlog.lacking:
+        return
+    gangs = [gang for one in backlog.lacking.values() for _, _, gang in one.entries]
+    fresh = (one for one in backlog.buckets.values() if not one.need.lacking)
+    highest = max((one.entries[0][2].priority for one in fresh), default=None)
+    for gang in sorted(gangs, key=work.session.policies.order):
+        bucket = required(gang.bucket, gang.full_name, "lacks members and does not wait")
+        outranked = highest is not None and gang.priority < highest
+        if outranked or bucket.need.best_effort:
+            continue
+        if bucket.refused_at == work.state.node_capacity.freed:
+            continue
+        if work.session.exhausted:
+            return
+        # A gang that does not fit is refused by allocate, which may also place extra members.
+        place_gang(work, gang, Limit(bucket.need.lacking))
 
 
 def _worth_trying(work: CycleContext, gang: Gang, need: Need) -> bool:

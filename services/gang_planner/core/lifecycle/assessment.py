@@ -6,11 +6,11 @@ none: it waits for an attempt, or its bucket has been refused (`Bucket.reason`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import found_gangs, unsupported_members
+from services.gang_planner.core.lifecycle import found_gangs
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
@@ -31,6 +31,7 @@ from services.gang_planner.core.state.planner_state import State
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
 from shared.model.invariants import required
+from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX
 
 # The attributes of an enum class are slow in Python 3.11, and every changed gang needs these.
 _NOTHING_HELD: Final = GangEvent.NOTHING_HELD
@@ -58,6 +59,17 @@ _STAGES: Final[Mapping[GangState, str]] = {
     GangState.RELEASING: "Releasing",
     GangState.RELEASING_STARTED: "Releasing",
 }
+
+
+class UnsupportedFields(NamedTuple):
+    """What a gang's members declare and the planner does not support, each sorted."""
+
+    #: Gang declarations that are not read, each with its remedy.
+    declarations: list[str]
+    #: Requests for parts of devices.
+    devices: list[str]
+    #: Constraints that the planner does not evaluate.
+    constraints: list[str]
 
 
 def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
@@ -95,7 +107,7 @@ def _wait_in_backlog(
         return
     if gang.pending_reason is not None or silent or not gang.counts[WAITING]:
         if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
-            gang.pending_reason = unsupported_members.reason(gang)
+            gang.pending_reason = _unsupported_reason(gang)
         state.backlog.take(gang)
         return
     need = need_of(state, gang)
@@ -313,7 +325,7 @@ def _member_reason(gang: Gang) -> PendingReason | None:
         if gang.counts[GATED] >= missing:
             return PendingReason.GATED
         if gang.counts[UNSUPPORTED] + gang.counts[GATED] >= missing:
-            return unsupported_members.reason(gang)
+            return _unsupported_reason(gang)
         return PendingReason.NOT_ENOUGH_PODS
     for role, count in gang.role_minima:
         if gang.able(role) < count:
@@ -322,3 +334,30 @@ def _member_reason(gang: Gang) -> PendingReason | None:
     if group is None or not group.sub_groups or sub_gangs.enough_exist(gang):
         return None
     return PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP
+
+
+def unsupported_fields(gang: Gang) -> UnsupportedFields:
+    """The unsupported fields of the gang's members."""
+    found = UnsupportedFields([], [], [])
+    fields = {
+        field
+        for member in gang.members.values()
+        if member.state == UNSUPPORTED
+        for field in member.shape.shape.unsupported
+    }
+    for field in sorted(fields):
+        if field.startswith(GANG_PREFIX):
+            found.declarations.append(field.removeprefix(GANG_PREFIX))
+        elif field.startswith(DEVICE_PREFIX):
+            found.devices.append(field.removeprefix(DEVICE_PREFIX))
+        else:
+            found.constraints.append(field)
+    return found
+
+
+def _unsupported_reason(gang: Gang) -> PendingReason:
+    """The pending reason of a gang that waits for such members: declarations before devices."""
+    fields = unsupported_fields(gang)
+    if fields.declarations:
+        return PendingReason.UNSUPPORTED_GANG
+    return PendingReason.UNSUPPORTED_DEVICE if fields.devices else PendingReason.UNSUPPORTED

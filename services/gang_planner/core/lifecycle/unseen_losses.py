@@ -15,7 +15,7 @@ No hold is opened if it would be a guess, or a second one:
 * No controller creates the gang's pods again.
 * The gang has lost all its members: its next ones are placed together.
 
-A waiting successor is a member that exists; `completion` places it before other gangs.
+A waiting successor is a member that exists; `allocation.replacements` places it before other gangs.
 """
 
 from collections import Counter, defaultdict

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from services.gang_planner.core.lifecycle.unsupported_members import unsupported_fields
+from services.gang_planner.core.lifecycle.assessment import unsupported_fields
 from services.gang_planner.core.state.gangs import Gang
 
 #: Maximum number of fields named in one sentence.
