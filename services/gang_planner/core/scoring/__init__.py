@@ -66,10 +66,8 @@ class ScoredNodes:
 class NodeScore(Protocol):
     """A score of nodes."""
 
-    @property
-    def name(self) -> str:
-        """Its name in kube-scheduler or Volcano."""
-        ...
+    #: Its name in kube-scheduler or Volcano.
+    name: str
 
     def score(self, nodes: ScoredNodes) -> Ints:
         """Points of the first pod on each candidate node, 0 to `FULL`."""

@@ -32,10 +32,8 @@ CLAIM_FILTERS: Final = frozenset(
 class NodeFilter(Protocol):
     """A filter that depends only on the node."""
 
-    @property
-    def name(self) -> str:
-        """Its name in kube-scheduler."""
-        ...
+    #: Its name in kube-scheduler.
+    name: str
 
     def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
         """One flag per slot: whether pods of the shape may use the node."""
@@ -49,10 +47,8 @@ class NodeFilter(Protocol):
 class CapacityFilter(Protocol):
     """A filter that depends on the node's free capacity."""
 
-    @property
-    def name(self) -> str:
-        """Its name in kube-scheduler."""
-        ...
+    #: Its name in kube-scheduler.
+    name: str
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
         """How many more pods of the shape each of these nodes holds, at most `UNLIMITED`."""
