@@ -5,9 +5,8 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -22,6 +21,7 @@ from shared.kube.credentials import load
 from shared.model.invariants import required
 from tutti.api.access import Access
 from tutti.api.failures import Refusal
+from tutti.api.flags import gathered
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -143,7 +143,10 @@ async def read_ledger(bus: Bus, *, timeout_s: float = _LEDGER_S) -> LedgerAnswer
     return await ask_standby(bus, subjects.ASK_LEDGER, question, decode, timeout_s=timeout_s)
 
 
-_OPTIONS: Final = (
+#: The flags that select a running Tutti, given to a command as `services`.
+service_options = gathered(
+    ServiceBus,
+    "services",
     click.option("--nats", default="", metavar="URL", help="URL of Tutti's NATS."),
     click.option(
         "--nats-credentials",
@@ -160,17 +163,3 @@ _OPTIONS: Final = (
     click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
     click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
 )
-
-
-def service_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags that select a running Tutti, as its argument `services`."""
-
-    @wraps(command)
-    def wrapped(**arguments: Any) -> None:
-        typed = {name: arguments.pop(name) for name in ServiceBus.__struct_fields__}
-        command(services=ServiceBus(**typed), **arguments)
-
-    decorated: Callable[..., None] = wrapped
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated

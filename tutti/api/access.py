@@ -8,6 +8,7 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from tutti.api.conventions import conventions
 
 #: A command sends a few requests at once; every followed log holds a connection of its own.
 CONNECTIONS_MAX = 64
@@ -51,3 +52,14 @@ async def open_client(access: Access) -> AsyncIterator[KubeClient]:
     )
     async with client:
         yield client
+
+
+@asynccontextmanager
+async def open_namespace(access: Access, namespace: str) -> AsyncIterator[tuple[KubeClient, str]]:
+    """An open client, and the namespace: as given, or else the program's or the context's."""
+    async with open_client(access) as client:
+        yield client, namespace_or_default(namespace, client.credentials.namespace)
+
+
+def namespace_or_default(given: str, of_context: str) -> str:
+    return given or conventions().namespace or of_context

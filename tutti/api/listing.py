@@ -1,26 +1,19 @@
 """`list` and `get` of any kind, and the changes that `--watch` adds."""
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
 
 import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
 from tutti.api import flags
-from tutti.api.access import Access, open_client
+from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal
 from tutti.api.fetches import Wanted, fetch, follow, get
-from tutti.api.flags import namespace_or_default, split_selector
+from tutti.api.flags import Flag, split_selector
 from tutti.api.objects import Object, name_of
 from tutti.api.output import Format, Printer
 from tutti.api.tables import Layout
-
-Command = Callable[..., Any]
-
-#: Flags that a Listing has under their own names.
-_GIVEN: Final = ("access", "namespace", "selector", "output", "watch")
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,16 +40,16 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     keep: Callable[[Object], bool] = lambda _: True
 
 
-def listing_flags(
-    *filters: Callable[[Command], Command], namespace_letter: str = "-n"
-) -> Callable[[Command], Command]:
+def listing_flags(*filters: Flag, namespace_letter: str = "-n") -> Flag:
     """Every flag of a `list`, given to the function as `listing`.
 
     Args:
         filters: Flags of the command's own, which the function gets as they are.
         namespace_letter: The short form of `--namespace`.
     """
-    every = flags.combined(
+    return flags.gathered(
+        Listing,
+        "listing",
         flags.namespace_flag(namespace_letter),
         flags.everywhere_flag,
         *filters,
@@ -65,19 +58,6 @@ def listing_flags(
         flags.watch_flag,
         flags.access_flags,
     )
-
-    def decorate(function: Command) -> Command:
-        @functools.wraps(function)
-        def gathered(*args: Any, **kwargs: Any) -> Any:
-            listing = Listing(
-                everywhere=kwargs.pop("all_namespaces"),
-                **{name: kwargs.pop(name) for name in _GIVEN},
-            )
-            return function(*args, listing=listing, **kwargs)
-
-        return every(gathered)
-
-    return decorate
 
 
 async def list_kind(
@@ -98,8 +78,8 @@ async def list_kind(
     if name and listing.everywhere:
         raise Refusal(f"{name!r} in all namespaces: give its namespace (-n)")
     printer = Printer(resource, layout(listing.everywhere), listing.output)
-    async with open_client(listing.access) as client:
-        place = _place(client, resource, listing)
+    async with open_namespace(listing.access, listing.namespace) as (client, default):
+        place = "" if listing.everywhere or not resource.namespaced else default
         if listing.watch:
             await _watch(client, _wanted(resource, place, listing, name), listing, printer)
         elif name:
@@ -112,12 +92,6 @@ async def list_kind(
 def kept(objects: Sequence[Object], listing: Listing) -> list[Object]:
     _, part = split_selector(listing.selector)
     return [each for each in objects if part in name_of(each) and listing.keep(each)]
-
-
-def _place(client: KubeClient, resource: Resource, listing: Listing) -> str:
-    if listing.everywhere or not resource.namespaced:
-        return ""
-    return namespace_or_default(listing.namespace, client.credentials.namespace)
 
 
 def _wanted(resource: Resource, place: str, listing: Listing, name: str = "") -> Wanted:

@@ -1,8 +1,7 @@
 """A Job of one task, described by flags: `tutti job run`, `vcctl job run`, `vsub`."""
 
-import functools
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -11,7 +10,7 @@ import msgspec
 from shared.kube.quantities import QuantityError, amount
 from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.failures import Refusal, fail
-from tutti.api.flags import F, combined
+from tutti.api.flags import Flag, gathered
 from tutti.api.objects import Object
 
 #: The label that Volcano's tools set on the pods of a Job that is created from flags.
@@ -41,7 +40,7 @@ class JobFlags(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
 
 
-def job_flags(*, from_environment: bool = False) -> Callable[[F], F]:
+def job_flags(*, from_environment: bool = False) -> Flag:
     """`--image` to `--command`, given to the function as `options`.
 
     Args:
@@ -53,7 +52,9 @@ def job_flags(*, from_environment: bool = False) -> Callable[[F], F]:
         known = {"default": default, "show_default": True}
         return known | ({"envvar": variable, "show_envvar": True} if from_environment else {})
 
-    flags = combined(
+    return gathered(
+        JobFlags,
+        "options",
         click.option(
             "--image", "-i", help="Container image.", **preset("VOLCANO_DEFAULT_IMAGE", "busybox")
         ),
@@ -73,26 +74,16 @@ def job_flags(*, from_environment: bool = False) -> Callable[[F], F]:
             **preset("VOLCANO_SCHEDULER_NAME", "volcano"),
         ),
         click.option(
-            "--command", "-c", default="", help="Command of the container, in shell syntax."
+            "--command",
+            "-c",
+            default="",
+            callback=_split_command,
+            help="Command of the container, in shell syntax.",
         ),
     )
 
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def gathered(*args: Any, **kwargs: Any) -> Any:
-            given = {field: kwargs.pop(field) for field in JobFlags.__struct_fields__}
-            try:
-                given["command"] = split_command(given["command"])
-            except Refusal as error:
-                fail(str(error))
-            return function(*args, options=JobFlags(**given), **kwargs)
 
-        return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
-
-    return decorate
-
-
-def _count_flag(name: str, letter: str, field: str, meaning: str) -> Callable[[F], F]:
+def _count_flag(name: str, letter: str, field: str, meaning: str) -> Flag:
     return click.option(
         name,
         letter,
@@ -105,12 +96,14 @@ def _count_flag(name: str, letter: str, field: str, meaning: str) -> Callable[[F
     )
 
 
-def split_command(given: str) -> tuple[str, ...]:
-    """Split a command as a shell does. Raises Refusal for an unclosed quote."""
+def _split_command(ctx: click.Context, _: click.Parameter, given: str) -> tuple[str, ...]:
+    """The words of a command, as a shell splits it; an unclosed quote ends the program."""
     try:
         return tuple(shlex.split(given))
     except ValueError as error:
-        raise Refusal(f"--command {given}: {error}") from None
+        if ctx.resilient_parsing:
+            return ()
+        fail(f"--command {given}: {error}")
 
 
 def manifest(options: JobFlags, name: str, queue: str = "") -> Object:

@@ -14,10 +14,10 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import JOBS_VOLCANO, PODS
-from tutti.api.access import CONNECTIONS_MAX, Access, open_client
+from tutti.api.access import CONNECTIONS_MAX
 from tutti.api.failures import Refusal
 from tutti.api.fetches import Wanted, fetch, follow, get
-from tutti.api.flags import namespace_or_default
+from tutti.api.flags import Selection
 from tutti.api.objects import Object, field, labels_of, name_of, text
 from tutti.api.output import echo
 from tutti.job.columns import FINAL_PHASES, JOB_NAME_LABEL, phase
@@ -51,7 +51,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     previous: bool = False
     timestamps: bool = False
     tail: int | None = None
-    since_s: int | None = None
+    since_s: float | None = None
     prefix: bool | None = None
 
     def params(self, container: str) -> dict[str, str]:
@@ -62,7 +62,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             "previous": "true" if self.previous else "",
             "timestamps": "true" if self.timestamps else "",
             "tailLines": "" if self.tail is None else str(self.tail),
-            "sinceSeconds": "" if self.since_s is None else str(self.since_s),
+            "sinceSeconds": "" if self.since_s is None else str(max(1, round(self.since_s))),
         }
         return {key: value for key, value in found.items() if value}
 
@@ -75,15 +75,15 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return ",".join(terms)
 
 
-async def print_logs(access: Access, namespace: str, name: str, reading: Reading) -> None:
+async def print_logs(selection: Selection, reading: Reading) -> None:
     """Print the selected logs.
 
     Raises:
-        Refusal: There is no log, or there are too many to follow at once.
+        Refusal: There is no name, no log, or there are too many to follow at once.
         KubeError: The API server refuses, or does not answer.
     """
-    async with open_client(access) as client:
-        place = namespace_or_default(namespace, client.credentials.namespace)
+    name = selection.single(JOBS_VOLCANO)
+    async with selection.opened() as (client, place):
         job = await get(client, JOBS_VOLCANO, name, place)
         logs = _Logs(client, place, reading)
         if reading.follow:

@@ -4,9 +4,8 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.resources import JOBS_VOLCANO
-from tutti.api.access import Access, open_client
+from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal
-from tutti.api.flags import namespace_or_default
 from tutti.api.manifests import create, read
 from tutti.api.objects import Object, name_of, namespace_of
 from tutti.api.output import Format, Printer, echo
@@ -25,7 +24,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         name: Name of the Job.
         options: The other flags that describe the Job.
         queue: Name of the queue; "" for the default one.
-        goal: State to wait for; None to return once the Job is created.
+        wait: Whether to wait until the Job has reached the goal, or return once it is created.
+        goal: State to wait for.
         timeout_s: Maximum time to wait; None for no limit.
         dry_run: Have the API server validate the Job without storing it.
         output: Format of the created Job; "table" for a sentence.
@@ -37,7 +37,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     options: JobFlags
     queue: str = ""
-    goal: Goal | None = None
+    wait: bool = False
+    goal: Goal = "finished"
     timeout_s: float | None = None
     dry_run: bool = False
     output: Format = "table"
@@ -53,17 +54,16 @@ async def run_job(submission: Submission) -> bool:
         Refusal: The flags or files do not make a Job.
         KubeError: The API server refuses, or does not answer.
     """
-    if submission.dry_run and submission.goal is not None:
+    if submission.dry_run and submission.wait:
         raise Refusal("--dry-run stores nothing, so --wait has nothing to wait for")
     manifests = (
         read(submission.files, JOBS_VOLCANO)
         if submission.files
         else [manifest(submission.options, submission.name, submission.queue)]
     )
-    async with open_client(submission.access) as client:
-        place = namespace_or_default(submission.namespace, client.credentials.namespace)
+    async with open_namespace(submission.access, submission.namespace) as (client, place):
         made = [await _created(client, each, place, submission) for each in manifests]
-        if submission.goal is None:
+        if not submission.wait:
             return True
         return await wait(client, made, submission.goal, submission.timeout_s)
 
