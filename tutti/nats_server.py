@@ -92,11 +92,6 @@ class NatsServer:
         return f"nats://127.0.0.1:{self._port}"
 
     @property
-    def port(self) -> int:
-        """The client port; -1 before the first start unless the settings have one."""
-        return self._port
-
-    @property
     def monitor_url(self) -> str:
         """URL of the server's HTTP pages (``/healthz``, ``/varz``, ``/jsz``); valid after the first
         start.

@@ -22,8 +22,7 @@ from tutti.api.objects import (
     text,
     why_unschedulable,
 )
-from tutti.api.output import echo, reference
-from tutti.api.tables import Column, Layout
+from tutti.api.output import Column, Layout, echo, reference
 
 _GAP: Final = 4
 

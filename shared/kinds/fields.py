@@ -1,4 +1,6 @@
-"""Shared parts of all kinds: the base struct, field types, and rules for a field's CRD schema."""
+"""Shared parts of all kinds: the base struct, field types, rules for a field, and the other fields
+of a CRD.
+"""
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -109,3 +111,36 @@ class NetworkTopology(KindStruct, frozen=True, kw_only=True):
     highest_tier_name: Annotated[
         str, rules("The highest tier by name; mutually exclusive with highestTierAllowed.")
     ] = ""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of `kubectl get`; one of priority 1 appears only with `-o wide`."""
+
+    name: str
+    type: Literal["string", "integer", "date"]
+    json_path: str
+    priority: int = 0
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """The CRD of one kind; `struct` defines its schema and, by its docstring, its description."""
+
+    struct: type[msgspec.Struct]
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    #: Whether `status` is written only through the `/status` subresource.
+    status_subresource: bool = True
+    #: Installed only on request: kubectl would resolve its plural to it instead of a current kind.
+    opt_in: bool = False
+    #: Annotations of the CRD in addition to Tutti's own.
+    annotations: dict[str, str] = {}
+
+    @property
+    def crd_name(self) -> str:
+        """`metadata.name` of the CRD."""
+        return f"{self.plural}.{self.group}"

@@ -8,9 +8,8 @@ As in the old CRDs, unknown fields (minResources among them) are kept.
 
 from typing import Annotated, Final
 
-from shared.kinds.description import Description
-from shared.kinds.fields import Int32, KindStruct, ResourceList, always, rules
-from shared.kinds.metadata import Metadata
+from shared.kinds.fields import Description, Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.metadata import KindObject
 from shared.kinds.podgroup import PodGroupCondition
 
 
@@ -39,12 +38,10 @@ class OldPodGroupStatus(KindStruct, frozen=True, kw_only=True):
     failed: Int32 = 0
 
 
-class OldPodGroup(KindStruct, frozen=True, kw_only=True):
+class OldPodGroup(KindObject, frozen=True, kw_only=True):
     """PodGroup is a set of pods that are bound together or not at all."""
 
-    api_version: str = ""
     kind: str = always("PodGroup")
-    metadata: Metadata = Metadata()
     spec: Annotated[OldPodGroupSpec, rules(preserve=True)] = OldPodGroupSpec()
     status: Annotated[OldPodGroupStatus, rules(preserve=True)] = OldPodGroupStatus()
 
@@ -64,12 +61,10 @@ class OldQueueStatus(KindStruct, frozen=True, kw_only=True):
     running: Int32 = 0
 
 
-class OldQueue(KindStruct, frozen=True, kw_only=True):
+class OldQueue(KindObject, frozen=True, kw_only=True):
     """Queue has a share of the cluster, which the groups that are submitted to it use."""
 
-    api_version: str = ""
     kind: str = always("Queue")
-    metadata: Metadata = Metadata()
     spec: Annotated[OldQueueSpec, rules(preserve=True)] = OldQueueSpec()
     status: Annotated[OldQueueStatus, rules(preserve=True)] = OldQueueStatus()
 

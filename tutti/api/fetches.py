@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from random import Random
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -92,9 +91,7 @@ async def list_typed(
             return found
 
 
-async def follow(
-    client: KubeClient, wanted: Wanted, *, random: Random | None = None
-) -> AsyncIterator[tuple[EventType, Object]]:
+async def follow(client: KubeClient, wanted: Wanted) -> AsyncIterator[tuple[EventType, Object]]:
     """Every present object as ADDED, then each change, without gaps, until the caller stops.
 
     A lost connection is resumed with growing pauses. After a gap that a watch cannot bridge,
@@ -104,7 +101,7 @@ async def follow(
         ApiError: The API server refuses to list or watch.
         KubeError: The first list fails. Later transient failures are retried.
     """
-    backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX, random=random)
+    backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX)
     known: dict[str, Object] = {}
     version = ""
     first = True

@@ -81,15 +81,7 @@ async def streams(archive: Archive, bus: Bus) -> None:
         except BusError as error:
             archive.miss(f"stream {name}", str(error))
             continue
-        states.append(
-            _Stream(
-                stream=name,
-                generation=info.generation,
-                messages=info.messages,
-                first_seq=info.first_seq,
-                last_seq=info.last_seq,
-            )
-        )
+        states.append(msgspec.convert(info, _Stream, from_attributes=True))
     archive.add_json("streams.json", "the streams in NATS", states)
     try:
         verdicts = await read_verdicts(bus)

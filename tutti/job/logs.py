@@ -5,7 +5,7 @@ those of pods that are created later, until the Job is finished and all logs wer
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import click
@@ -93,17 +93,10 @@ async def print_logs(selection: Selection, reading: Reading) -> None:
 
 
 class _Logs:
-    def __init__(
-        self,
-        client: KubeClient,
-        namespace: str,
-        reading: Reading,
-        out: Callable[[str], None] = echo,
-    ) -> None:
+    def __init__(self, client: KubeClient, namespace: str, reading: Reading) -> None:
         self._client = client
         self._namespace = namespace
         self._reading = reading
-        self._out = out
         #: UID of the pod and name of the container.
         self._followed: set[tuple[str, str]] = set()
         self._reading_now: set[asyncio.Task[None]] = set()
@@ -185,7 +178,7 @@ class _Logs:
         prefix = f"[{pod}/{container}] " if named else ""
         path = PODS.path(self._namespace, pod, "log")
         async for line in lines(self._client.chunks(path, reading.params(container))):
-            self._out(f"{prefix}{line}")
+            echo(f"{prefix}{line}")
 
     def _wanted(self, job: str) -> Wanted:
         return Wanted(

@@ -7,7 +7,7 @@ import yaml
 from typing_extensions import override
 
 from shared.kinds.catalogue import CATALOGUE, SCHEMA_REVISION
-from shared.kinds.description import Description
+from shared.kinds.fields import Description
 from tutti.manifests.schemas import BuiltInSchema, root_schema
 
 #: On every CRD of Tutti. It grows with each change of a schema, so that an older Tutti does not

@@ -39,19 +39,15 @@ from tutti.up.cluster_checks import check_cluster
 from tutti.up.other_schedulers import find_other_schedulers
 from tutti.up.presence import is_dead
 
-_LISTED: Final = tuple(
-    dict.fromkeys(
-        (
-            PODS,
-            RESOURCE_CLAIMS,
-            DEPLOYMENTS,
-            CUSTOM_RESOURCE_DEFINITIONS,
-            VALIDATING_WEBHOOKS,
-            MUTATING_WEBHOOKS,
-            COSCHEDULING,
-            *CHECKED_KINDS,
-        )
-    )
+_LISTED: Final = (
+    PODS,
+    RESOURCE_CLAIMS,
+    DEPLOYMENTS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    VALIDATING_WEBHOOKS,
+    MUTATING_WEBHOOKS,
+    COSCHEDULING,
+    *CHECKED_KINDS,
 )
 #: A Deployment with one of these in its name or images belongs to Volcano or kube-batch.
 _THEIRS: Final = ("volcano", "vc-", "kube-batch")
@@ -85,11 +81,6 @@ async def read_cluster(
             for resource in _LISTED
         }
     objects = {resource: task.result() for resource, task in lists.items()}
-    for resource, found in objects.items():
-        for one in found:
-            # Items of lists have no apiVersion and kind.
-            one.setdefault("apiVersion", resource.api_version)
-            one.setdefault("kind", resource.kind)
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     pods = _read(objects, (PODS,), Pod, context)
     policies, admission_files = await _configurations(

@@ -6,7 +6,7 @@ from typing import Final
 
 from tutti.api.ages import since
 from tutti.api.objects import Object, created, field, name_of, namespace_of, number, text
-from tutti.api.tables import Column, Layout
+from tutti.api.output import Column, Layout
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from tutti.api.objects import Object, field, name_of, number, text
-from tutti.api.tables import Column, Layout
+from tutti.api.output import Column, Layout
 
 PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 #: `vqueues` has no other columns.

@@ -90,7 +90,7 @@ def report(
         problems=tuple(problems),
         services=tuple(
             sorted(
-                (_line(each) for each in second),
+                msgspec.convert(second, list[ServiceLine], from_attributes=True),
                 key=lambda line: (line.service, line.instance, line.pid),
             )
         ),
@@ -121,21 +121,6 @@ def _problems(answers: Sequence[ServiceStatus]) -> list[str]:
         if not each.ready
     ]
     return problems
-
-
-def _line(answer: ServiceStatus) -> ServiceLine:
-    return ServiceLine(
-        service=answer.service,
-        instance=answer.instance,
-        ready=answer.ready,
-        active=answer.active,
-        pid=answer.pid,
-        version=answer.version,
-        http_port=answer.http_port,
-        started_ms=answer.started_ms,
-        not_ready=answer.not_ready,
-        notes=answer.notes,
-    )
 
 
 def _gangs(answers: Iterable[ServiceStatus]) -> dict[str, int]:

@@ -290,7 +290,8 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
     """State and sentence of a gang whose quorum has nodes."""
     phases = _phase_counts(members)
     if _all_ended(members):
-        return "completed", f"{name} has ended: {_counted(phases, ('Succeeded', 'Failed'))}"
+        ended = [f"{phases[each]} {each}" for each in ("Succeeded", "Failed") if phases[each]]
+        return "completed", f"{name} has ended: {', '.join(ended)}"
     stuck = _not_running(members)
     explained = [each for each in stuck if each.why]
     if explained:
@@ -310,7 +311,7 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
         )
     waiting = sum(1 for member in members if not member.pod.node)
     extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
-    return "running", f"{name} runs {where}: {_counted(phases, sorted(phases))}{extra}"
+    return "running", f"{name} runs {where}: {_counted(phases)}{extra}"
 
 
 def _holding(verdict: Verdict | None) -> dict[str, str]:
@@ -435,11 +436,11 @@ def _unscheduled_message(members: Sequence[MemberPod]) -> str:
 
 
 def _phases(members: Sequence[MemberPod]) -> dict[str, int]:
-    def phase(member: MemberPod) -> str:
-        pod = member.pod
-        return "Placed" if pod.phase == "Pending" and pod.node else pod.phase
-
-    return dict(sorted(Counter(phase(member) for member in members).items()))
+    counts = Counter(
+        "Placed" if each.pod.phase == "Pending" and each.pod.node else each.pod.phase
+        for each in members
+    )
+    return dict(sorted(counts.items()))
 
 
 def _roles(members: Sequence[MemberPod]) -> dict[str, dict[str, int]]:
@@ -476,20 +477,16 @@ def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
 
 def _ended(members: Sequence[MemberPod], verdict: Verdict) -> str:
     if members:
-        phases = _phase_counts(members)
-        return _counted(phases, sorted(phases))
+        return _counted(_phase_counts(members))
     return f"{verdict.succeeded} Succeeded, {verdict.failed} Failed"
 
 
-def _phase_counts(members: Sequence[MemberPod]) -> dict[PodPhase, int]:
-    counts: dict[PodPhase, int] = dict.fromkeys(get_args(PodPhase), 0)
-    for member in members:
-        counts[member.pod.phase] += 1
-    return counts
+def _phase_counts(members: Sequence[MemberPod]) -> Counter[PodPhase]:
+    return Counter(member.pod.phase for member in members)
 
 
-def _counted(phases: Mapping[PodPhase, int], names: Sequence[PodPhase]) -> str:
-    return ", ".join(f"{phases[name]} {name}" for name in names if phases[name])
+def _counted(phases: Mapping[PodPhase, int]) -> str:
+    return ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
 
 
 def _instant(at_ms: int) -> str:

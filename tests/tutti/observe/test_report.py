@@ -20,8 +20,7 @@ from shared.contracts.observing import (
 )
 from tutti.nats_server import NatsServer
 from tutti.observe.command import observe
-from tutti.observe.summary import Waits, summarize
-from tutti.observe.view import sentences
+from tutti.observe.view import Waits, sentences, summarize
 
 AT = 1_000_000
 
