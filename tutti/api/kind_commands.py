@@ -18,35 +18,23 @@ from tutti.api.output import NOTHING, Format, Layout, Printer, as_json, as_yaml,
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of a `list`.
-
-    Attributes:
-        access: The user.
-        namespace: As given; "" for the default one.
-        everywhere: In all namespaces.
-        selector: As given.
-        labels: A label selector of the command's own.
-        output: The format.
-        watch: Whether to print changes after the list.
-        keep: A filter that the API server cannot apply.
-    """
+    """The flags of a `list`."""
 
     access: Access
     namespace: str = ""
     everywhere: bool = False
     selector: str = ""
+    #: A label selector of the command's own.
     labels: str = ""
     output: Format = "table"
     watch: bool = False
+    #: A filter that the API server cannot apply.
     keep: Callable[[Object], bool] = lambda _: True
 
 
 def listing_flags(*filters: Flag, namespace_letter: str = "-n") -> Flag:
-    """Every flag of a `list`, given to the function as `listing`.
-
-    Args:
-        filters: Flags of the command's own, which the function gets as they are.
-        namespace_letter: The short form of `--namespace`.
+    """Every flag of a `list`, given to the function as `listing`; the command's own `filters` are
+    given as they are.
     """
     return flags.gathered(
         Listing,
@@ -64,17 +52,10 @@ def listing_flags(*filters: Flag, namespace_letter: str = "-n") -> Flag:
 async def list_kind(
     resource: Resource, layout: Callable[[bool], Layout], listing: Listing, name: str = ""
 ) -> None:
-    """Print the objects of a kind, or a single one.
+    """Print the objects of a kind, or the one with a name.
 
-    Args:
-        resource: The kind.
-        layout: Its table; the argument is whether it may have several namespaces.
-        listing: The flags.
-        name: Name of one object; "" for all.
-
-    Raises:
-        Refusal: A name and all namespaces were given.
-        KubeError: The API server refuses, or does not answer.
+    The argument of `layout` is whether the table may have several namespaces. Raises KubeError, and
+    Refusal for a name in all namespaces.
     """
     if name and listing.everywhere:
         raise Refusal(f"{name!r} in all namespaces: give its namespace (-n)")
@@ -117,13 +98,7 @@ _RULE: Final = "---------------------------------"
 def add_kind_commands(
     group: click.Group, resource: Resource, layout: Callable[[bool], Layout]
 ) -> None:
-    """Add the commands of a kind to its group.
-
-    Args:
-        group: The group.
-        resource: The kind.
-        layout: Its table; the argument is whether it may have several namespaces.
-    """
+    """Add the commands of a kind to its group; `layout` as in `list_kind`."""
     title = resource.kind
 
     @group.command("list", help=f"List {title}s.")

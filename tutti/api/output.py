@@ -26,20 +26,15 @@ _COLOURS = {
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """One column.
-
-    Attributes:
-        title: Its head.
-        value: The cell of an object.
-        width: Fixed width; 0 for the longest cell and the table's gap.
-        wide: Whether only `-o wide` shows it.
-        coloured: Whether its values are phases, which have colours.
-    """
+    """A column of a table: its head, and the cell of an object."""
 
     title: str
     value: Callable[[Object], object]
+    #: Fixed width; 0 for the longest cell and the table's gap.
     width: int = 0
+    #: Whether only `-o wide` shows it.
     wide: bool = False
+    #: Whether its values are phases, which have colours.
     coloured: bool = False
 
 
@@ -109,13 +104,7 @@ def echo(line: str = "") -> None:
 
 
 class Printer:
-    """Prints the objects of one kind, at once or one by one.
-
-    Args:
-        resource: Their kind.
-        layout: Their table.
-        format_: The format.
-    """
+    """Prints the objects of one kind, at once or one by one."""
 
     def __init__(self, resource: Resource, layout: Layout, format_: Format) -> None:
         self._resource = resource

@@ -63,19 +63,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage:
-    """The state of the demo; the screen reads it.
-
-    Attributes:
-        cluster: The embedded cluster, to add nodes.
-        operator: Its tf-operator.
-        title: Title of the act.
-        lines: All lines so far.
-        jobs: The act's jobs, in the order of their creation.
-        tutti_jobs: Every job that Tutti had to place.
-        claims: All claims so far.
-        on_pause: Called when there is something to read.
-        killing: The task that kills processes of Tutti; None when none is to be killed.
-    """
+    """The state of the demo; the screen reads it."""
 
     def __init__(
         self,
@@ -94,10 +82,13 @@ class Stage:
         self.pace = pace
         self.title = ""
         self.lines: list[Line] = []
+        #: The act's jobs, in the order of their creation; and every job that Tutti had to place.
         self.jobs: list[Job] = []
         self.tutti_jobs: list[Job] = []
         self.claims: list[Claim] = []
+        #: Called when there is something to read.
         self.on_pause: Callable[[], object] = lambda: None
+        #: The task that kills processes of Tutti; None when none is to be killed.
         self.killing: asyncio.Task[None] | None = None
         self._began_s = began_s
 
@@ -130,12 +121,7 @@ class Stage:
         await self.cluster.add_node(name, resources=_NODE_RESOURCES, labels=NODE_LABELS)
 
     async def submit(self, manifest: Manifest, *, to_tutti: bool = True) -> Job:
-        """Create a TFJob, and wait until its pods exist.
-
-        Raises:
-            KubeError: The API server refused it.
-            Stuck: The operator created no pods.
-        """
+        """Create a TFJob, and wait until its pods exist. Raises KubeError, Stuck."""
         metadata = manifest["metadata"]
         namespace = metadata.get("namespace", _NAMESPACE)
         resource = tfjobs(manifest["apiVersion"])
@@ -174,9 +160,7 @@ class Stage:
 
     async def watch_waiting(self, job: Job) -> tuple[Answer, Finding]:
         """Show why a job waits and watch it for a while; the answer, and whether it waited whole.
-
-        Raises:
-            Stuck: No verdict explains why it waits.
+        Raises Stuck.
         """
         from_s = time.monotonic()
         answer = await self.why(job)
@@ -202,9 +186,7 @@ class Stage:
 
     async def reservation_of(self, job: Job) -> str:
         """The message of the group's condition about capacity that is reserved for a lost member.
-
-        Raises:
-            Stuck: There is no such condition.
+        Raises Stuck.
         """
 
         def message() -> str:

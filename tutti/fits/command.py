@@ -113,12 +113,7 @@ async def _fits(
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> list[Fit]:
-    """Validate the manifests, expand them to gangs, ask the standby planner.
-
-    Raises:
-        Refusal: A file is no YAML, or a document cannot be expanded.
-        Rejected: Admission would refuse an object, or a gang's queue.
-    """
+    """Validate the manifests, expand them to gangs, ask the standby planner."""
     try:
         documents = [one for file in files for one in yaml.safe_load_all(file.read())]
     except yaml.YAMLError as error:

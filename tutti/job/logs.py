@@ -30,19 +30,7 @@ FOLLOWED_MAX: Final = CONNECTIONS_MAX - 4
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """A selection of logs.
-
-    Attributes:
-        task: Only pods of this task; "" for all.
-        index: Only the pod with this index in its task; None for all.
-        container: Only this container; "" for all.
-        follow: Continue with new lines.
-        previous: Read the log of the container's previous run.
-        timestamps: Print the timestamp of each line.
-        tail: Number of lines from the end; None for all.
-        since_s: Maximum age of a line; None for any.
-        prefix: Whether to print the pod before each line; None: if there are several logs.
-    """
+    """A selection of logs: the flags of `tutti job logs`; "" and None select all."""
 
     task: str = ""
     index: int | None = None
@@ -52,6 +40,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     timestamps: bool = False
     tail: int | None = None
     since_s: float | None = None
+    #: Whether to print the pod before each line; None: if there are several logs.
     prefix: bool | None = None
 
     def params(self, container: str) -> dict[str, str]:
@@ -76,11 +65,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def print_logs(selection: Selection, reading: Reading) -> None:
-    """Print the selected logs.
-
-    Raises:
-        Refusal: There is no name, no log, or there are too many to follow at once.
-        KubeError: The API server refuses, or does not answer.
+    """Print the selected logs. Raises KubeError, and Refusal when there is no name, no log, or too
+    many logs to follow at once.
     """
     name = selection.single(JOBS_VOLCANO)
     async with selection.opened() as (client, place):

@@ -60,13 +60,8 @@ class Progress:
 async def wait(
     client: KubeClient, jobs: Sequence[Object], goal: Goal, timeout_s: float | None = None
 ) -> bool:
-    """Wait until each Job has reached the goal or cannot reach it, or until the timeout.
-
-    Returns:
-        Whether all reached it.
-
-    Raises:
-        KubeError: The API server refuses, or does not answer at the start.
+    """Wait until each Job has reached the goal or cannot reach it, or until the timeout; return
+    whether all reached it. Raises KubeError.
     """
     progress = Progress()
     try:

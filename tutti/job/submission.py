@@ -25,33 +25,23 @@ _RESOURCES: Final = "cpu=1000m,memory=100Mi"
 
 
 class JobFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags that describe a Job.
-
-    Attributes:
-        image: The container's image.
-        minimum: `minAvailable`: the number of pods that must run together.
-        replicas: The number of pods.
-        requests: `cpu=1,memory=1Gi`, for each pod.
-        limits: In the same form.
-        scheduler: Name of the scheduler.
-        command: The container's command; () for the image's.
-    """
+    """The flags that describe a Job."""
 
     image: str
+    #: `minAvailable`: the number of pods that must run together.
     minimum: int
     replicas: int
+    #: `cpu=1,memory=1Gi`, for each pod.
     requests: str
     limits: str
     scheduler: str
+    #: () for the image's.
     command: tuple[str, ...] = ()
 
 
 def job_flags(*, from_environment: bool = False) -> Flag:
-    """`--image` to `--command`, given to the function as `options`.
-
-    Args:
-        from_environment: Whether defaults come from the variables that Volcano's Slurm-like
-            programs read.
+    """`--image` to `--command`, given to the function as `options`; with defaults from the
+    variables that Volcano's Slurm-like programs read, if that is requested.
     """
 
     def preset(variable: str, default: str) -> dict[str, Any]:
@@ -180,44 +170,29 @@ def _items(given: str) -> Sequence[str]:
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `tutti job run`.
-
-    Attributes:
-        access: The user.
-        namespace: As given; "" for the default one. Also for manifests without one.
-        files: Manifests; with at least one, the next three attributes are ignored.
-        name: Name of the Job.
-        options: The other flags that describe the Job.
-        queue: Name of the queue; "" for the default one.
-        wait: Whether to wait until the Job has reached the goal, or return once it is created.
-        goal: State to wait for.
-        timeout_s: Maximum time to wait; None for no limit.
-        dry_run: Have the API server validate the Job without storing it.
-        output: Format of the created Job; "table" for a sentence.
-    """
+    """The flags of `tutti job run`."""
 
     access: Access
+    #: Also for manifests without one; "" for the default one.
     namespace: str = ""
+    #: Manifests; with at least one, the next three attributes are ignored.
     files: tuple[str, ...] = ()
     name: str = ""
     options: JobFlags
     queue: str = ""
+    #: Whether to wait until the Job has reached the goal, for at most `timeout_s`.
     wait: bool = False
     goal: Goal = "finished"
     timeout_s: float | None = None
+    #: Have the API server validate the Job without storing it.
     dry_run: bool = False
+    #: Format of the created Job; "table" for a sentence.
     output: Format = "table"
 
 
 async def run_job(submission: Submission) -> bool:
-    """Create the Jobs, and wait for them if requested.
-
-    Returns:
-        Whether all succeeded: False when a Job did not reach the requested state.
-
-    Raises:
-        Refusal: The flags or files do not make a Job.
-        KubeError: The API server refuses, or does not answer.
+    """Create the Jobs, and wait for them if requested; return False when one did not reach the
+    goal. Raises KubeError, and Refusal when the flags or files do not make a Job.
     """
     if submission.dry_run and submission.wait:
         raise Refusal("--dry-run stores nothing, so --wait has nothing to wait for")

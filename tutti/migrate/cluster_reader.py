@@ -62,16 +62,15 @@ M = TypeVar("M", Pod, PodGroup, ResourceClaim)
 async def read_cluster(
     client: KubeClient, scheduler_names: tuple[str, ...], conf: PolicyText | None
 ) -> ClusterFacts:
-    """Read everything that a check needs.
+    """Read everything that a check needs, if Tutti would serve these scheduler names.
 
     Args:
         client: Of the API server.
-        scheduler_names: Scheduler names that Tutti would serve.
+        scheduler_names: The names.
         conf: A scheduler configuration to check; None: those in the cluster.
 
     Raises:
-        ClusterUnreachable: The API server does not answer, or refuses our credentials.
-        RuleCheckFailed: A process that checks rules has failed.
+        Refusal: The API server does not answer or refuses our credentials, or a check has failed.
     """
     checked = await check_cluster(client, scheduler_names)
     unreadable = set(checked.unreadable)

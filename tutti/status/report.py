@@ -39,28 +39,20 @@ class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of all services.
+    """The state of all services."""
 
-    Attributes:
-        ready: Whether all required services answer and are ready.
-        problems: The reasons why not.
-        services: Every instance that answered, sorted.
-        gangs: Gangs by phase, from the active planner; gangs that it repairs or releases count as
-            Repairing and Releasing.
-        holds: Lost members with a replacement reservation, or waiting for one.
-        decisions_per_s: Gang decisions per second.
-        pods_bound_per_s: Pods bound per second by all binders.
-        webhook_registered: None if no webhook answered.
-        streams: The streams.
-    """
-
+    #: Whether all required services answer and are ready, and the reasons why not.
     ready: bool
     problems: tuple[str, ...]
+    #: Every instance that answered, sorted.
     services: tuple[ServiceLine, ...]
+    #: Gangs by phase; those that are repaired or released count as Repairing and Releasing.
     gangs: dict[str, int]
+    #: Lost members with a replacement reservation, or waiting for one.
     holds: int
     decisions_per_s: float
     pods_bound_per_s: float
+    #: None if no webhook answered.
     webhook_registered: bool | None
     streams: tuple[StreamLine, ...]
 
@@ -72,14 +64,8 @@ def report(
     streams: Iterable[StreamLine],
     store_problem: str = "",
 ) -> Report:
-    """The report of two rounds.
-
-    Args:
-        first: Answers of the first round.
-        second: Answers of the second round; all values but the rates come from it.
-        seconds: Time between the rounds.
-        streams: The streams.
-        store_problem: Why NATS cannot store; "" if it can, or if that is unknown.
+    """The report of two rounds of answers, some seconds apart; all values but the rates come from
+    the second. `store_problem`: why NATS cannot store; "" if it can, or if that is unknown.
     """
     problems = _problems(second)
     if store_problem:

@@ -30,18 +30,14 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One node.
-
-    Attributes:
-        name: Its name.
-        state: "Ready", "NotReady", and ",cordoned" behind it.
-        resources: cpu and memory, then devices by name, then pods.
-        gangs: "namespace/name" of the groups with pods on it, those with most pods first.
-    """
+    """One node."""
 
     name: str
+    #: "Ready", "NotReady", and ",cordoned" behind it.
     state: str
+    #: cpu and memory, then devices by name, then pods.
     resources: tuple[ResourceUse, ...] = msgspec.field(name="rooms")
+    #: "namespace/name" of the groups with pods on it, those with most pods first.
     gangs: tuple[str, ...] = ()
 
     def use(self, resource: str) -> ResourceUse | None:

@@ -43,50 +43,39 @@ class NotRunning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One gang, or pods without a group.
+    """One gang, or pods without a group."""
 
-    Attributes:
-        gang: "namespace/name" of the group; without a group, of the owner or the pod.
-        name: The object that the user created: kind and name of the topmost owner, "job/train".
-        group: Resource of its group object; "" when there is none.
-        state: The state in one word.
-        sentence: The state in one sentence.
-        reason: The pending reason in CamelCase; "" if it does not wait.
-        since: RFC 3339 instant from which it waits; "" when unknown.
-        min_member: Its quorum; 0 when unknown.
-        members: The number of its pods.
-        phases: Members by phase ("Pending" without a node, "Placed" with one).
-        roles: Members by role and phase, where there are roles.
-        nodes: Names of members by node.
-        not_running: Members that have a node but do not run.
-        shapes: How many pods fit on how many nodes, per role.
-        quota: The resources of which the queue's share is too small.
-        queue: Its queue.
-        ahead: Gangs of the same namespace that are ahead of it in the queue.
-        ahead_count: The number of all gangs ahead of it.
-        holders: Gangs of the same namespace that use the capacity which it lacks.
-        holders_count: The number of all gangs that use it.
-        conditions: The group's conditions.
-    """
-
+    #: "namespace/name" of the group; without a group, of the owner or the pod.
     gang: str
+    #: The object that the user created: kind and name of the topmost owner, "job/train".
     name: str = ""
+    #: Resource of its group object; "" when there is none.
     group: str = ""
     state: State
     sentence: str
+    #: The pending reason in CamelCase; "" if it does not wait.
     reason: str = ""
+    #: RFC 3339 instant from which it waits; "" when unknown.
     since: str = ""
+    #: Its quorum; 0 when unknown.
     min_member: int = 0
+    #: The number of its pods, also by phase ("Pending" without a node, "Placed" with one), and by
+    #: role and phase, where there are roles.
     members: int = 0
     phases: dict[str, int] = {}
     roles: dict[str, dict[str, int]] = {}
+    #: Names of members by node, and members that have a node but do not run.
     nodes: dict[str, list[str]] = {}
     not_running: tuple[NotRunning, ...] = ()
+    #: How many pods fit on how many nodes, per role.
     shapes: tuple[ShapeReport, ...] = ()
+    #: The resources of which the queue's share is too small.
     quota: tuple[Reason, ...] = ()
     queue: str = ""
+    #: Gangs of the same namespace that are ahead of it in the queue, and the number of all of them.
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
+    #: The same for gangs that use the capacity which it lacks.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
     conditions: tuple[Condition, ...] = ()
@@ -111,12 +100,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
-    """The answer to "why does it wait?".
-
-    Args:
-        facts: The facts.
-        scheduler_names: Scheduler names that Tutti serves.
-    """
+    """The answer to "why does it wait?", if Tutti serves these scheduler names."""
     loose = [
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
     ]
