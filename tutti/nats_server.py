@@ -34,14 +34,10 @@ _FILE_STORE_BYTES_MAX = 16 * 1024**3
 
 
 class NatsServerError(RuntimeError):
-    """The server was not found, did not start, or ended; the message has the reason and the end of
-    its log.
-    """
+    """The server is missing, did not start, or ended; the message has the end of its log."""
 
 
 class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one server."""
-
     #: Folder for configuration, log and store; created if missing, and never removed.
     data_dir: Path
     #: The client port; -1: the kernel chooses a free one, which restarts keep.
@@ -88,9 +84,7 @@ class NatsServer:
 
     @property
     def monitor_url(self) -> str:
-        """URL of the server's HTTP pages (``/healthz``, ``/varz``, ``/jsz``); valid after the first
-        start.
-        """
+        """URL of the server's HTTP pages (``/healthz``, ``/varz``); valid after the first start."""
         return f"http://127.0.0.1:{self._monitor_port}"
 
     @property
@@ -185,7 +179,6 @@ class NatsServer:
         return await self._running().wait()
 
     def log_tail(self) -> str:
-        """The end of the server's log, for messages."""
         return log_tail(self.data_dir / "nats.log")
 
     def _running(self) -> asyncio.subprocess.Process:
@@ -220,9 +213,7 @@ class NatsServer:
         return config
 
     async def _read_ports(self) -> None:
-        """Wait for the ports file, which the server writes once it listens, and remember the
-        addresses.
-        """
+        """Remember the addresses in the ports file, which the server writes once it listens."""
         process = self._running()
         path = self.data_dir / "ports" / f"nats-server_{process.pid}.ports"
         while True:
@@ -244,9 +235,7 @@ def _port_of(address: str) -> int:
 
 
 def _locked(data_dir: Path) -> IO[bytes]:
-    """Open and lock the folder's lock file. The lock lasts until this process and its child have
-    closed the file.
-    """
+    """The folder's locked file; the lock lasts until this process and its child have closed it."""
     lock = (data_dir / "nats.lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -43,7 +43,6 @@ async def _read(services: ServiceBus, names: tuple[str, ...]) -> LedgerAnswer:
 
 
 def show(ledger: LedgerAnswer, console: Console) -> None:
-    """Print the ledger as a table; in colour where the console has colours."""
     cells = [_cells(one) for queue in ledger.queues for one in queue.amounts]
     # Most clusters use two or three of these, and a terminal may have 80 columns only.
     shown = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] for row in cells)]

@@ -10,8 +10,6 @@ import msgspec
 
 
 class Conventions(msgspec.Struct, frozen=True, kw_only=True):
-    """The conventions of one program."""
-
     #: Default namespace; "" for the context's.
     namespace: str = ""
     #: Whether `--selector word` means a part of the name, as in Volcano's tools; a selector (`a=b`,

@@ -7,12 +7,11 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
+from shared.kube.decoding import Bookmark, KindDecoder, ListPage, Undecodable
 from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
-from shared.kube.objects import KubeStruct
 from shared.kube.resources import Resource
 from shared.pacing import Backoff
-from tutti.api.objects import Object, text
+from tutti.api.objects import Object, name_of, namespace_of, text
 
 #: kubectl's; an API server answers pages of this size from its cache.
 _PAGE: Final = 500
@@ -24,7 +23,7 @@ _BACKOFF_S_MAX: Final = 10.0
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
-T = TypeVar("T", bound=KubeStruct)
+T = TypeVar("T")
 
 _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
 
@@ -40,6 +39,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     def params(self) -> dict[str, str]:
         given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {key: value for key, value in given.items() if value}
+
+
+def named(resource: Resource, obj: Object) -> Wanted:
+    """The object with the name and the namespace of `obj`."""
+    return Wanted(
+        resource=resource,
+        namespace=namespace_of(obj),
+        field_selector=f"metadata.name={name_of(obj)}",
+    )
 
 
 async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -63,24 +71,14 @@ async def list_typed(
     namespace: str = "",
     field_selector: str = "",
 ) -> list[T]:
-    """List all objects of a kind, decoded as `kind`; undecodable ones are left out. Raises as
-    `KubeClient.request` does.
-    """
-    found: list[T] = []
-    token = ""
-    while True:
-        page = await client.list(
-            resource,
-            kind,
-            namespace=namespace,
-            field_selector=field_selector,
-            limit=_PAGE,
-            continue_=token,
-        )
-        found.extend(one for one in page.items if not isinstance(one, Undecodable))
-        token = page.metadata.continue_
-        if not token:
-            return found
+    """All objects of a kind, decoded as `kind`, without undecodable ones. Raises as `get` does."""
+    wanted = Wanted(resource=resource, namespace=namespace, field_selector=field_selector)
+    return [
+        one
+        async for page in _pages(client, wanted, kind)
+        for one in page.items
+        if not isinstance(one, Undecodable)
+    ]
 
 
 async def follow(client: KubeClient, wanted: Wanted) -> AsyncIterator[tuple[EventType, Object]]:
@@ -120,23 +118,33 @@ async def follow(client: KubeClient, wanted: Wanted) -> AsyncIterator[tuple[Even
             await asyncio.sleep(backoff.next_s())
 
 
-async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str]:
-    objects: list[Object] = []
-    params = {**wanted.params(), "limit": str(_PAGE)}
-    path = wanted.resource.path(wanted.namespace)
+async def _pages(client: KubeClient, wanted: Wanted, kind: type[T]) -> AsyncIterator[ListPage[T]]:
+    token = ""
     while True:
-        reply = await client.request("GET", path, params=params, timeout_s=60.0)
-        try:
-            page = _decoder.page(reply.body)
-        except msgspec.MsgspecError as error:
-            raise MalformedAnswer(f"list of {wanted.resource.title}: {error}") from None
-        for item in page.items:
-            # Items of a list have no kind of their own when the kind is built in.
-            known = {"apiVersion": wanted.resource.api_version, "kind": wanted.resource.kind}
-            objects.append({**known, **_decoded(item)})
-        if not page.metadata.continue_:
-            return objects, page.metadata.resource_version
-        params["continue"] = page.metadata.continue_
+        page = await client.list(
+            wanted.resource,
+            kind,
+            namespace=wanted.namespace,
+            label_selector=wanted.label_selector,
+            field_selector=wanted.field_selector,
+            limit=_PAGE,
+            continue_=token,
+        )
+        yield page
+        token = page.metadata.continue_
+        if not token:
+            return
+
+
+async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str]:
+    # Items of a list have no kind of their own when the kind is built in.
+    known = {"apiVersion": wanted.resource.api_version, "kind": wanted.resource.kind}
+    objects: list[Object] = []
+    version = ""
+    async for page in _pages(client, wanted, dict[str, Any]):
+        objects += [{**known, **_decoded(item)} for item in page.items]
+        version = page.metadata.resource_version
+    return objects, version
 
 
 async def _watched(

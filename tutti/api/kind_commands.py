@@ -33,9 +33,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listing_flags(*filters: Flag, namespace_letter: str = "-n") -> Flag:
-    """Every flag of a `list`, given to the function as `listing`; the command's own `filters` are
-    given as they are.
-    """
+    """The flags of a `list`, given to the function as `listing`, and `filters` of its own."""
     return flags.gathered(
         Listing,
         "listing",

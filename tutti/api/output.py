@@ -14,6 +14,11 @@ import msgspec
 from shared.kube.resources import Resource
 from tutti.api.objects import Object, name_of, without_managed_fields
 
+Format: TypeAlias = Literal["table", "wide", "name", "json", "yaml"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+#: The text of Volcano's tools and of kubectl.
+NOTHING = "No resources found"
 #: Colours of phases and states.
 _COLOURS = {
     **dict.fromkeys(("Running", "Completed", "Succeed", "Succeeded", "Open"), "green"),
@@ -91,13 +96,6 @@ def _cell(column: Column, obj: Object) -> str:
     return "" if found is None else str(found)
 
 
-Format: TypeAlias = Literal["table", "wide", "name", "json", "yaml"]
-FORMATS: tuple[str, ...] = get_args(Format)
-
-#: The text of Volcano's tools and of kubectl.
-NOTHING = "No resources found"
-
-
 def echo(line: str = "") -> None:
     """Print a line, in colour only on a terminal and unless NO_COLOR is set."""
     click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
@@ -150,7 +148,6 @@ def reference(resource: Resource, name: str) -> str:
 
 
 def as_json(document: Object) -> str:
-    """Indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 

@@ -44,9 +44,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
-    """Add the instances that answer, with figures and settings; return their answers. Raises
-    BusError.
-    """
+    """Add the instances that answer, with figures and settings; return them. Raises BusError."""
     request = StatusRequest(settings=True)
     found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
     found.sort(key=lambda one: one.instance)

@@ -80,7 +80,6 @@ class Observer:
         return sorted(of_job(job, self.pods.values()), key=lambda each: each.name)
 
     def running(self, job: Job) -> int:
-        """The number of running pods of a job."""
         return sum(each.running for each in self.of(job))
 
     async def until(

@@ -45,8 +45,6 @@ _PATIENCE_KILLED_S: Final = 60.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `tutti demo`."""
-
     fast: bool = False
     kill: bool = False
     keep: bool = False

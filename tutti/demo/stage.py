@@ -36,8 +36,6 @@ _NODE_RESOURCES: Final = {"nvidia.com/gpu": "1"}
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """Delays and timeouts of the demo."""
-
     #: How long to watch for an event that must not happen.
     watch_s: float
     #: Pause to read the last lines.
@@ -55,8 +53,6 @@ FAST: Final = Pace(watch_s=1.0, read_s=0.0, patience_s=30.0, spread_ms_max=1_000
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the session."""
-
     at_s: float
     text: str
     style: str = ""
@@ -94,7 +90,6 @@ class Stage:
 
     @property
     def record(self) -> Record:
-        """Every observation so far."""
         return self.observer.record
 
     def act(self, title: str, about: str) -> None:
@@ -159,9 +154,7 @@ class Stage:
         return explain(await reader.read("tfjob", job.name), SCHEDULER_NAMES)
 
     async def watch_waiting(self, job: Job) -> tuple[Answer, Finding]:
-        """Show why a job waits and watch it for a while; the answer, and whether it waited whole.
-        Raises Stuck.
-        """
+        """Show why a job waits; watch whether it waits whole. Raises Stuck."""
         from_s = time.monotonic()
         answer = await self.why(job)
         self.say(f"tutti why tfjob/{job.name}: {answer.sentence}", "yellow")
@@ -185,9 +178,7 @@ class Stage:
         await self.until(lambda: self.observer.pods[pod.uid].gone, f"{pod.name} is gone")
 
     async def reservation_of(self, job: Job) -> str:
-        """The message of the group's condition about capacity that is reserved for a lost member.
-        Raises Stuck.
-        """
+        """What the group's condition reports about capacity for a lost member. Raises Stuck."""
 
         def message() -> str:
             verdict = self.observer.verdicts.get(job.uid)
@@ -250,7 +241,6 @@ class Stage:
 
 
 def tfjobs(api_version: str) -> Resource:
-    """The resource of a version of TFJobs."""
     group, _, version = api_version.partition("/")
     return Resource(group, version, "tfjobs", "TFJob")
 

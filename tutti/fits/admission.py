@@ -28,8 +28,6 @@ _ERRORS_MAX: Final = 20
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
-    """Validated manifests."""
-
     #: The place of each in its file, and the object with its defaults.
     documents: tuple[tuple[str, Json], ...]
     #: The errors of admission, each with its place.

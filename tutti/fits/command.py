@@ -81,7 +81,6 @@ def fits(
 
 
 def show(found: Sequence[Fit], console: Console) -> None:
-    """Print answers as text."""
     for one in found:
         answer = one.answer
         if answer.fits:

@@ -16,7 +16,7 @@ from shared.kube.errors import ApiError
 from shared.kube.resources import JOBS_VOLCANO, PODS
 from tutti.api.access import CONNECTIONS_MAX
 from tutti.api.failures import Refusal
-from tutti.api.fetches import Wanted, fetch, follow, get
+from tutti.api.fetches import Wanted, fetch, follow, get, named
 from tutti.api.flags import Selection
 from tutti.api.objects import Object, field, labels_of, name_of, text
 from tutti.api.output import echo
@@ -44,7 +44,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     prefix: bool | None = None
 
     def params(self, container: str) -> dict[str, str]:
-        """The parameters of a request for one container's log."""
         found = {
             "container": container,
             "follow": "true" if self.follow else "",
@@ -149,12 +148,7 @@ class _Logs:
             click.echo(f"[{pod}/{container}] no log: {error.message}", err=True)
 
     async def _finished(self, job: Object) -> None:
-        wanted = Wanted(
-            resource=JOBS_VOLCANO,
-            namespace=self._namespace,
-            field_selector=f"metadata.name={name_of(job)}",
-        )
-        async for kind, found in follow(self._client, wanted):
+        async for kind, found in follow(self._client, named(JOBS_VOLCANO, job)):
             if kind == "DELETED" or phase(found) in FINAL_PHASES:
                 return
 

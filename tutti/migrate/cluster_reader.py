@@ -165,9 +165,7 @@ async def _configurations(
     conf: PolicyText | None,
     unreadable: set[str],
 ) -> tuple[list[PolicyText], tuple[str, ...]]:
-    """Scheduler configurations, and ConfigMaps with admission configurations, that Deployments of
-    Volcano or kube-batch mount.
-    """
+    """Texts for the scheduler, and names of admission configurations, in Volcano's Deployments."""
     policies = [] if conf is None else [conf]
     admission: list[str] = []
     mounted = dict.fromkeys(

@@ -74,7 +74,6 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def show(check: Check, console: Console) -> None:
-    """Print it; in colour where the console has colours."""
     for level, (head, style) in _HEADS.items():
         found = [one for one in check.findings if one.level == level]
         if not found:

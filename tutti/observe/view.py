@@ -95,7 +95,6 @@ _COLUMNS = ("MEMBERS", "COMPLETE", "TUTTI", "RIVAL FIRST", "RIVAL WHOLE", "PARTI
 
 
 def show(observation: Observation, console: Console) -> None:
-    """Print it; in colour where the console has colours."""
     table = plain_table("GANG", *_COLUMNS, "NOTE", right=_COLUMNS, folded="NOTE")
     for row in observation.gangs:
         _add(table, row, observation.at_ms)

@@ -4,7 +4,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tutti.api.ages import since
-from tutti.api.objects import Object, created, field, name_of, namespace_of, number, text
+from tutti.api.objects import (
+    Object,
+    condition_of,
+    created,
+    field,
+    name_of,
+    namespace_of,
+    number,
+    text,
+)
 from tutti.api.output import Column, Layout
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -18,11 +27,7 @@ def status(pod: Object) -> str:
             return "Unknown"
         if phase not in _ENDED:
             return "Terminating"
-    gated = any(
-        text(each, "type") == "PodScheduled" and text(each, "reason") == "SchedulingGated"
-        for each in field(pod, "status.conditions", [])
-    )
-    if gated:
+    if text(condition_of(pod, "PodScheduled"), "reason") == "SchedulingGated":
         return "SchedulingGated"
     return _initializing(pod) or _running(pod) or text(pod, "status.reason") or phase
 
@@ -97,7 +102,7 @@ def _running(pod: Object) -> str:
         else:
             runs = runs or field(each, "state.running") is not None
     if found == "Completed" and runs:
-        return "Running" if _is_ready(pod) else "NotReady"
+        return "Running" if text(condition_of(pod, "Ready"), "status") == "True" else "NotReady"
     return found
 
 
@@ -107,13 +112,6 @@ def _ended(container: Object) -> str:
     if signal := number(container, "state.terminated.signal"):
         return f"Signal:{signal}"
     return f"ExitCode:{number(container, 'state.terminated.exitCode')}"
-
-
-def _is_ready(pod: Object) -> bool:
-    return any(
-        text(each, "type") == "Ready" and text(each, "status") == "True"
-        for each in field(pod, "status.conditions", [])
-    )
 
 
 def _stays(container: Object) -> bool:

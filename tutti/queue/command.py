@@ -18,23 +18,26 @@ from tutti.api.objects import Object, field, name_of, number, text
 from tutti.api.output import Column, Format, Layout, Printer, echo, reference
 from tutti.api.volcano_commands import Action, send_command
 
-PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+State = Literal["Open", "Closed"]
+
+_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 #: `vqueues` has no other columns.
-_SLURM_PHASES: Final = PHASES[:4]
-_DEFAULT: Final = "default"
+_SLURM_PHASES: Final = _PHASES[:4]
+_ACTIONS: Final[dict[str, Action]] = {"open": "OpenQueue", "close": "CloseQueue"}
+_WEIGHT_MAX: Final = 65_535
 
 
 def count(groups: Iterable[Object]) -> Counter[tuple[str, str]]:
     """PodGroups by queue and phase. A group without a phase counts as Pending."""
     return Counter(
-        (text(each, "spec.queue") or _DEFAULT, text(each, "status.phase") or "Pending")
+        (text(each, "spec.queue") or "default", text(each, "status.phase") or "Pending")
         for each in groups
     )
 
 
 def layout(counts: Mapping[tuple[str, str], int], *, slurm: bool = False) -> Layout:
     """The table of `queue list` and `queue get`, or that of `vqueues`."""
-    phases = _SLURM_PHASES if slurm else PHASES
+    phases = _SLURM_PHASES if slurm else _PHASES
     state = Column(
         title="State", width=8, value=lambda one: text(one, "status.state"), coloured=True
     )
@@ -64,12 +67,6 @@ def _amounts(path: str) -> Callable[[Object], str]:
         return ",".join(listed) or "-"
 
     return value
-
-
-State = Literal["Open", "Closed"]
-
-_ACTIONS: dict[str, Action] = {"open": "OpenQueue", "close": "CloseQueue"}
-_WEIGHT_MAX = 65_535
 
 
 @click.group(cls=flags.PflagGroup)

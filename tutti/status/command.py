@@ -138,7 +138,6 @@ async def _stream(bus: Bus, name: str) -> StreamLine:
 
 
 def show(found: Report, console: Console, now: datetime) -> None:
-    """Print a report as text; in colour where the console has colours."""
     style, word = ("bold green", "ready") if found.ready else ("bold red", "not ready")
     console.print(
         Text(f"tutti is {word}{': ' if found.problems else ''}{'; '.join(found.problems)}", style)

@@ -39,8 +39,6 @@ class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of all services."""
-
     #: Whether all required services answer and are ready, and the reasons why not.
     ready: bool
     problems: tuple[str, ...]

@@ -53,7 +53,6 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def events(self) -> tuple[Wait | Stay, ...]:
-        """All waits, then all stays."""
         return (*self.waits, *self.stays)
 
     @property

@@ -30,8 +30,6 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One node."""
-
     name: str
     #: "Ready", "NotReady", and ",cordoned" behind it.
     state: str

@@ -59,7 +59,6 @@ async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:
 
 
 def show(found: Timeline, console: Console, address: str) -> None:
-    """Print it; in colour where the console has colours."""
     console.print(Text(f"{found.gang} ({found.gang_id}): {found.phase}", "bold"))
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("TIME (UTC)", no_wrap=True)

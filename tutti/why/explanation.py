@@ -195,9 +195,7 @@ def _group_answer(group: Group, scheduler_names: Collection[str], facts: Facts) 
 
 
 def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
-    """Further reasons why a gang waits: why its pods are not created, and why its former pods were
-    evicted.
-    """
+    """Further reasons why a gang waits: its pods are not created, or former ones were evicted."""
     reasons: list[str] = []
     why = verdict.why if verdict is not None else None
     if troubles and (verdict is None or (why is not None and why.reason in PODS_MISSING)):

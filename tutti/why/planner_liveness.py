@@ -33,8 +33,6 @@ State = Literal["alive", "silent", "missing", "unknown"]
 
 
 class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of the planner."""
-
     #: silent: it has not reported for more than ten seconds; missing: it has never reported;
     #: unknown: the Lease cannot be read, for the reason in `detail`.
     state: State = "unknown"

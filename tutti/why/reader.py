@@ -383,7 +383,6 @@ def _event_time(event: _Event) -> str:
 
 
 def members_of(groups: Iterable[Group], pods: Sequence[MemberPod]) -> list[MemberPod]:
-    """The pods that belong to any of the groups."""
     all_groups = list(groups)
     return [member for member in pods if any(belongs(member, group) for group in all_groups)]
 
