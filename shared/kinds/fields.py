@@ -15,7 +15,7 @@ BUILT_IN: Final = "x-tutti-built-in"
 SHALLOW: Final = "x-tutti-shallow"
 
 _DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 
 BuiltIn: TypeAlias = Literal["PodTemplateSpec", "PersistentVolumeClaimSpec", "LabelSelector"]
@@ -80,8 +80,6 @@ ResourceList: TypeAlias = dict[str, Quantity]
 
 Name: TypeAlias = Annotated[str, rules(max_length=63, pattern=_DNS_LABEL)]
 """A DNS label, or ""."""
-
-SUBDOMAIN_PATTERN: Final = _DNS_SUBDOMAIN
 
 PodTemplate: TypeAlias = Annotated[dict[str, Any], rules(built_in="PodTemplateSpec")]
 """A pod template as the user wrote it."""

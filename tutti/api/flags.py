@@ -165,13 +165,13 @@ everywhere_flag = click.option(
 )
 
 
-def output_flag(*formats: str, default: str = "table") -> Flag:
+def output_flag(*formats: str) -> Flag:
     """`--output`; all formats unless some are named."""
     return click.option(
         "--output",
         "-o",
         type=click.Choice(formats or FORMATS),
-        default=default,
+        default="table",
         show_default=True,
         help="Output format.",
     )

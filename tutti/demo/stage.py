@@ -151,7 +151,7 @@ class Stage:
 
         await self.until(explained, f"a verdict that explains why {job.title} waits")
         reader = NamespaceReader(self.client, job.namespace, SCHEDULER_NAMES)
-        return explain(await reader.read("tfjob", job.name), SCHEDULER_NAMES)
+        return explain(await reader.read("tfjob", job.name))
 
     async def watch_waiting(self, job: Job) -> tuple[Answer, Finding]:
         """Show why a job waits; watch whether it waits whole. Raises Stuck."""

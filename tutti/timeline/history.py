@@ -74,6 +74,8 @@ class Logs(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[OutcomeRecord, ...] = ()
     cluster: tuple[ClusterRecord, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    #: The streams of which older records were left out.
+    cut: tuple[str, ...] = ()
 
 
 def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> History:

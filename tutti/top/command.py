@@ -19,8 +19,7 @@ from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import echo_json
 from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
 from tutti.terminal import redraw
-from tutti.top.nodes import NodeUse, by_share, uses
-from tutti.top.tables import of_nodes, of_queues
+from tutti.top.tables import NodeUse, by_share, of_nodes, of_queues, uses
 
 T = TypeVar("T")
 

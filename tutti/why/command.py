@@ -58,6 +58,6 @@ async def _explain(
     async with open_client(access) as client:
         reader = NamespaceReader(client, namespace or client.credentials.namespace, scheduler_names)
         facts = await reader.read(word, name)
-        ours = {each.pod.scheduler_name for each in facts.pods} & set(scheduler_names)
+        ours = {each.pod.scheduler_name for each in facts.pods if each.pod.ours}
         facts = msgspec.structs.replace(facts, planner=await read_liveness(client, ours))
-    return explain(facts, scheduler_names)
+    return explain(facts)
