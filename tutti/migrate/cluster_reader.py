@@ -1,8 +1,9 @@
 """Reads a cluster with list requests only; kinds that may not be listed are reported."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,7 +24,7 @@ from shared.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from shared.model.objects import ClusterObject, Pod, PodGroup
+from shared.model.objects import Pod, PodGroup
 from shared.model.reference_objects import ResourceClaim
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
@@ -125,22 +126,11 @@ def _read(
     for resource in resources:
         for kind in readers().get(resource, ()):
             for one in objects[resource]:
-                read = _converted(one, kind.decoded, kind.read, context)
-                if isinstance(read, model):
-                    found.append(read)
+                with contextlib.suppress(msgspec.ValidationError):
+                    read = kind.read(msgspec.convert(without_nulls(one), kind.decoded), context)
+                    if isinstance(read, model):
+                        found.append(read)
     return tuple(found)
-
-
-def _converted(
-    one: Object,
-    decoded: type[msgspec.Struct],
-    read: Callable[[Any, ReadingContext], ClusterObject | None],
-    context: ReadingContext,
-) -> ClusterObject | None:
-    try:
-        return read(msgspec.convert(without_nulls(one), decoded), context)
-    except msgspec.ValidationError:
-        return None
 
 
 def _templates(jobs: Sequence[Object], context: ReadingContext) -> Iterator[tuple[str, Pod]]:
