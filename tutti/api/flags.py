@@ -262,11 +262,11 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def single(self, resource: Resource) -> str:
         """The only name. Raises Refusal if there is none, or more than one."""
-        found = self.required(resource)
-        if len(found) > 1:
+        first, *more = found = self.required(resource)
+        if more:
             kind = resource.kind.lower()
             raise Refusal(f"give one {kind} name, not {len(found)}: {', '.join(found)}")
-        return found[0]
+        return first
 
 
 def selection_flags(resource: Resource, *own: Flag, letter: str = "-N") -> Flag:
