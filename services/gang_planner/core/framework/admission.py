@@ -67,7 +67,7 @@ class AdmissionView:
 
     def used(self, row: int) -> int:
         """Amount of a resource that pods and reservations use on all nodes."""
-        return self._total(row) - self._free_sum(row)
+        return self.total(row) - self._free_sum(row)
 
     def coming(self, row: int) -> int:
         """Amount of a resource that admitted waiting gangs are expected to use."""
@@ -90,7 +90,7 @@ class AdmissionView:
 
     def total(self, row: int) -> int:
         """Allocatable amount of a resource on all nodes."""
-        return self._total(row)
+        return self.totals[row] if row < len(self.totals) else 0
 
     def waiting_before(self, gang: Gang) -> int:
         """Number of admitted gangs in the gang's queue, with at least its priority, that wait for
@@ -122,9 +122,6 @@ class AdmissionView:
         for row, amount in held.items():
             if row in minimum and amount > minimum[row]:
                 found[row] = found.get(row, 0) + amount - minimum[row]
-
-    def _total(self, row: int) -> int:
-        return self.totals[row] if row < len(self.totals) else 0
 
     def _free_sum(self, row: int) -> int:
         free = self._free

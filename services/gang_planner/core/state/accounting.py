@@ -158,25 +158,14 @@ def end_reservation(state: State, reservation: Reservation, *, handed_over: bool
     if reservation.act is not None and not reservation.act.rows:
         state.open.pop(reservation.act.seq, None)
     if not handed_over:
-        drop_phantom(state, reservation.slot)
+        state.drop_phantom(reservation.slot)
 
 
 def node_changed(state: State, slot: int) -> None:
     """Update the members on a node that was added or removed: they are placed or lost."""
     for member in list(state.residents.get(slot, {}).values()):
         settle(state, member)
-    drop_phantom(state, slot)
-
-
-def drop_phantom(state: State, slot: int) -> None:
-    """Forget a node that does not exist and on which nothing is accounted."""
-    if (
-        state.nodes.names[slot]
-        and not state.nodes.exists[slot]
-        and slot not in state.residents
-        and not state.reservations.on(slot)
-    ):
-        state.nodes.drop_phantom(slot)
+    state.drop_phantom(slot)
 
 
 def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
@@ -315,7 +304,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         if not residents:
             del state.residents[before]
         state.node_capacity.give(before, member.shape)
-        drop_phantom(state, before)
+        state.drop_phantom(before)
     if slot is not None:
         if not handed_over:
             state.node_capacity.take(slot, member.shape)

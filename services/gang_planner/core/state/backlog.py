@@ -8,12 +8,15 @@ attempt, and an unrelated pod costs none.
 import heapq
 from bisect import bisect_left, insort
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 from services.gang_planner.core.state.needs import Claimant, Need
 from services.gang_planner.core.state.queued_demand import QueuedDemand
-from shared.model.gang_keys import GangKey
 from shared.model.invariants import InvariantViolation
+
+if TYPE_CHECKING:
+    from shared.model.gang_keys import GangKey
 
 
 class Backlog:
@@ -78,7 +81,7 @@ class Backlog:
         if bucket is None:
             return
         gang.bucket = None
-        at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
+        at = bisect_left(bucket.entries, (gang.order, gang.key))
         if bucket.entries[at][2] is not gang:
             raise InvariantViolation(gang.full_name, "is not in its bucket")
         del bucket.entries[at]
@@ -217,9 +220,3 @@ class Line:
             return
         order, key, _ = bucket.entries[0]
         heapq.heappush(self._heaps.setdefault(bucket.need.queue, []), (order, key, index))
-
-
-def _place(
-    entry: tuple[OrderKey, GangKey, Gang] | tuple[OrderKey, GangKey],
-) -> tuple[OrderKey, GangKey]:
-    return entry[0], entry[1]

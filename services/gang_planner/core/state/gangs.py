@@ -9,6 +9,8 @@ which is the object's UID.
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
+
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -75,64 +77,42 @@ class Member:
         self.charged = False
 
 
-class Bucket:
+class Bucket(msgspec.Struct, eq=False):
     """Gangs with the same signature, in order."""
 
-    __slots__ = (
-        "blocked_by",
-        "budget_exceeded",
-        "claimants",
-        "entries",
-        "explained_at",
-        "explanation",
-        "failed_searches",
-        "failed_spaces",
-        "failed_spaces_at",
-        "judged_at",
-        "minimum_unattainable",
-        "need",
-        "outranking_mark",
-        "refused_at",
-        "short_of_quota",
-        "shortfall",
-        "unsatisfiable",
-    )
-
-    def __init__(self, need: Need) -> None:
-        self.need = need
-        self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
-        #: `NodeCapacity.freed` at its refusal; None: not refused.
-        self.refused_at: int | None = None
-        #: The queue's ceiling refused it, not the nodes.
-        self.short_of_quota = False
-        #: The search for nodes ended by its budget.
-        self.budget_exceeded = False
-        #: At its refusal, all nodes together or its queue's capability were below its
-        #: `minResources`: it blocks no other gang.
-        self.minimum_unattainable = False
-        #: Title of the gang that must be placed first, because the queue is strict.
-        self.blocked_by: str | None = None
-        #: It would fit, but leaves the capacity to these queues, which deserve it.
-        self.claimants: tuple[Claimant, ...] = ()
-        #: It would not fit on empty nodes, as of `judged_at` in the nodes' changes: its queue's
-        #: demand does not include it.
-        self.unsatisfiable = False
-        self.judged_at: int | None = None
-        #: Searches for victims that failed, by action.
-        self.failed_searches: dict[str, FailedSearch] = {}
-        #: The shortfall at its refusal; None: the nodes did not refuse it. See
-        #: `placement.refusals`.
-        self.shortfall: Shortfall | None = None
-        #: Spaces (level, domain) in which one of its gangs did not fit, as of `failed_spaces_at`.
-        #: True: unknown, because the search there exceeded its budget.
-        self.failed_spaces: dict[tuple[int, int], bool] = {}
-        self.failed_spaces_at: tuple[int, int] | None = None
-        #: Cached by `verdicts.pending_reason`, as of `explained_at`.
-        self.explanation: Explanation | None = None
-        self.explained_at: int | None = None
-        #: The state of the tables when its first gang last failed to take reservations of gangs
-        #: with lower priority.
-        self.outranking_mark: tuple[object, ...] = ()
+    need: Need
+    entries: list[tuple[OrderKey, GangKey, "Gang"]] = []
+    #: `NodeCapacity.freed` at its refusal; None: not refused.
+    refused_at: int | None = None
+    #: The queue's ceiling refused it, not the nodes.
+    short_of_quota: bool = False
+    #: The search for nodes ended by its budget.
+    budget_exceeded: bool = False
+    #: At its refusal, all nodes together or its queue's capability were below its `minResources`:
+    #: it blocks no other gang.
+    minimum_unattainable: bool = False
+    #: Title of the gang that must be placed first, because the queue is strict.
+    blocked_by: str | None = None
+    #: It would fit, but leaves the capacity to these queues, which deserve it.
+    claimants: tuple[Claimant, ...] = ()
+    #: It would not fit on empty nodes, as of `judged_at` in the nodes' changes: its queue's demand
+    #: does not include it.
+    unsatisfiable: bool = False
+    judged_at: int | None = None
+    #: Searches for victims that failed, by action.
+    failed_searches: dict[str, FailedSearch] = {}
+    #: The shortfall at its refusal; None: the nodes did not refuse it. See `placement.refusals`.
+    shortfall: Shortfall | None = None
+    #: Spaces (level, domain) in which one of its gangs did not fit, as of `failed_spaces_at`.
+    #: True: unknown, because the search there exceeded its budget.
+    failed_spaces: dict[tuple[int, int], bool] = {}
+    failed_spaces_at: tuple[int, int] | None = None
+    #: Cached by `verdicts.pending_reason`, as of `explained_at`.
+    explanation: Explanation | None = None
+    explained_at: int | None = None
+    #: The state of the tables when its first gang last failed to take reservations of gangs with
+    #: lower priority.
+    outranking_mark: tuple[object, ...] = ()
 
     def spaces_to_skip(self, node_capacity: "NodeCapacity") -> dict[tuple[int, int], bool]:
         """Spaces in which one of its gangs did not fit; empty when capacity was freed since."""

@@ -2,6 +2,8 @@
 
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.task_topology import Tasks
 from shared.contracts.verdicts import Reason, ShapeReport
@@ -52,77 +54,48 @@ RESERVED: Final = "*minResources"
 ALWAYS_FIT: Final = 1_000
 
 
-class Need:
+class Need(msgspec.Struct, kw_only=True, eq=False):
     """The need of a gang's waiting members. Gangs of one queue with equal needs are
     interchangeable.
     """
 
-    __slots__ = (
-        "_amounts",
-        "_largest",
-        "attached",
-        "avoid",
-        "best_effort",
-        "lacking",
-        "minima",
-        "queue",
-        "quorum",
-        "ranks",
-        "reserved",
-        "signature",
-        "structure",
-        "wanted",
-    )
+    queue: str
+    #: How many must be placed together, reserved units included; 0: any number.
+    quorum: int
+    #: (role, minimum number of members of the role to place).
+    minima: tuple[tuple[str, int], ...]
+    wanted: tuple[Wanted, ...]
+    #: All pods are best-effort: the backfill action places them.
+    best_effort: bool
+    #: Some of its pods have claims.
+    attached: bool
+    #: Nodes that recently refused one of its members.
+    avoid: tuple[str, ...] = ()
+    #: None: no requirements.
+    structure: Structure | None = None
+    #: Task priorities of the entries of `wanted`, if they differ: higher ones are placed first if
+    #: not all members fit.
+    ranks: tuple[int, ...] = ()
+    #: Members that a started gang lacks of its minima. It has no quorum to place.
+    lacking: int = 0
+    #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist for
+    #: them (`min_resources`).
+    reserved: int = 0
+    #: Equal for interchangeable gangs.
+    signature: tuple[object, ...] = ()
+    _amounts: dict[int, int] | None = None
+    _largest: dict[int, int] | None = None
 
-    def __init__(
-        self,
-        *,
-        queue: str,
-        quorum: int,
-        minima: tuple[tuple[str, int], ...],
-        wanted: tuple[Wanted, ...],
-        best_effort: bool,
-        attached: bool,
-        avoid: tuple[str, ...] = (),
-        structure: Structure | None = None,
-        ranks: tuple[int, ...] = (),
-        lacking: int = 0,
-        reserved: int = 0,
-    ) -> None:
-        self.queue = queue
-        #: How many must be placed together, reserved units included; 0: any number.
-        self.quorum = quorum
-        #: (role, minimum number of members of the role to place).
-        self.minima = minima
-        self.wanted = wanted
-        #: All pods are best-effort: the backfill action places them.
-        self.best_effort = best_effort
-        #: Some of its pods have claims.
-        self.attached = attached
-        #: Nodes that recently refused one of its members.
-        self.avoid = avoid
-        #: Task priorities of the entries of `wanted`, if they differ: higher ones are placed first
-        #: if not all members fit.
-        self.ranks = ranks
-        #: None: no requirements.
-        self.structure = structure
-        #: Members that a started gang lacks of its minima. It has no quorum to place.
-        self.lacking = lacking
-        #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist
-        #: for them (`min_resources`).
-        self.reserved = reserved
-        self._amounts: dict[int, int] | None = None
-        self._largest: dict[int, int] | None = None
-        #: Equal for interchangeable gangs.
-        self.signature: tuple[object, ...] = (
-            queue,
-            quorum,
-            minima,
-            wanted,
-            avoid,
-            structure,
-            ranks,
-            lacking,
+    def __post_init__(self) -> None:
+        self.signature = (
+            self.queue,
+            self.quorum,
+            self.minima,
+            self.wanted,
+            self.avoid,
+            self.structure,
+            self.ranks,
+            self.lacking,
         )
 
     @property
@@ -133,17 +106,15 @@ class Need:
     def without_reserved(self) -> "Need":
         """The need without reserved units: only that of existing pods."""
         units = sum(1 for role, _, _ in self.wanted if role == RESERVED)
-        return Need(
-            queue=self.queue,
+        return msgspec.structs.replace(
+            self,
             quorum=self.quorum - self.reserved,
             minima=tuple(one for one in self.minima if one[0] != RESERVED),
             wanted=self.wanted[units:],
-            best_effort=self.best_effort,
-            attached=self.attached,
-            avoid=self.avoid,
-            structure=self.structure,
             ranks=self.ranks[units:],
-            lacking=self.lacking,
+            reserved=0,
+            _amounts=None,
+            _largest=None,
         )
 
     @property
@@ -194,17 +165,14 @@ class FailedSearch(NamedTuple):
     retry_ms: int | None
 
 
-class Shortfall:
+class Shortfall(msgspec.Struct, eq=False):
     """A lower bound of the members of a refused gang for which there is no free capacity."""
 
-    __slots__ = ("capacity_at", "members", "nodes_at")
-
-    def __init__(self, members: int, capacity_at: int, nodes_at: int) -> None:
-        #: 0: unknown.
-        self.members = members
-        #: Positions in the change logs of the node capacity and the nodes at which it is valid.
-        self.capacity_at = capacity_at
-        self.nodes_at = nodes_at
+    #: 0: unknown.
+    members: int
+    #: Positions in the change logs of the node capacity and the nodes at which it is valid.
+    capacity_at: int
+    nodes_at: int
 
 
 class Explanation(NamedTuple):

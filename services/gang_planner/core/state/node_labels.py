@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, Ints, Slots, grown_ints
+from services.gang_planner.core.state.columns import Bools, Ints, Slots, grown
 from shared.model.objects import Node, Requirement
 
 #: Key of the node's name, for `matchFields`; not a valid label key.
@@ -34,7 +34,7 @@ class LabelColumns:
             return
         labels = dict(node.labels) if node is not None else {}
         for key, column in self._columns.items():
-            column = self._columns[key] = grown_ints(column, slot + 1)
+            column = self._columns[key] = grown(column, slot + 1)
             column[slot] = self._id(self._value(key, node, labels))
 
     def column(self, key: str, nodes: Sequence[Node | None]) -> Ints:
@@ -46,7 +46,7 @@ class LabelColumns:
                 labels = dict(node.labels) if node is not None else {}
                 column[slot] = self._id(self._value(key, node, labels))
             self._columns[key] = column
-        return grown_ints(column, len(nodes))
+        return grown(column, len(nodes))
 
     def matches(
         self, requirement: Requirement, key: str, nodes: Sequence[Node | None], slots: Slots

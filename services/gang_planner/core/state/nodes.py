@@ -17,8 +17,7 @@ from services.gang_planner.core.state.columns import (
     Ints,
     ResourceIndex,
     clamped,
-    grown_bools,
-    grown_ints,
+    grown,
 )
 from services.gang_planner.core.state.images import ImageTable
 from services.gang_planner.core.state.node_labels import LabelColumns
@@ -192,8 +191,8 @@ class NodeTable:
         self.changes.add(slot)
 
     def _grow(self, size: int) -> None:
-        self.exists = grown_bools(self.exists, size)
-        self.ready = grown_bools(self.ready, size)
-        self.unschedulable = grown_bools(self.unschedulable, size)
-        self.taint_set = grown_ints(self.taint_set, size)
+        self.exists = grown(self.exists, size)
+        self.ready = grown(self.ready, size)
+        self.unschedulable = grown(self.unschedulable, size)
+        self.taint_set = grown(self.taint_set, size)
         self.allocatable.ensure(len(self.resources.names), size)

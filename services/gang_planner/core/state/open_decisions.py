@@ -41,17 +41,17 @@ def awaits_binders_alone(decision: GangDecision) -> bool:
     return not decision.again and all(one.volume for one in decision.volumes)
 
 
-class OpenEviction:
+class OpenEviction(msgspec.Struct, eq=False):
     """A decision to release, in the log; kept until the release is over."""
 
-    __slots__ = ("act", "outcome", "outcome_seq", "seq", "uids")
+    seq: int
+    act: EvictionDecision
+    uids: frozenset[str] = frozenset()
+    outcome: Outcome | None = None
+    outcome_seq: int = 0
 
-    def __init__(self, seq: int, act: EvictionDecision) -> None:
-        self.seq = seq
-        self.act = act
-        self.uids = frozenset(victim.uid for victim in act.victims)
-        self.outcome: Outcome | None = None
-        self.outcome_seq = 0
+    def __post_init__(self) -> None:
+        self.uids = frozenset(victim.uid for victim in self.act.victims)
 
 
 class Unresolved(NamedTuple):

@@ -22,25 +22,6 @@ _UNREADABLE: Final = Shape(requests=((PODS, 1),), unsupported=("its shape cannot
 class ShapeEntry:
     """One shape, with its positive requests as rows and amounts."""
 
-    __slots__ = (
-        "amounts",
-        "attached",
-        "best_effort",
-        "by_row",
-        "column",
-        "encoded",
-        "id",
-        "order",
-        "pairs",
-        "pairwise",
-        "profile",
-        "rated",
-        "rows",
-        "shape",
-        "tallies",
-        "terms",
-    )
-
     def __init__(
         self,
         shape_id: int,

@@ -144,37 +144,28 @@ class ReservationTable:
         if not handed_over:
             self._node_capacity.give(reservation.slot, reservation.shape)
 
-    def keep_replacement(self, reservation: Reservation, *, adopted: bool) -> None:
-        """Add a row for a lost pod; `adopted` as above."""
+    def keep_apart(self, reservation: Reservation, *, adopted: bool = False) -> None:
+        """Add a row that no decision to bind owns, for a lost pod or for a preemptor's pod that
+        waits for victims to leave; `adopted` as above.
+        """
         _check_owner(reservation)
-        if reservation.uid in self.replacements:
-            raise InvariantViolation(f"lost pod {reservation.uid}", "has a reservation already")
+        rows = self._apart(reservation)
+        if reservation.uid in rows:
+            raise InvariantViolation(f"pod {reservation.uid}", "has a reservation already")
         if not adopted:
             self._node_capacity.take(reservation.slot, reservation.shape)
-        self.replacements[reservation.uid] = reservation
+        rows[reservation.uid] = reservation
         self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
 
-    def end_replacement(self, reservation: Reservation, *, handed_over: bool = False) -> None:
-        """Remove a row for a lost pod; `handed_over`: a decision takes its capacity."""
-        del self.replacements[reservation.uid]
+    def end_apart(self, reservation: Reservation, *, handed_over: bool = False) -> None:
+        """Remove such a row; `handed_over`: a decision takes its capacity."""
+        del self._apart(reservation)[reservation.uid]
         self._uncount(reservation.slot)
         if not handed_over:
             self._node_capacity.give(reservation.slot, reservation.shape)
 
-    def keep_promised(self, reservation: Reservation) -> None:
-        """Add a row for a preemptor's pod that waits for victims to leave."""
-        _check_owner(reservation)
-        if reservation.uid in self.promised:
-            raise InvariantViolation(f"preemptor {reservation.uid}", "has a reservation already")
-        self._node_capacity.take(reservation.slot, reservation.shape)
-        self.promised[reservation.uid] = reservation
-        self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
-
-    def end_promised(self, reservation: Reservation) -> None:
-        """Remove a row of a preemptor; its capacity is free."""
-        del self.promised[reservation.uid]
-        self._uncount(reservation.slot)
-        self._node_capacity.give(reservation.slot, reservation.shape)
+    def _apart(self, reservation: Reservation) -> dict[str, Reservation]:
+        return self.promised if reservation.reason == "preemptor" else self.replacements
 
     def rows(self, uid: str) -> tuple[Reservation, ...]:
         """The rows of decisions for a pod."""

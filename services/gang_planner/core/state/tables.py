@@ -42,5 +42,15 @@ class Tables:
         self.residents: dict[int, dict[str, Member]] = {}
         self.view = ClusterView()
 
+    def drop_phantom(self, slot: int) -> None:
+        """Forget a node that does not exist and on which nothing is accounted."""
+        if (
+            self.nodes.names[slot]
+            and not self.nodes.exists[slot]
+            and slot not in self.residents
+            and not self.reservations.on(slot)
+        ):
+            self.nodes.drop_phantom(slot)
+
     def relabel_lost(self) -> None:
         """Recount lost pods under their successors' profiles after a new inter-pod term."""

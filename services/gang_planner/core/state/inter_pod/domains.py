@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Ints, grown_ints
+from services.gang_planner.core.state.columns import Ints, grown
 from services.gang_planner.core.state.nodes import NodeTable
 
 #: Maximum number of unused domain numbers; beyond it, domains are numbered again.
@@ -55,7 +55,7 @@ class Domains:
             self.version += 1
 
     def _numbers(self, values: Ints) -> Ints:
-        self._by_value = grown_ints(self._by_value, int(values.max(initial=0)) + 1)
+        self._by_value = grown(self._by_value, int(values.max(initial=0)) + 1)
         fresh = np.unique(values[(values > 0) & (self._by_value[values] == 0)])
         self._by_value[fresh] = np.arange(self.count, self.count + len(fresh))
         self.count += len(fresh)

@@ -41,19 +41,10 @@ _MAKERS_MAX = 1024
 class Choice(NamedTuple):
     """The volume chosen for a claim; `volume` "": one that is provisioned for the node."""
 
-    slot: int
+    node: str
     claim_uid: str
     volume: str = ""
     volume_uid: str = ""
-
-
-class VolumePin(NamedTuple):
-    """The volume of a decision in the log, chosen again when its reservation is made."""
-
-    node: str
-    claim_uid: str
-    volume: str
-    volume_uid: str
 
 
 class Storage:
@@ -67,7 +58,8 @@ class Storage:
         #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
         self.uses: dict[Key, dict[int, int]] = {}
         self._choices: dict[Key, Choice] = {}
-        self._pins: dict[Key, VolumePin] = {}
+        #: Choices of decisions in the log whose reservations are not made yet.
+        self._pins: dict[Key, Choice] = {}
         #: Volumes of all choices and pins.
         self._chosen = Chosen()
         #: Claim -> a number that changes with its choice and its users.
@@ -216,7 +208,7 @@ class Storage:
                     touched += self._reach(choice)
         return touched
 
-    def pin(self, key: Key, pin: VolumePin) -> None:
+    def pin(self, key: Key, pin: Choice) -> None:
         """Restore the volume of a decision in the log.
 
         It applies when the decision's reservation is made, or immediately if a pod on the node
@@ -236,8 +228,8 @@ class Storage:
                 self._moved(other)
             self._chosen.put(pin.volume_uid, key)
             self._wide += 1
-        if slot is not None and there:
-            self._choices[key] = Choice(slot, pin.claim_uid, pin.volume, pin.volume_uid)
+        if there:
+            self._choices[key] = pin
             self._moved(key)
         else:
             self._pins[key] = pin
@@ -251,7 +243,7 @@ class Storage:
 
     def contradiction(self) -> str:
         """The first inconsistency, such as a volume that is chosen twice; "": none."""
-        chosen: list[Choice | VolumePin] = [*self._choices.values(), *self._pins.values()]
+        chosen = (*self._choices.values(), *self._pins.values())
         volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
         if volumes != self._chosen.uids():
             return f"volumes {volumes} are chosen, {self._chosen.uids()} count as such"
@@ -291,20 +283,23 @@ class Storage:
             volume = self.tables.volumes.get(choice.volume_uid)
             if volume is not None:
                 return self.available.usable(volume), no_slots, no_slots
-            only = no_slots.copy()
-            only[choice.slot] = not choice.volume_uid
+            only = no_slots if choice.volume_uid else self._only(choice.node)
             return no_slots, only, only
         made, reservation = self._making(claim)
         if claim.selected_node:
-            there = no_slots.copy()
-            slot = self.nodes.find(claim.selected_node)
-            if slot is not None:
-                there[slot] = True
-            return no_slots, made & there, reservation
+            return no_slots, made & self._only(claim.selected_node), reservation
         candidates = self.available.candidates(claim)
         if not candidates.volumes:
             return no_slots, made, reservation
         return candidates.mask(self._current().free(candidates)), made, reservation
+
+    def _only(self, node: str) -> Bools:
+        """One flag per slot: True for this node."""
+        mask: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
+        slot = self.nodes.find(node)
+        if slot is not None:
+            mask[slot] = True
+        return mask
 
     def _making(self, claim: Claim) -> tuple[Bools, Bools]:
         """Two flags per slot: whether a volume can be provisioned for the claim, and whether the
@@ -332,8 +327,7 @@ class Storage:
         if self._pruned_at != self.changes:
             self._pruned_at = self.changes
             claims = self.tables.claims.by_name
-            chosen: dict[Key, Choice | VolumePin] = {**self._pins, **self._choices}
-            for key, one in chosen.items():
+            for key, one in (self._pins | self._choices).items():
                 claim = claims.get(key)
                 if claim is None or not fully_bound(claim):
                     continue
@@ -357,7 +351,7 @@ class Storage:
                 and pin.claim_uid == claim.uid
                 and pin.node == self.nodes.names[slot]
             ):
-                found.append((claim, Choice(slot, claim.uid, pin.volume, pin.volume_uid)))
+                found.append((claim, pin))
             else:
                 left.append(claim)
         # If no volume is available (for a pod that another scheduler bound), there is no choice.
@@ -367,6 +361,7 @@ class Storage:
     def _choose(self, claims: tuple[Claim, ...], slot: int) -> list[Choice] | None:
         """A choice for each claim, smallest claim first; None: not possible on this node."""
         before = self._current()
+        node = self.nodes.names[slot]
         mine: list[str] = []
         choices: list[Choice] = []
         for claim in claims:
@@ -382,10 +377,10 @@ class Storage:
                 )
             if volume is not None:
                 mine.append(volume.uid)
-                choices.append(Choice(slot, claim.uid, volume.name, volume.uid))
+                choices.append(Choice(node, claim.uid, volume.name, volume.uid))
                 continue
             _, made, reservation = self._serving(claim)
             if not (made[slot] and reservation[slot]):
                 return None
-            choices.append(Choice(slot, claim.uid))
+            choices.append(Choice(node, claim.uid))
         return choices

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, Ints, grown_ints
+from services.gang_planner.core.state.columns import Bools, Ints, grown
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.demand import Key, class_of, fully_bound
@@ -148,7 +148,7 @@ class Attachments:
     def _count(self) -> None:
         for driver in self._limits:
             counts = self._counts.get(driver, np.zeros(0, dtype=np.int64))
-            self._counts[driver] = grown_ints(counts, self._nodes.size)
+            self._counts[driver] = grown(counts, self._nodes.size)
         for slot in self._dirty:
             handles = {self._handle(key) for key in self._users.get(slot, ())}
             handles |= self._attached.get(slot, _NONE)

@@ -23,7 +23,7 @@ ANY_TIER = NetworkTopology(mode="hard", highest_tier=9)
 
 
 def table(names: list[str], *hypernodes: HyperNode) -> TopologyTable:
-    found: Table[HyperNode] = Table()
+    found = Table(HyperNode)
     for one in hypernodes:
         found.put(one)
     nodes = NodeTable(ResourceIndex())
