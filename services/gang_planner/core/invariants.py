@@ -26,7 +26,7 @@ from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.open_decisions import OpenAct
+    from services.gang_planner.core.state.reservations import OpenAct
 
 _Contradictions: TypeAlias = Iterator[tuple[str, str]]
 """What contradicts itself, and how."""

@@ -33,7 +33,7 @@ from shared.contracts.decisions import (
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.open_decisions import OpenAct, OpenEviction
+    from services.gang_planner.core.state.reservations import OpenAct, OpenEviction
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 #: The size of a page without the items of its two lists.

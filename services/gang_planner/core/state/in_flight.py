@@ -14,15 +14,16 @@ from services.gang_planner.core.state.gang_history import ANY_NODE, Failure
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import ASSUMED, TERMINAL
 from services.gang_planner.core.state.members import Assignments
-from services.gang_planner.core.state.open_decisions import (
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.preemptions import record_evicted
+from services.gang_planner.core.state.reservations import (
+    UNDATED,
     OpenAct,
     OpenEviction,
+    Reservation,
     Unresolved,
     awaits_binders_alone,
 )
-from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.preemptions import record_evicted
-from services.gang_planner.core.state.reservations import UNDATED, Reservation
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome

@@ -11,8 +11,7 @@ import numpy as np
 from services.gang_planner.core.state.columns import ChangeLog, Grid, Ints
 from services.gang_planner.core.state.devices.ledger import Devices
 from services.gang_planner.core.state.host_ports import PortTable
-from services.gang_planner.core.state.inter_pod.counts import PairCounts
-from services.gang_planner.core.state.inter_pod.domains import DomainTable
+from services.gang_planner.core.state.inter_pod.counts import DomainTable, PairCounts
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects

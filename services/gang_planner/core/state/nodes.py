@@ -6,7 +6,8 @@ a slot without allocatable amounts, so that accounting needs no special case. De
 on slot numbers, which follow the order of arrival: ties are broken by name (`rank`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from services.gang_planner.core.state.columns import (
     clamped,
     grown,
 )
-from services.gang_planner.core.state.images import ImageTable
 from services.gang_planner.core.state.node_labels import LabelColumns
 from services.gang_planner.core.state.taints import TaintSets
 from shared.model.invariants import InvariantViolation
@@ -29,6 +29,37 @@ from shared.model.objects import Node
 _REQUESTS_MAX = 256
 #: Number of cached arrays that are computed from all nodes.
 _DERIVED_MAX = 256
+_NOWHERE: Final[Mapping[int, int]] = {}
+
+
+class ImageTable:
+    """Images that nodes report in their status."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[int, int]] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether any node reports an image."""
+        return bool(self._by_name)
+
+    def put(self, slot: int, before: Node | None, after: Node | None) -> None:
+        """Update the images of a slot after its node appeared, changed or left."""
+        old = before.images if before is not None else ()
+        new = after.images if after is not None else ()
+        if old == new:
+            return
+        for name, _ in old:
+            found = self._by_name.get(name, {})
+            found.pop(slot, None)
+            if not found:
+                self._by_name.pop(name, None)
+        for name, size_bytes in new:
+            self._by_name.setdefault(name, {})[slot] = size_bytes
+
+    def of(self, name: str) -> Mapping[int, int]:
+        """Slot -> bytes of the image, for all nodes that have it."""
+        return self._by_name.get(name, _NOWHERE)
 
 
 class Units:

@@ -15,8 +15,7 @@ import numpy as np
 from services.gang_planner.core.constraints.filters import node_affinity, taint_toleration
 from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.inter_pod.counts import Scope
-from services.gang_planner.core.state.inter_pod.domains import DomainTable
+from services.gang_planner.core.state.inter_pod.counts import DomainTable, Scope
 from services.gang_planner.core.state.inter_pod.terms import Spread, Terms
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable

@@ -17,9 +17,12 @@ from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.storage import provisioning
-from services.gang_planner.core.state.storage.available_volumes import AvailableVolumes
-from services.gang_planner.core.state.storage.chosen import Chosen
+from services.gang_planner.core.state.storage.available_volumes import (
+    AvailableVolumes,
+    VolumeCandidates,
+    enough_capacity,
+    may_provision,
+)
 from services.gang_planner.core.state.storage.demand import (
     Key,
     VolumeDemand,
@@ -36,6 +39,11 @@ _DEMANDS_MAX = 65_536
 _WIDE = 16
 #: Number of (class, size) pairs with cached masks of provisioning.
 _MAKERS_MAX = 1024
+#: Number of lists with cached candidates, and length of the log of changes.
+_KEPT_MAX = 256
+_LOG_MAX = 8192
+#: Lists up to this length are not cached.
+_SHORT = 4
 
 
 class Choice(NamedTuple):
@@ -45,6 +53,72 @@ class Choice(NamedTuple):
     claim_uid: str
     volume: str = ""
     volume_uid: str = ""
+
+
+class Chosen:
+    """Volume by UID -> the claim that it is chosen for.
+
+    A gang with a thousand claims chooses a thousand times from the same list. Therefore the
+    remaining candidates of a list are cached and updated incrementally.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Key] = {}
+        self._log: list[str] = []
+        #: id of the list -> (the list, kept alive; position in the log; flags of free volumes).
+        self._rests: dict[int, tuple[VolumeCandidates, int, Bools]] = {}
+
+    def copy(self) -> "Chosen":
+        """An independent copy of the table."""
+        other = Chosen()
+        other._keys = dict(self._keys)
+        return other
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._keys
+
+    def claim(self, uid: str) -> Key | None:
+        """The claim for which a volume is chosen; None: none."""
+        return self._keys.get(uid)
+
+    def uids(self) -> list[str]:
+        """UIDs of all chosen volumes, sorted."""
+        return sorted(self._keys)
+
+    def put(self, uid: str, key: Key) -> None:
+        """Mark a volume as chosen; no-op for "", a volume to be provisioned for the claim."""
+        if uid:
+            self._keys[uid] = key
+            self._note(uid)
+
+    def drop(self, uid: str) -> None:
+        """Mark a volume as not chosen."""
+        if self._keys.pop(uid, None) is not None:
+            self._note(uid)
+
+    def free(self, candidates: VolumeCandidates) -> Bools:
+        """One flag per volume of the list: whether it is not chosen. Read-only."""
+        if len(candidates.volumes) <= _SHORT:
+            return candidates.without(self._keys)
+        found = self._rests.get(id(candidates))
+        if found is None:
+            if len(self._rests) >= _KEPT_MAX:
+                self._rests.clear()
+            free = candidates.without(self._keys)
+        else:
+            _, position, free = found
+            for uid in self._log[position:]:
+                place = candidates.place(uid)
+                if place is not None:
+                    free[place] = uid not in self._keys
+        self._rests[id(candidates)] = (candidates, len(self._log), free)
+        return free
+
+    def _note(self, uid: str) -> None:
+        self._log.append(uid)
+        if len(self._log) > _LOG_MAX:
+            self._log.clear()
+            self._rests.clear()
 
 
 class Storage:
@@ -312,10 +386,8 @@ class Storage:
         kind = claim.storage_class, claim.request_bytes
         found = self._makers.get(kind)
         if found is None:
-            made = provisioning.allowed(claim, self.tables, self.nodes)
-            reservation = (
-                provisioning.enough(claim, self.tables, self.nodes) if made.any() else made
-            )
+            made = may_provision(claim, self.tables, self.nodes)
+            reservation = enough_capacity(claim, self.tables, self.nodes) if made.any() else made
             found = self._makers[kind] = made, reservation
         return found
 

@@ -13,9 +13,13 @@ from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
-from services.gang_planner.core.state.open_decisions import OpenAct
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
-from services.gang_planner.core.state.reservations import UNDATED, Reservation, ReservationTable
+from services.gang_planner.core.state.reservations import (
+    UNDATED,
+    OpenAct,
+    Reservation,
+    ReservationTable,
+)
 from shared.contracts.decisions import Cycle, GangDecision
 from shared.model.objects import HostPort
 from tests.services.gang_planner.core.scene import GPU, make_node, make_pods, make_shape
