@@ -116,12 +116,21 @@ def _check_gang(state: State, gang: Gang) -> _Contradictions:
         yield gang.full_name, f"lists {gang.waiting} as waiting, but {waiting} wait"
     if state.gangs.by_id.get(gang.gang_id) is not gang:
         yield gang.full_name, f"its id {gang.gang_id} belongs to another gang"
+    yield from _check_gang_state(gang)
+
+
+def _check_gang_state(gang: Gang) -> _Contradictions:
+    """The state of a gang agrees with its open notes, from which a restart restores it."""
+    history = gang.history
+    if history.releasing != ("release" in history.notes):
+        yield gang.full_name, f"is {history.state}, but its notes are {sorted(history.notes)}"
+    if history.state is GangState.REPAIRING and "repair" not in history.notes:
+        yield gang.full_name, "is under repair without a note"
 
 
 def _check_members(state: State) -> _Contradictions:
     for uid, member in state.members.items():
-        node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
-        right = state_of(member, node_exists=node_exists)
+        right = state_of(member, state.nodes)
         if member.state != right:
             yield f"pod {uid}", f"is {STATE_NAMES[member.state]} and should be {STATE_NAMES[right]}"
         if member.slot is not None and state.residents.get(member.slot, {}).get(uid) is not member:
@@ -149,8 +158,7 @@ def _check_reservations(state: State) -> _Contradictions:
             yield f"pod {uid}", f"has {count} open decisions"
     for act, kept in rows.items():
         if act is not None and act.rows != kept:
-            wrong = f"counts {act.rows} reservations, but has {kept}"
-            yield f"decision {act.seq}", wrong
+            yield f"decision {act.seq}", f"counts {act.rows} reservations, but has {kept}"
     pods_in_flight = sum(kept for act, kept in rows.items() if act is not None and act.counted)
     if state.reservations.pods_in_flight != pods_in_flight:
         wrong = f"are counted as {state.reservations.pods_in_flight}, but are {pods_in_flight}"
@@ -254,7 +262,6 @@ def _check_starts(state: State, now_ms: int) -> _Contradictions:
     """A starting gang that is partly bound for longer than a second is under repair or release."""
     for gang in state.gangs.gangs.values():
         history = gang.history
-        yield from _check_gang_state(gang)
         if gang.key in state.gangs.changed or not repair.partial(gang):
             continue
         if history.releasing or history.state is GangState.REPAIRING:
@@ -268,15 +275,6 @@ def _check_starts(state: State, now_ms: int) -> _Contradictions:
     for key, gang in state.repairs.items():
         if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
             yield f"gang {key}", "is under repair without a note"
-
-
-def _check_gang_state(gang: Gang) -> _Contradictions:
-    """The state of a gang agrees with its open notes, from which a restart restores it."""
-    history = gang.history
-    if history.releasing != ("release" in history.notes):
-        yield gang.full_name, f"is {history.state}, but its notes are {sorted(history.notes)}"
-    if history.state is GangState.REPAIRING and "repair" not in history.notes:
-        yield gang.full_name, "is under repair without a note"
 
 
 def _check_queues(state: State) -> _Contradictions:

@@ -33,13 +33,8 @@ class AdmissionView:
     def __init__(
         self, state: "State", totals: Sequence[int], now_ms: int, without_room: int
     ) -> None:
-        """Wrap the planner's state.
-
-        Args:
-            state: The planner's tables.
-            totals: Allocatable amounts of all nodes, by resource row.
-            now_ms: Time of the cycle, Unix milliseconds.
-            without_room: Groups per queue that are admitted without free capacity.
+        """`totals`: allocatable amounts of all nodes, by resource row. `without_room`: how many
+        groups each queue admits without free capacity.
         """
         self.state = state
         self.totals = totals
@@ -93,9 +88,7 @@ class AdmissionView:
         return self.totals[row] if row < len(self.totals) else 0
 
     def waiting_before(self, gang: Gang) -> int:
-        """Number of admitted gangs in the gang's queue, with at least its priority, that wait for
-        capacity or pods.
-        """
+        """Number of admitted gangs that wait in the gang's queue with at least its priority."""
         found = 0
         for gang_id in gang.queue.promises:
             one = self.state.gangs.by_id.get(gang_id)

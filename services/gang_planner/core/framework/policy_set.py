@@ -139,9 +139,7 @@ class PolicySet:
         return self.queue_order_start(queue, totals) + self.queue_order_end(queue)
 
     def queue_order_start(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
-        """The prefix of `queue_order` that is equal for all queues with the same
-        `compared_with`.
-        """
+        """The prefix of `queue_order`, equal for all queues with the same `compared_with`."""
         if self._queue_share is not None:
             return -queue.priority, *_shares(self._queue_share, queue.chain[1:])
         key: list[int | str] = [-queue.priority]

@@ -36,7 +36,6 @@ class Allocation:
 
     @property
     def total(self) -> int:
-        """Number of members that it places."""
         return int(self.counts.sum())
 
 
@@ -68,7 +67,6 @@ class Statement:
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
-        """The current allocations."""
         return tuple(self._allocations)
 
     def checkpoint(self) -> int:

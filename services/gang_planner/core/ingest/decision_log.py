@@ -77,9 +77,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
 
 
 def note_record(state: State, seq: int, record: Act | Note) -> None:
-    """Store the sequence number of a record in its gang's history, unless the record is the end of
-    a note or a hold's note.
-    """
+    """Store a record's sequence in its gang's history, unless it ends a note or is a hold's."""
     if isinstance(record, NoteClosed) or (isinstance(record, NoteOpened) and record.kind == "hold"):
         return
     state.gangs.history(record.gang_id).noted_at = seq
@@ -201,25 +199,14 @@ def forget_gone(work: CycleContext) -> None:
                 # A controller may recreate its pods, which are pre-flighted then.
                 continue
             del history.notes[kind]
-            work.notes.append(
-                NoteClosed(
-                    gang_id=gang_id,
-                    epoch=state.epoch,
-                    kind=kind,
-                    at_ms=work.now_ms,
-                    reason="Gone",
-                    cycle=work.cycle,
-                )
-            )
+            work.add_closed(gang_id, kind, "Gone")
             if kind == "release":
                 in_flight.forget_evictions(state, gang_id)
             restore_state(history, started=history.started)
 
 
 def _made_again(state: State, history: History) -> bool:
-    """Let a gang of the same name, without records in the log, take over the history; whether there
-    is one.
-    """
+    """Let a gang of the same name that is not in the log take over the history; whether one did."""
     if history.full_name is None:
         return False
     namespace, _, name = history.full_name.partition("/")

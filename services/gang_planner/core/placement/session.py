@@ -23,10 +23,9 @@ from services.gang_planner.core.placement.distribution import distribute, in_tur
 from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, ranked_spaces
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.needs import NO_SUB_GANG, NOTHING_SAID, Structure
-from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.node_capacity import FreeOnUsable, NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.state.queues import QueueEntry
-from services.gang_planner.core.state.usable_capacity import FreeOnUsable
 from shared.model.invariants import required
 from shared.model.objects import NetworkTopology
 

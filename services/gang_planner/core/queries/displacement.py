@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.cycle_context import CycleContext, Timers
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.preemption.candidates import VictimCandidates
@@ -16,7 +16,6 @@ from services.gang_planner.core.preemption.requests import preempts
 from services.gang_planner.core.preemption.search import VictimSearch
 from services.gang_planner.core.queueing import fair_share
 from services.gang_planner.core.state.queued_demand import QueuedDemand
-from services.gang_planner.core.state.timers import Timers
 from shared.contracts.decisions import Cycle
 
 if TYPE_CHECKING:

@@ -46,10 +46,7 @@ def choices_of(state: State, assignments: Assignments) -> Choices:
 
 
 def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -> int:
-    """Upper bound of the bytes that a member's claims add to a decision.
-
-    `node_bytes` is the length of the longest node name.
-    """
+    """Upper bound of the bytes that a member's claims add. `node_bytes`: the longest node name."""
     shape = member.shape.shape
     pod = member.pod
     each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES

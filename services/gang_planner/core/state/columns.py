@@ -61,7 +61,6 @@ class Grid:
         self.cells: Ints = np.zeros((rows, columns), dtype=np.int64)
 
     def ensure(self, rows: int, columns: int) -> None:
-        """Grow to at least this many rows and columns."""
         have_rows, have_columns = self.cells.shape
         if rows <= have_rows and columns <= have_columns:
             return
@@ -72,7 +71,6 @@ class Grid:
         self.cells = grown
 
     def copy(self) -> "Grid":
-        """An independent grid with the same cells."""
         grid = Grid(1, 1)
         grid.cells = self.cells.copy()
         return grid
@@ -112,13 +110,11 @@ class ChangeLog:
         return self._forgotten + len(self._slots)
 
     def add(self, slot: int) -> None:
-        """Record a changed column."""
         self._slots.append(slot)
         if len(self._slots) > self._bound:
             self._forget()
 
     def extend(self, slots: Iterable[int]) -> None:
-        """Record several changed columns."""
         self._slots.extend(slots)
         if len(self._slots) > self._bound:
             self._forget()

@@ -74,9 +74,7 @@ class History(msgspec.Struct, eq=False):
 
     @property
     def has_started(self) -> bool:
-        """Whether its quorum was placed once. False again after a release, or a new decision after
-        the loss of all members.
-        """
+        """Whether its quorum was placed once, and it was neither released nor placed anew since."""
         return self.started or self.dormant
 
     @property

@@ -75,17 +75,13 @@ class GangTable:
             self.changed[gang.key] = gang
 
     def starts(self, gang: Gang) -> None:
-        """Set the phase of a gang whose members were all decided and that has no open notes. An
-        assessment would give the same result.
-        """
+        """Set the phase that an assessment of a fully decided gang without notes would give."""
         gang.phase, gang.pending_reason = "Starting", None
         self.count_phase(gang, "Starting")
         self.to_republish[gang.key] = gang
 
     def touch_all(self) -> None:
-        """Update the queue and priority of every gang, and mark all gangs for assessment, after a
-        queue, a priority class or the configuration changed.
-        """
+        """Mark all gangs, with new queue and priority: objects or the configuration changed."""
         for gang in self.gangs.values():
             self._settle(gang)
 
@@ -206,9 +202,7 @@ class GangTable:
         return self.remembered.setdefault(gang_id, History())
 
     def priority_of(self, gang: Gang) -> int:
-        """The PriorityClass of the group, else the highest of the pods, else the cluster's default
-        class.
-        """
+        """Of the group's PriorityClass, else its pods' highest, else the cluster's default."""
         if gang.group is not None and gang.group.priority_class:
             found = self.priority_classes.by_name.get(("", gang.group.priority_class))
             if found is not None:

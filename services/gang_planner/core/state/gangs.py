@@ -35,7 +35,9 @@ from services.gang_planner.core.state.needs import (
 )
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from shared.contracts.decisions import Binding
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.verdicts import GangPhase
 from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import GangKey
 from shared.model.invariants import InvariantViolation
@@ -45,8 +47,6 @@ from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 if TYPE_CHECKING:
     from services.gang_planner.core.state.node_capacity import NodeCapacity
     from services.gang_planner.core.state.reservations import Reservation
-    from shared.contracts.decisions import Binding
-    from shared.contracts.verdicts import GangPhase
 
 Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
 """The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
@@ -136,125 +136,82 @@ class Bucket(msgspec.Struct, eq=False):
         return PendingReason.NOT_ENOUGH_RESOURCES
 
 
-class Gang:
+class Gang(msgspec.Struct, eq=False):
     """Members, counts and settings of one gang."""
 
-    __slots__ = (
-        "admitted",
-        "bound_ms",
-        "bucket",
-        "completed",
-        "counted",
-        "counts",
-        "created_ms",
-        "declarations",
-        "evicted",
-        "excused",
-        "gang_id",
-        "group",
-        "held",
-        "history",
-        "hold_ended",
-        "implied",
-        "kept",
-        "key",
-        "late",
-        "latest",
-        "members",
-        "members_with_preference",
-        "minima_reached",
-        "minimum_kept",
-        "name",
-        "namespace",
-        "order",
-        "ours",
-        "parts",
-        "pending_reason",
-        "phase",
-        "priority",
-        "queue",
-        "rank",
-        "ranked",
-        "refusal",
-        "roles",
-        "self_declared",
-        "shown",
-        "shown_ms",
-        "stuck",
-        "unread",
-        "waiting",
-    )
+    key: GangKey
+    namespace: str
+    name: str
+    queue: QueueEntry
+    #: UID of its group, owner or only pod; "" until the table knows whether it has a group.
+    gang_id: str = ""
+    group: PodGroup | None = None
+    #: Values of its deleted group object; None: it has an object, or never had one.
+    kept: Kept | None = None
+    members: dict[str, Member] = {}
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * STATES)
+    #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
+    late: dict[str, int] = {}
+    #: By how many members late roles lower the gang's minimum.
+    excused: int = 0
+    #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
+    parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
+    roles: dict[str, list[int]] = {}
+    #: Members that can be placed, by role and shape.
+    waiting: dict[tuple[str, int], dict[str, Member]] = {}
+    #: Number of members and reservations that take capacity, by shape.
+    held: dict[int, int] = {}
+    priority: int = 0
+    #: The declarations of its members, used where no object declares the gang.
+    declarations: MemberDeclarations = msgspec.field(default_factory=MemberDeclarations)
+    #: Its members' task priority, and whether members with different ones have joined.
+    rank: int | None = None
+    ranked: bool = False
+    created_ms: int = 0
+    history: History = msgspec.field(default_factory=History)
+    #: The minima that its members last met; None: not met in this process's lifetime.
+    minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
+    ours: int = 0
+    #: Members by Volcano's rule for bare pods, which do not name the group themselves.
+    implied: int = 0
+    self_declared: int = 0
+    members_with_preference: int = 0
+    #: Admitted by the enqueue action, or its dialect needs no admission.
+    admitted: bool = False
+    #: Gang size of a deleted PodDisruptionBudget.
+    minimum_kept: int | None = None
+    #: All members have ended; stays true after the pods are deleted.
+    completed: bool = False
+    #: Bindings of the newest decision, for Scheduled events.
+    latest: tuple[Binding, ...] = ()
+    #: Failures that outcomes reported since the last cycle.
+    unread: list[Failure] = []
+    #: When CLUSTER first showed a bound member of the gang; 0: no member is bound.
+    bound_ms: int = 0
+    #: The newest eviction of members; None: there was none, or it has been placed since.
+    evicted: Evicted | None = None
+    #: The last member that a policy refused, with the API server's message.
+    refusal: str = ""
+    #: The reason for the end of its last hold; "" after a new one was opened.
+    hold_ended: str = ""
+    #: Number of members for which the kubelet reports why they do not run.
+    stuck: int = 0
+    #: The results of the last assessment: see `lifecycle.assessment`.
+    phase: GangPhase = "Pending"
+    #: The phase under which `GangTable.phases` counts it.
+    counted: str = ""
+    #: None: it does not wait, or it waits in the backlog.
+    pending_reason: PendingReason | None = None
+    order: OrderKey = ()
+    #: The bucket of the backlog in which it waits.
+    bucket: Bucket | None = None
+    #: Meaning of the last published verdict, and its time.
+    shown: tuple[object, ...] = ()
+    shown_ms: int = 0
 
-    def __init__(self, key: GangKey, namespace: str, name: str, queue: QueueEntry) -> None:
-        self.key = key
-        self.namespace = namespace
-        self.name = name
-        #: UID of its group, owner or only pod; "" until the table knows whether it has a group.
-        self.gang_id = key[2] if key[0] != "name" else ""
-        self.group: PodGroup | None = None
-        #: Values of its deleted group object; None: it has an object, or never had one.
-        self.kept: Kept | None = None
-        self.members: dict[str, Member] = {}
-        self.counts = [0] * STATES
-        #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
-        self.late: dict[str, int] = {}
-        #: By how many members late roles lower the gang's minimum.
-        self.excused = 0
-        #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
-        self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
-        self.roles: dict[str, list[int]] = {}
-        #: Members that can be placed, by role and shape.
-        self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
-        #: Number of members and reservations that take capacity, by shape.
-        self.held: dict[int, int] = {}
-        self.queue = queue
-        self.priority = 0
-        #: The declarations of its members, used where no object declares the gang.
-        self.declarations = MemberDeclarations()
-        #: Its members' task priority, and whether members with different ones have joined.
-        self.rank: int | None = None
-        self.ranked = False
-        self.created_ms = 0
-        self.history = History()
-        #: The minima that its members last met; None: not met in this process's lifetime.
-        self.minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
-        self.ours = 0
-        #: Members by Volcano's rule for bare pods, which do not name the group themselves.
-        self.implied = 0
-        self.self_declared = 0
-        self.members_with_preference = 0
-        #: Admitted by the enqueue action, or its dialect needs no admission.
-        self.admitted = False
-        #: Gang size of a deleted PodDisruptionBudget.
-        self.minimum_kept: int | None = None
-        #: All members have ended; stays true after the pods are deleted.
-        self.completed = False
-        #: Bindings of the newest decision, for Scheduled events.
-        self.latest: tuple[Binding, ...] = ()
-        #: Failures that outcomes reported since the last cycle.
-        self.unread: list[Failure] = []
-        #: When CLUSTER first showed a bound member of the gang; 0: no member is bound.
-        self.bound_ms = 0
-        #: The newest eviction of members; None: there was none, or it has been placed since.
-        self.evicted: Evicted | None = None
-        #: The last member that a policy refused, with the API server's message.
-        self.refusal = ""
-        #: The reason for the end of its last hold; "" after a new one was opened.
-        self.hold_ended = ""
-        #: Number of members for which the kubelet reports why they do not run.
-        self.stuck = 0
-        #: The results of the last assessment: see `lifecycle.assessment`.
-        self.phase: GangPhase = "Pending"
-        #: The phase under which `GangTable.phases` counts it.
-        self.counted = ""
-        #: None: it does not wait, or it waits in the backlog.
-        self.pending_reason: PendingReason | None = None
-        self.order: OrderKey = ()
-        #: The bucket of the backlog in which it waits.
-        self.bucket: Bucket | None = None
-        #: Meaning of the last published verdict, and its time.
-        self.shown: tuple[object, ...] = ()
-        self.shown_ms = 0
+    def __post_init__(self) -> None:
+        if self.key[0] != "name":
+            self.gang_id = self.key[2]
 
     @property
     def trace_root(self) -> str:
@@ -336,7 +293,7 @@ class Gang:
         return self.counts[PLACED] + self.counts[RUNNING]
 
     @property
-    def shown_phase(self) -> "GangPhase":
+    def shown_phase(self) -> GangPhase:
         """The published phase. As in Volcano, a member on a node counts until its pod is gone: a
         running gang does not change its phase while one of its pods is being deleted.
         """
@@ -390,10 +347,14 @@ class Gang:
         member.gang = self
         self.members[pod.uid] = member
         self.ours += pod.ours
-        self.implied += pod.group_implied
-        self.self_declared += pod.group_self_declared
+        # Each rare; an addition for every pod would take longer.
+        if pod.group_implied:
+            self.implied += 1
+        if pod.group_self_declared:
+            self.self_declared += 1
         self.members_with_preference += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
-        self.stuck += bool(pod.waiting)
+        if pod.waiting:
+            self.stuck += 1
         self._rank(pod)
         self._count(member, member.state, 1)
         return self.declarations.add(pod)

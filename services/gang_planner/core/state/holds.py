@@ -169,26 +169,17 @@ class HoldTable:
         return tuple(sorted(found.values(), key=_by_deadline))
 
     def owners(self) -> list[GangKey]:
-        """Keys of the gangs with holds."""
         return list(self._of)
 
     def owes(self, key: GangKey) -> bool:
-        """Whether a gang has holds or unsettled losses."""
         return key in self._of or key in self._lost
-
-    @property
-    def open_count(self) -> int:
-        """Number of open holds."""
-        return len(self.by_uid)
 
     def knows(self, uid: str) -> bool:
         """Whether this pod has or had a hold, or a pending loss."""
         return uid in self.by_uid or uid in self._known or uid in self.pending
 
     def forget(self, uid: str) -> None:
-        """Forget that the pod had a hold: it is no longer in the cluster state, or is placed again
-        and may be lost again.
-        """
+        """Forget that the pod had a hold: it is gone, or is placed again and may be lost again."""
         self._known.pop(uid, None)
 
     def come_back(self, uid: str) -> None:
@@ -242,9 +233,7 @@ class HoldTable:
             gang.hold(hold.shape, 1)
 
     def reserve(self, tables: "Tables", hold: Hold, slot: int, *, adopted: bool) -> None:
-        """Reserve the hold's capacity on a node, charged to its gang and queue; `adopted`: it has
-        been taken from the node capacity already.
-        """
+        """Reserve the hold's capacity on a node and charge its gang; `adopted`: it is taken."""
         reservation = Reservation(owner=hold.gang_id, uid=hold.uid, shape=hold.shape, slot=slot)
         reservation.reason = hold.reservation_reason
         reservation.until_ms = hold.until_ms
@@ -359,9 +348,7 @@ class HoldTable:
                 self.attach(hold, gang)
 
     def recall_end(self, tables: "Tables", gang_id: str, uids: Iterable[str], reason: str) -> None:
-        """Remove holds of a gang that ended in the log for this reason: those of these pods; if
-        none are given, all.
-        """
+        """Remove holds of a gang that ended in the log: of these pods; if none are given, all."""
         named = tuple(uids)
         if not named:
             known = [*self.by_uid.values(), *(hold for hold, _ in self._ended)]
@@ -416,7 +403,6 @@ class HoldTable:
     # ---------------------------------------------------------------- internal
 
     def _settle_up_to(self, tables: "Tables", cluster_seq: int) -> None:
-        """Settle the pending losses up to this sequence of CLUSTER."""
         for uid, loss in list(self.pending.items()):
             if loss.cluster_seq <= cluster_seq:
                 self.settle(uid)
@@ -434,7 +420,6 @@ class HoldTable:
         self._detach(hold)
 
     def _detach(self, hold: Hold) -> None:
-        """Remove the hold from its gang's holds."""
         if hold.gang is None:
             return
         replacements = self._of[hold.gang.key]

@@ -115,9 +115,7 @@ ALWAYS_FIT: Final = 1_000
 
 
 class Need(msgspec.Struct, kw_only=True, eq=False):
-    """The need of a gang's waiting members. Gangs of one queue with equal needs are
-    interchangeable.
-    """
+    """The need of a gang's waiting members. Gangs of one queue with equal needs are alike."""
 
     queue: str
     #: How many must be placed together, reserved units included; 0: any number.
@@ -188,9 +186,7 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
         return self.quorum or self.lacking or 1
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
-        """Requests of the quorum, or of one member without a quorum, by resource row. Callers must
-        not write to it.
-        """
+        """Requests of the quorum, or of one member without one, by resource row; read-only."""
         if self._amounts is None:
             self._amounts = self._work_out(shapes)
         return self._amounts

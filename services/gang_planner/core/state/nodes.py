@@ -40,7 +40,6 @@ class ImageTable:
 
     @property
     def any(self) -> bool:
-        """Whether any node reports an image."""
         return bool(self._by_name)
 
     def put(self, slot: int, before: Node | None, after: Node | None) -> None:
@@ -193,9 +192,7 @@ class NodeTable:
         return found
 
     def derived(self, key: object, make: Callable[[], Ints]) -> Ints:
-        """The result of `make`, one number per slot, cached by `key` until a node changes. Callers
-        must not write to it.
-        """
+        """The read-only result of `make`, one number per slot, cached until a node changes."""
         if self._derived_at != self.changes.position or len(self._derived) >= _DERIVED_MAX:
             self._derived.clear()
             self._derived_at = self.changes.position

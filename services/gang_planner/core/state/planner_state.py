@@ -55,5 +55,5 @@ class State(Tables):
 
     @override
     def relabel_lost(self) -> None:
-        if self.holds.open_count:
+        if self.holds.by_uid:
             self.holds.relabel(self)

@@ -103,7 +103,7 @@ class Preemptions:
         self._fresh.append(one)
         self._enter(one)
         self._attach(tables, one, gang)
-        _sync_rows(tables, one)
+        self.sync_one(tables, one)
         one.hit = _hit_by(tables, one)
 
     def number(self, seq: int, act: EvictionDecision) -> None:
@@ -116,24 +116,25 @@ class Preemptions:
                 return
         raise InvariantViolation(f"eviction {seq} for {act.gang}", "was not decided here")
 
-    def recall(self, seq: int, act: EvictionDecision, *, ended: bool = False) -> Preemption:
+    def recall(self, seq: int, act: EvictionDecision) -> Preemption:
         """Restore a preemption from the log; the next `sync` makes its reservations."""
         one = self.logged[seq] = Preemption(act, seq)
-        one.ended = ended
         self._enter(one)
         return one
 
     def find(self, gang_id: str) -> Preemption | None:
         """The open preemption with this gang id in the log; None: there is none."""
-        return next((one for one in self.logged.values() if _is_of(one, gang_id)), None)
+        found = (
+            one for one in self.logged.values() if not one.ended and one.act.gang_id == gang_id
+        )
+        return next(found, None)
 
     def end(self, tables: "Tables", one: Preemption) -> None:
         """End a preemption and its reservations. Victims that do not terminate, and that no binder
         may still evict, are no longer its victims.
         """
         one.ended = True
-        for uid in list(one.reservations):
-            _drop(tables, one, uid)
+        self.release(tables, one)
         if one.gang is not None and self._of.get(one.gang.key) is one:
             del self._of[one.gang.key]
         self._let_go(tables, one, over=False)
@@ -163,7 +164,7 @@ class Preemptions:
         Returns:
             When the next ended preemption drops the victims that stay; None: there is none.
         """
-        following: int | None = None
+        following: list[int] = []
         for seq, one in list(self.logged.items()):
             if one.ended:
                 # The clock may have been set back since.
@@ -172,8 +173,8 @@ class Preemptions:
                 self._let_go(tables, one, over=over_ms <= now_ms)
                 if not any(self.victims.get(each.uid) is one for each in one.act.victims):
                     del self.logged[seq]
-                elif over_ms > now_ms and (following is None or over_ms < following):
-                    following = over_ms
+                elif over_ms > now_ms:
+                    following.append(over_ms)
                 continue
             gang = _gang_of(tables, one)
             if gang is not one.gang:
@@ -183,10 +184,10 @@ class Preemptions:
                 if gang is not None:
                     self._attach(tables, one, gang)
                     tables.gangs.touch(gang)
-            _sync_rows(tables, one)
+            self.sync_one(tables, one)
             if not one.hit:
                 one.hit = _hit_by(tables, one)
-        return following
+        return min(following, default=None)
 
     def release(self, tables: "Tables", one: Preemption) -> None:
         """End a preemption's reservations for an attempt; `sync_one` makes them again."""
@@ -194,11 +195,40 @@ class Preemptions:
             _drop(tables, one, uid)
 
     def sync_one(self, tables: "Tables", one: Preemption) -> None:
-        """Make the reservations of a preemption again."""
-        _sync_rows(tables, one)
+        """Keep one reservation for each binding whose pod still waits and whose node exists."""
+        gang = one.gang
+        for binding in one.act.bindings:
+            member = tables.members.get(binding.uid)
+            slot = tables.nodes.find(binding.node)
+            kept = one.reservations.get(binding.uid)
+            if (
+                gang is None
+                or member is None
+                or slot is None
+                or not tables.nodes.exists[slot]
+                or not _waits(member, gang)
+            ):
+                if kept is not None:
+                    _drop(tables, one, binding.uid)
+                continue
+            if kept is not None:
+                if kept[0].shape is member.shape:
+                    continue
+                _drop(tables, one, binding.uid)
+            reservation = Reservation(
+                owner=gang.gang_id,
+                uid=binding.uid,
+                shape=member.shape,
+                slot=slot,
+                reason="preemptor",
+            )
+            tables.reservations.keep_apart(reservation)
+            gang.hold(reservation.shape, 1)
+            one.reservations[binding.uid] = reservation, gang
+        for reservation, _ in one.reservations.values():
+            reservation.until_ms = one.until_ms
 
     def reservations(self) -> list[Reservation]:
-        """All reservations of open preemptions."""
         return [reservation for one in self.opened for reservation, _ in one.reservations.values()]
 
     def held_of(self, gang: Gang) -> list[Reservation]:
@@ -245,10 +275,6 @@ def refused_victims(one: Preemption) -> tuple[str, ...]:
     return tuple(sorted(victims.intersection(refused)))
 
 
-def _is_of(one: Preemption, gang_id: str) -> bool:
-    return not one.ended and one.act.gang_id == gang_id
-
-
 def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:
     """The preemptor, by its id; if its object was recreated, by its pods."""
     gang = tables.gangs.by_id.get(one.act.gang_id)
@@ -259,33 +285,6 @@ def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:
         if member is not None and member.gang is not None:
             return member.gang
     return None
-
-
-def _sync_rows(tables: "Tables", one: Preemption) -> None:
-    """Keep one reservation for each binding whose pod still waits and whose node exists."""
-    gang = one.gang
-    for binding in one.act.bindings:
-        member = tables.members.get(binding.uid)
-        wanted = gang is not None and member is not None and _waits(member, gang)
-        slot = tables.nodes.find(binding.node)
-        exists = slot is not None and bool(tables.nodes.exists[slot])
-        kept = one.reservations.get(binding.uid)
-        if kept is not None and not (
-            wanted and exists and member is not None and kept[0].shape is member.shape
-        ):
-            _drop(tables, one, binding.uid)
-            kept = None
-        free = kept is None and wanted and exists
-        if free and slot is not None and member is not None and gang is not None:
-            reservation = Reservation(
-                owner=gang.gang_id, uid=binding.uid, shape=member.shape, slot=slot
-            )
-            reservation.reason = "preemptor"
-            tables.reservations.keep_apart(reservation)
-            gang.hold(reservation.shape, 1)
-            one.reservations[binding.uid] = reservation, gang
-    for reservation, _ in one.reservations.values():
-        reservation.until_ms = one.until_ms
 
 
 def _waits(member: Member, gang: Gang) -> bool:
@@ -302,14 +301,19 @@ def _drop(tables: "Tables", one: Preemption, uid: str) -> None:
 
 def record_evicted(tables: "Tables", one: Preemption) -> None:
     """Record an eviction that was carried out in the victims' gangs."""
-    taken = _refs(tables, one)
+    members = [tables.members.get(victim.uid) for victim in one.act.victims]
     for gang, count in one.hit.values():
+        pods = (
+            PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node)
+            for member in members
+            if member is not None and member.gang is gang
+        )
         gang.evicted = Evicted(
             reason=one.act.reason,
             preemptor=None if gang is one.gang else one.act.gang,
             members=count,
             attempt=gang.history.attempt,
-            pods=tuple(islice((pod for id_, pod in taken if id_ == gang.gang_id), _PODS_MAX)),
+            pods=tuple(islice(pods, _PODS_MAX)),
         )
         tables.gangs.touch(gang)
 
@@ -323,16 +327,3 @@ def _hit_by(tables: "Tables", one: Preemption) -> dict[str, tuple[Gang, int]]:
             gang = member.gang
             found[gang.gang_id] = gang, found.get(gang.gang_id, (gang, 0))[1] + 1
     return found
-
-
-def _refs(tables: "Tables", one: Preemption) -> list[tuple[str, PodRef]]:
-    """The victims that still exist, each with its gang's id."""
-    members = (tables.members.get(victim.uid) for victim in one.act.victims)
-    return [
-        (
-            member.gang.gang_id,
-            PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node),
-        )
-        for member in members
-        if member is not None and member.gang is not None
-    ]

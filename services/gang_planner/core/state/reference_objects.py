@@ -41,9 +41,7 @@ class Table(dict[str, _Kind]):
         self.by_name: dict[tuple[str, str], _Kind] = {}
 
     def put(self, one: _Kind, *, from_snapshot: bool = False) -> bool:
-        """Store a new or changed object. Returns False if the known object is equal, or newer and
-        `one` is not from a snapshot.
-        """
+        """Store an object; False: the known one is equal, or newer and this is from no snapshot."""
         before = self.get(one.uid)
         if before == one or (
             before is not None
@@ -102,14 +100,11 @@ class ReferenceObjects:
         }
 
     def put(self, one: ReferenceObject, *, from_snapshot: bool) -> bool:
-        """Store a new or changed object; see `Table.put`."""
         return self._tables[type(one)].put(one, from_snapshot=from_snapshot)
 
     def remove(self, uid: str) -> bool:
-        """Remove an object of any kind. Returns False if it was not known."""
         return any(table.remove(uid) for table in self._tables.values())
 
     def remove_missing(self, named: Collection[str]) -> None:
-        """Remove all objects except those with these UIDs."""
         for table in self._tables.values():
             table.keep_only(named)

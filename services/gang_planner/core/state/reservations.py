@@ -226,25 +226,19 @@ class ReservationTable:
         return self.promised if reservation.reason == "preemptor" else self.replacements
 
     def rows(self, uid: str) -> tuple[Reservation, ...]:
-        """The rows of decisions for a pod."""
         return tuple(self._rows.get(uid, ()))
 
     def every(self) -> list[Reservation]:
-        """All rows."""
         return [*self.of_decisions(), *self.replacements.values(), *self.promised.values()]
 
     def of_decisions(self) -> list[Reservation]:
-        """The rows of decisions."""
         return [reservation for rows in self._rows.values() for reservation in rows]
 
     def on(self, slot: int) -> int:
-        """The number of rows on a node."""
         return self._per_slot.get(slot, 0)
 
     def becomes_late(self, reservation: Reservation) -> None:
-        """Keep a row with a deadline: its member may be placed elsewhere, while a POST may still
-        arrive.
-        """
+        """Give a row a deadline: its member may be placed again, while a POST may still arrive."""
         reservation.reason = "late"
         reservation.until_ms = UNDATED
         self.late[reservation.uid] = None

@@ -40,7 +40,6 @@ class SubGang(msgspec.Struct, eq=False):
     members: list[Member] = []
 
     def count(self, member: Member) -> None:
-        """Add a member and count it by its state."""
         self.members.append(member)
         if member.state == WAITING:
             key = (member.pod.role, member.shape.id)
@@ -116,10 +115,8 @@ def lacking_in_words(gang: Gang) -> str:
 def needs(
     gang: Gang, names: Sequence[str]
 ) -> tuple[tuple[SubNeed, ...], tuple[tuple[str, int], ...]]:
-    """The need of each sub-gang with waiting members, and how many more sub-gangs each policy
-    needs.
-
-    `names`: the names of all nodes, by slot.
+    """The need of each sub-gang with waiting members, and how many more each policy needs; `names`:
+    of all nodes, by slot.
     """
     found: list[SubNeed] = []
     for one in sub_gangs(gang):

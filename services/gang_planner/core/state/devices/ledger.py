@@ -61,7 +61,6 @@ class Devices:
         self._demands_at = 0
 
     def copy(self) -> "Devices":
-        """An independent copy of the ledger."""
         other = Devices(self._tables, self._nodes)
         # The inventory depends only on the tables, which the copy shares.
         other._inventory = self._inventory
@@ -82,7 +81,6 @@ class Devices:
         return (self._demands_at, turns)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        """The current needs of the shape's claims."""
         tables = self._tables
         changes = (
             tables.resource_claims.changes
@@ -152,7 +150,6 @@ class Devices:
             self._moved(key)
 
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
-        """Undo one `take`."""
         for key in claim_keys(shape.shape):
             self.uses[key] -= count
             self._moved(key)
@@ -212,13 +209,11 @@ class Devices:
         self.unpin(key)
 
     def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
-        """Mark devices as chosen for a claim."""
         for _, device in devices:
             self._chosen[device] = key
             self._count(device, -1)
 
     def _release(self, devices: Iterable[tuple[str, Device]]) -> None:
-        """Mark devices as not chosen."""
         for _, device in devices:
             if self._chosen.pop(device, None) is not None:
                 self._count(device, 1)

@@ -7,8 +7,9 @@ many or if the domains change. A copy shares its data with the original until ei
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, Ints, grown
@@ -80,7 +81,6 @@ class DomainTable:
         self._domains: dict[str, Domains] = {}
 
     def of(self, key: str) -> Domains:
-        """The current domains of a key."""
         found = self._domains.get(key)
         if found is None:
             found = self._domains[key] = Domains(key, self.nodes)
@@ -88,34 +88,28 @@ class DomainTable:
         return found
 
 
-class Scope:
+class Scope(msgspec.Struct, eq=False):
     """The nodes that a sum includes."""
 
-    __slots__ = ("mask", "number", "version")
-
-    def __init__(self, number: int, mask: Bools) -> None:
-        #: 0: all nodes.
-        self.number = number
-        #: One flag per slot; unused if `number` is 0.
-        self.mask = mask
-        #: Number of changes of the mask.
-        self.version = 0
+    #: 0: all nodes.
+    number: int
+    #: One flag per slot; unused if `number` is 0.
+    mask: Bools
+    #: Number of changes of the mask.
+    version: int = 0
 
 
 EVERYWHERE: Final = Scope(0, np.zeros(0, dtype=np.bool_))
 
 
-class _Sums:
+class _Sums(NamedTuple):
     """Counts of one tally by domain of one key, over the nodes of one scope."""
 
-    __slots__ = ("by_domain", "key", "made_at", "scope")
-
-    def __init__(self, key: str, scope: Scope, by_domain: Ints, made_at: tuple[int, int]) -> None:
-        self.key = key
-        self.scope = scope
-        self.by_domain = by_domain
-        #: Versions of the domains and of the scope.
-        self.made_at = made_at
+    key: str
+    scope: Scope
+    by_domain: Ints
+    #: Versions of the domains and of the scope.
+    made_at: tuple[int, int]
 
 
 class PairCounts:
@@ -170,14 +164,12 @@ class PairCounts:
         return by_domain
 
     def per_slot(self, tally: int, size: int) -> Ints:
-        """Counts per slot."""
         counts = np.zeros(size, dtype=np.int64)
         for slot, count in self._per_slot.get(tally, {}).items():
             counts[slot] = count
         return counts
 
     def content(self) -> dict[int, dict[int, int]]:
-        """A copy of all nonzero counts, for comparisons."""
         return {tally: dict(found) for tally, found in self._per_slot.items() if found}
 
     def copy(self) -> "PairCounts":

@@ -48,8 +48,6 @@ class Subject(NamedTuple):
 class Matcher:
     """Selects the pods that all of its terms select."""
 
-    __slots__ = ("anchors", "by_namespace", "live", "number", "whose")
-
     def __init__(self, number: int, whose: tuple[PodMatch, ...], *, live: bool) -> None:
         self.number = number
         self.whose = whose
@@ -60,7 +58,6 @@ class Matcher:
         self.by_namespace = any(one.namespace_selector is not None for one in whose)
 
     def matches(self, subject: Subject) -> bool:
-        """Whether it selects the pod."""
         if self.live and subject.deleting:
             return False
         return all(_means(one, subject) for one in self.whose)
@@ -157,7 +154,6 @@ class Terms:
         return "\n".join(described).encode()
 
     def by_namespace(self) -> list[Matcher]:
-        """Matchers that depend on labels of namespaces."""
         return [one for one in self._matchers.values() if one.by_namespace]
 
     def copy(self) -> "Terms":

@@ -83,7 +83,6 @@ class AvailableVolumes:
         self._candidates: dict[tuple[object, ...], VolumeCandidates] = {}
 
     def candidates(self, claim: Claim) -> VolumeCandidates:
-        """Volumes that satisfy the claim."""
         self._refresh()
         prebound = self._prebound.get((claim.namespace, claim.name))
         if prebound is not None and _is_for(prebound, claim):
@@ -167,9 +166,7 @@ def may_provision(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> B
 
 
 def enough_capacity(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
-    """One flag per slot: whether the driver has enough capacity for the claim; all True if the
-    driver publishes no capacity.
-    """
+    """One flag per slot: whether the driver publishes enough capacity for the claim, or none."""
     found = class_of(claim, tables)
     driver = tables.csi_drivers.by_name.get(("", found.provisioner)) if found is not None else None
     if found is None or driver is None or not driver.storage_capacity:

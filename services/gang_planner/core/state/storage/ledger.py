@@ -69,7 +69,6 @@ class Chosen:
         self._rests: dict[int, tuple[VolumeCandidates, int, Bools]] = {}
 
     def copy(self) -> "Chosen":
-        """An independent copy of the table."""
         other = Chosen()
         other._keys = dict(self._keys)
         return other
@@ -78,11 +77,9 @@ class Chosen:
         return uid in self._keys
 
     def claim(self, uid: str) -> Key | None:
-        """The claim for which a volume is chosen; None: none."""
         return self._keys.get(uid)
 
     def uids(self) -> list[str]:
-        """UIDs of all chosen volumes, sorted."""
         return sorted(self._keys)
 
     def put(self, uid: str, key: Key) -> None:
@@ -92,7 +89,6 @@ class Chosen:
             self._note(uid)
 
     def drop(self, uid: str) -> None:
-        """Mark a volume as not chosen."""
         if self._keys.pop(uid, None) is not None:
             self._note(uid)
 
@@ -149,7 +145,6 @@ class Storage:
         self._makers_at = 0, 0
 
     def copy(self) -> "Storage":
-        """An independent copy of the ledger."""
         other = Storage(self.tables, self.nodes)
         # The available volumes depend only on the tables, which the copy shares.
         other.available = self.available
@@ -185,7 +180,6 @@ class Storage:
         return (self._demands_at, moves, self._wide, turns)
 
     def demand(self, shape: ShapeEntry) -> VolumeDemand:
-        """The current needs of the shape's claims."""
         if self._demands_at != self.changes or len(self._demands) >= _DEMANDS_MAX:
             self._demands_at = self.changes
             self._demands.clear()
@@ -195,7 +189,6 @@ class Storage:
         return found
 
     def in_use(self, key: Key) -> bool:
-        """Whether a pod on a node or a reservation uses the claim."""
         return key in self.uses
 
     def choice(self, key: Key) -> Choice | None:
@@ -240,10 +233,8 @@ class Storage:
     # ------------------------------------------------------------------- taking
 
     def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Count `count` pods or reservations of the shape on a node; choose missing volumes.
-
-        Returns:
-            Other slots whose available volumes changed.
+        """Count `count` pods or reservations of the shape on a node, and choose missing volumes;
+        return other slots whose available volumes changed.
         """
         touched: list[int] = []
         demand = self.demand(shape)
@@ -334,9 +325,7 @@ class Storage:
         return choice is None or choice.claim_uid != claim.uid
 
     def _reach(self, choice: Choice) -> list[int]:
-        """Slots for which the choice's volume becomes unavailable or available; empty if these are
-        many.
-        """
+        """Slots where the choice's volume becomes or stops being available; empty: many."""
         volume = self.tables.volumes.get(choice.volume_uid)
         if volume is None:
             return []
@@ -368,7 +357,6 @@ class Storage:
         return candidates.mask(self._current().free(candidates)), made, reservation
 
     def _only(self, node: str) -> Bools:
-        """One flag per slot: True for this node."""
         mask: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
         slot = self.nodes.find(node)
         if slot is not None:

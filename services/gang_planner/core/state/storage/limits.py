@@ -42,7 +42,6 @@ class Attachments:
         self._moves = 0
 
     def copy(self) -> "Attachments":
-        """An independent copy with the same pods."""
         other = Attachments(self._tables, self._nodes)
         other._users = {slot: dict(keys) for slot, keys in self._users.items()}
         other._attached, other._attached_at = self._attached, self._attached_at
@@ -68,10 +67,7 @@ class Attachments:
 
     def full(self, keys: list[Key], uses: Mapping[Key, Iterable[int]]) -> Bools | None:
         """One flag per slot: whether the claims' volumes would exceed a limit; None: none is full.
-
-        Args:
-            keys: The claims of one shape.
-            uses: Claim -> slots where it is in use; its volume is already attached there.
+        `uses`: claim -> slots where it is in use, so that its volume is attached already.
         """
         self._look_at_attachments()
         self._look_at_limits()

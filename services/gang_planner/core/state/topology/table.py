@@ -233,7 +233,7 @@ class TopologyTable:
         levels = self._hyper().levels
         soft = topology.mode == "soft"
         if not levels:
-            return Levels((), soft, None if soft else _problem(MissingLevels.HYPER_NODES))
+            return Levels((), soft, None if soft else TopologyProblem(MissingLevels.HYPER_NODES))
         limit = topology.highest_tier
         if topology.highest_tier_name:
             named = [
@@ -242,7 +242,7 @@ class TopologyTable:
                 if one.tier_name == topology.highest_tier_name
             ]
             if not named:
-                missing = _problem(MissingLevels.TIER_NAME, topology.highest_tier_name)
+                missing = TopologyProblem(MissingLevels.TIER_NAME, topology.highest_tier_name)
                 return Levels((), soft, missing)
             limit = max(named)
         elif not limit:
@@ -255,7 +255,7 @@ class TopologyTable:
             around = self._hyper().inside(topology.highest_tier_name, limit)
             allowed = tuple(one.only_inside(around) for one in allowed)
         if not allowed:
-            return Levels((), open=False, problem=_problem(MissingLevels.TIER, limit))
+            return Levels((), open=False, problem=TopologyProblem(MissingLevels.TIER, str(limit)))
         return Levels(allowed, open=limit > levels[-1].tier)
 
     def _hyper(self) -> Built:
@@ -287,7 +287,7 @@ class TopologyTable:
         levels = tuple(self._labels_level(tier, key) for tier, key in enumerate(keys, start=1))
         soft = topology.mode == "soft"
         if not soft and not any(one.names for one in levels):
-            missing = _problem(MissingLevels.LABEL, topology.label_key)
+            missing = TopologyProblem(MissingLevels.LABEL, topology.label_key)
             return Levels((), open=False, problem=missing)
         return Levels(levels, open=soft)
 
@@ -306,10 +306,6 @@ class TopologyTable:
         for domain, (_, value) in enumerate(texts):
             domains[value] = domain
         return Level(tier, key, domains[values], tuple(f"{key}={text}" for text, _ in texts))
-
-
-def _problem(missing: MissingLevels, what: object = "") -> TopologyProblem:
-    return TopologyProblem(missing, str(what))
 
 
 def _order(rank: Ints, levels: Sequence[Level]) -> Ints:
