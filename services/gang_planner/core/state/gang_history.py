@@ -74,7 +74,7 @@ class History(msgspec.Struct, eq=False):
 
     @property
     def has_started(self) -> bool:
-        """Whether its quorum was placed once, and it was neither released nor placed anew since."""
+        """Whether its quorum was placed once, and it was not released or decided again since."""
         return self.started or self.dormant
 
     @property
