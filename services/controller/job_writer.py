@@ -24,18 +24,8 @@ from shared.job_plugins.ssh import with_keys
 from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name, template_spec
 from shared.kinds.podgroup import PodGroup
-from shared.kube.errors import (
-    Forbidden,
-    Invalid,
-    MalformedAnswer,
-    NotFound,
-)
-from shared.kube.resources import (
-    JOBS_VOLCANO,
-    PODGROUPS_VOLCANO,
-    PODS,
-    VOLUME_CLAIMS,
-)
+from shared.kube.errors import Forbidden, Invalid, MalformedAnswer, NotFound
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, VOLUME_CLAIMS
 
 #: Writes for one job at the same time, fewer than all, so that other jobs' writes continue.
 _WRITERS: Final = 16

@@ -22,14 +22,7 @@ from shared.contracts.questions import LedgerRequest
 from shared.kinds.command import Command
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
-from shared.kinds.queue import (
-    CLOSED_BY_PARENT,
-    DEFAULT_QUEUE,
-    QUEUE,
-    ROOT_QUEUE,
-    Queue,
-    QueueSpec,
-)
+from shared.kinds.queue import CLOSED_BY_PARENT, DEFAULT_QUEUE, QUEUE, ROOT_QUEUE, Queue, QueueSpec
 from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO

@@ -26,25 +26,19 @@ from shared.kube.resources import SERVICES
 NEEDS: Final = ("svc",)
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments,
-        head="head",
-        headContainer="head",
-        worker="worker",
-        workerContainer="worker",
-        port=6379,
-        dashboardPort=8265,
-        clientPort=10001,
-    )
-    return _Ray(job, flags)
-
-
 class _Ray:
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
         self._job = job
-        self._flags = flags
+        flags = self._flags = Flags(
+            arguments,
+            head="head",
+            headContainer="head",
+            worker="worker",
+            workerContainer="worker",
+            port=6379,
+            dashboardPort=8265,
+            clientPort=10001,
+        )
         self._head = flags.text("head")
         self._ports = {
             "gcs": flags.number("port"),
@@ -90,3 +84,6 @@ class _Ray:
     def _named(self, pod: Manifest, flag: str) -> list[Manifest]:
         wanted = self._flags.text(flag)
         return [one for one in containers(pod, init=False) if one.get("name") == wanted]
+
+
+build: Final[type[JobPlugin]] = _Ray

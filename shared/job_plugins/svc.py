@@ -5,6 +5,7 @@ Flags: --publish-not-ready-addresses, --disable-network-policy, --inject-hosts-e
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from shared.job_plugins.plugin import (
     Flags,
@@ -22,21 +23,15 @@ from shared.kinds.job_shape import hosts
 from shared.kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments,
-        publish_not_ready_addresses=False,
-        disable_network_policy=False,
-        inject_hosts_env=True,
-    )
-    return _Svc(job, flags)
-
-
 class _Svc:
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
         self._job = job
-        self._flags = flags
+        self._flags = Flags(
+            arguments,
+            publish_not_ready_addresses=False,
+            disable_network_policy=False,
+            inject_hosts_env=True,
+        )
         self._map = f"{job.metadata.name}-svc"
 
     def change_pod(self, pod: Manifest, _task: TaskSpec, _index: int) -> None:
@@ -102,3 +97,6 @@ class _Svc:
 
 def _variable(task: TaskSpec) -> str:
     return task.name.replace("-", "_").upper()
+
+
+build: Final[type[JobPlugin]] = _Svc

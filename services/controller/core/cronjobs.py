@@ -15,12 +15,7 @@ import msgspec
 
 from services.controller.core.events import ControllerEvent
 from shared.kinds.cron_schedule import Every, Schedule
-from shared.kinds.cronjob import (
-    SCHEDULED_TIMESTAMP,
-    CronJob,
-    CronJobStatus,
-    ObjectReference,
-)
+from shared.kinds.cronjob import SCHEDULED_TIMESTAMP, CronJob, CronJobStatus, ObjectReference
 from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kinds.metadata import Metadata, controlled_by
 

@@ -11,12 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core import names
-from services.admission_webhook.core.field_errors import (
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from services.admission_webhook.core.field_errors import forbidden, invalid, not_supported, required
 from services.admission_webhook.core.jobs.containers import PodReferences, container_errors
 from services.admission_webhook.core.parts import as_int, as_list, as_object, objects_at, text_at
 from shared.dialects.field_checks import INT32_MAX

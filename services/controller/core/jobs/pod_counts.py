@@ -8,14 +8,7 @@ import msgspec
 
 from services.controller.core.jobs.observed_pods import SeenPod
 from services.controller.core.jobs.states import FINAL, Counts
-from shared.kinds.job import (
-    Job,
-    JobCondition,
-    JobPhase,
-    JobState,
-    JobStatus,
-    TaskState,
-)
+from shared.kinds.job import Job, JobCondition, JobPhase, JobState, JobStatus, TaskState
 
 _FIELDS: Final = {
     "Pending": "pending",
