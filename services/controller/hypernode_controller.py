@@ -13,14 +13,15 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from services.controller.core.hypernodes.discovery import (
+from services.controller.core.hypernodes import (
     PROFILE,
     SOURCE,
     Discovered,
+    Labels,
+    counted,
     discover,
     topologies,
 )
-from services.controller.core.hypernodes.node_sets import Labels, counted
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
 from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode

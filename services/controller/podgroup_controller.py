@@ -12,13 +12,13 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from services.controller.core.workloads.bare_pods import (
+from services.controller.core.workloads import (
+    Workload,
     join_patch,
     owner_resource,
     pod_group_for,
     queue_of,
 )
-from services.controller.core.workloads.sizes import Workload
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
 from services.controller.parallel import for_all

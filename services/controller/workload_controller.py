@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.workloads.sizes import Workload
-from services.controller.core.workloads.upkeep import PREFIX, Upkeep, owner_of, upkeep
+from services.controller.core.workloads import PREFIX, Upkeep, Workload, owner_of, upkeep
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
 from services.controller.reconciling.writes import Outcome

@@ -12,12 +12,7 @@ from typing import Final
 from services.gang_planner.applier import Applier
 from services.gang_planner.config import PlannerSettings
 from services.gang_planner.core.planner import Planner
-from services.gang_planner.inbox import (
-    Arrival,
-    ClusterArrival,
-    DecisionArrival,
-    OutcomeArrival,
-)
+from services.gang_planner.inbox import Arrival, ClusterArrival, DecisionArrival, OutcomeArrival
 from services.gang_planner.recorder import Frame, Recorder
 from shared.bus.cluster_log import fetch_snapshot
 from shared.bus.questions import serve

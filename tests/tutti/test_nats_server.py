@@ -12,12 +12,7 @@ import pytest
 
 from tests.support.nats_server import running_nats_server
 from tests.support.waiting import eventually
-from tutti.nats_server import (
-    NatsServer,
-    NatsServerError,
-    NatsServerSettings,
-    find_nats_server,
-)
+from tutti.nats_server import NatsServer, NatsServerError, NatsServerSettings, find_nats_server
 
 pytestmark = pytest.mark.integration
 

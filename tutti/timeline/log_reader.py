@@ -13,11 +13,7 @@ from shared.bus.connection import Bus
 from shared.bus.jetstream_api import StoredMessage
 from shared.contracts import codec
 from shared.contracts.cluster import ClusterRecord, PodChanges, Synced
-from shared.contracts.decisions import (
-    DecisionRecord,
-    EvictionDecision,
-    GangDecision,
-)
+from shared.contracts.decisions import DecisionRecord, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome, OutcomeRecord
 from shared.contracts.subjects import (
     CLUSTER,

@@ -32,15 +32,7 @@ from services.binder.core.answers import (
 )
 from services.binder.core.attempt import NOTHING, Attempt, UnsettledPod
 from services.binder.core.claim_preparation import Progress, failed_members, preparations_of
-from services.binder.core.commands import (
-    Command,
-    Finish,
-    Limits,
-    Post,
-    Prepare,
-    Request,
-    Undo,
-)
+from services.binder.core.commands import Command, Finish, Limits, Post, Prepare, Request, Undo
 from services.binder.core.outcome import Finding, Sender, outcome_of
 from shared.contracts.decisions import DeviceChoice, GangDecision
 from shared.model.invariants import required

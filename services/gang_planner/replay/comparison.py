@@ -14,12 +14,7 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.recorder import Frame
 from services.gang_planner.replay.reproduction import Inputs, apply_up_to, apply_without_cycle
-from shared.contracts.decisions import (
-    Cycle,
-    EvictionDecision,
-    GangDecision,
-    cycle_of,
-)
+from shared.contracts.decisions import Cycle, EvictionDecision, GangDecision, cycle_of
 from shared.contracts.verdicts import Verdict
 
 #: First sequence of the other configuration's decisions: the recording's records name its own ones.

@@ -6,11 +6,7 @@ import msgspec
 import pytest
 
 from shared.contracts.codec import encode
-from shared.kube.resources import (
-    CUSTOM_RESOURCE_DEFINITIONS,
-    MUTATING_WEBHOOKS,
-    PODS,
-)
+from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MUTATING_WEBHOOKS, PODS
 from shared.model.objects import Owner, Pod, PodGroup, Shape
 from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests

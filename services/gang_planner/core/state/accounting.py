@@ -9,13 +9,7 @@ from typing import Final
 
 from services.gang_planner.core.state import successors
 from services.gang_planner.core.state.gangs import Gang, Member
-from services.gang_planner.core.state.holds import (
-    DELETED,
-    EVICTED,
-    FAILED_POD,
-    NODE_LOST,
-    Loss,
-)
+from services.gang_planner.core.state.holds import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import (
     ASSUMED,

@@ -11,11 +11,7 @@ from shared.contracts.decisions import DeviceChoice
 from shared.model.objects import Node, Pod
 from shared.model.reference_objects import ResourceClaim
 from shared.model.terms import Requirement, SelectorTerm
-from tests.services.gang_planner.core.claims import (
-    make_device_claim,
-    make_device_class,
-    make_slice,
-)
+from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,

@@ -7,11 +7,7 @@ from services.gang_planner.core.constraints.filters import volume_binding, volum
 from services.gang_planner.core.state.storage.ledger import Choice
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.model.objects import Disk, Pod
-from shared.model.reference_objects import (
-    Claim,
-    CsiDriver,
-    StorageCapacity,
-)
+from shared.model.reference_objects import Claim, CsiDriver, StorageCapacity
 from shared.model.terms import Requirement, Selector, SelectorTerm
 from tests.services.gang_planner.core.claims import (
     HOST,

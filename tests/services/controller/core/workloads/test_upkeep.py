@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.workloads.sizes import Workload
-from services.controller.core.workloads.upkeep import NOTHING, REMOVE, owner_of, upkeep
+from services.controller.core.workloads import NOTHING, REMOVE, Workload, owner_of, upkeep
 from shared.kinds.podgroup import PodGroup
 
 OWNER = {

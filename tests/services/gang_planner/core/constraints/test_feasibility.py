@@ -19,15 +19,7 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
-from shared.model.objects import (
-    HostPort,
-    Node,
-    Requirement,
-    SelectorTerm,
-    Shape,
-    Taint,
-    Toleration,
-)
+from shared.model.objects import HostPort, Node, Requirement, SelectorTerm, Shape, Taint, Toleration
 from tests.services.gang_planner.core.scene import make_node
 
 KEYS = st.sampled_from(["a", "b", "kubernetes.io/x"])
