@@ -12,9 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from services.controller.core.events import ControllerEvent
-from services.controller.core.jobs.observed_pods import JOB_NAME, LostPod, SeenPod
 from services.controller.core.jobs.planning import plan
-from services.controller.core.jobs.step import JobMemory, Observed, Step
+from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake

@@ -66,7 +66,7 @@ class JobSpans:
     ) -> None:
         """Export a part of the step. One without an end is the last, to which the error belongs."""
         step, job = performed.step, performed.step.job
-        # As in `core.jobs.groups`: only a Job's first group continues the Job's trace.
+        # As in `core.jobs.manifests`: only a Job's first group continues the Job's trace.
         root = performed.group_uid if job.status.version else job.metadata.uid
         if not root:
             return

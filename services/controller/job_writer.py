@@ -10,16 +10,15 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
-from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
-from services.controller.core.jobs.step import Step
+from services.controller.core.jobs.manifests import claim_for, claim_name, pod_for
+from services.controller.core.jobs.step import OUT_OF_SYNC, SeenPod, Step
 from services.controller.owned_objects import NotOurs, OwnedObjects
 from services.controller.parallel import for_all
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome, Written
 from shared.job_plugins.discovery import plugins_of
-from shared.job_plugins.plugin import Owned, PluginError
+from shared.job_plugins.plugin import Manifest, Owned, PluginError
 from shared.job_plugins.ssh import with_keys
 from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name, template_spec

@@ -4,17 +4,16 @@ An object with the same name and another owner is not touched. It may be a user'
 former owner of the same name and be due for garbage collection.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from services.controller.reconciling.writes import Outcome, Writes
+from shared.job_plugins.plugin import Manifest
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.errors import NotFound
 from shared.kube.resources import Resource
-
-Manifest = dict[str, Any]
 
 
 class NotOurs(Exception):
