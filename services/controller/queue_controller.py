@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from services.controller.core.events import ControllerEvent
-from services.controller.core.queues import Change, Order, StoredQueue, plan
+from services.controller.core.queues import Change, plan
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer, Informers
 from shared.bus.connection import Bus
@@ -26,7 +26,6 @@ from shared.kinds.queue import CLOSED_BY_PARENT, DEFAULT_QUEUE, QUEUE, ROOT_QUEU
 from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
-from shared.model.invariants import required
 
 #: The key of all queues.
 _ALL: Final = "queues"
@@ -127,8 +126,7 @@ class QueueReconciler:
             filter(_is_ours, self._commands.all()),
             key=lambda command: (command.metadata.created_ms, command.metadata.key),
         )
-        orders = [_order(command) for command in commands]
-        changes = plan(map(_stored, self._queues.all()), self._groups, orders, self._allocated)
+        changes = plan(self._queues.all(), self._groups, commands, self._allocated)
         refused: dict[str, KubeError] = {}
         for change in changes:
             try:
@@ -137,8 +135,8 @@ class QueueReconciler:
                 # A queue that cannot be written must not stop the writes of other queues.
                 refused[change.name] = error
         # A Command is deleted last, since carrying it out twice does no harm.
-        for command, order in zip(commands, orders, strict=True):
-            if order.queue not in refused:
+        for command in commands:
+            if command.target is None or command.target.name not in refused:
                 await self._writes.delete(COMMANDS, command.metadata)
         if refused:
             raise next(iter(refused.values()))
@@ -248,22 +246,3 @@ def _is_ours(command: Command) -> bool:
 
 def _identity(change: Change) -> Metadata:
     return Metadata(name=change.name, uid=change.uid)
-
-
-def _order(command: Command) -> Order:
-    target = required(command.target, "a Command about a queue", "has a target")
-    return Order(action=command.action, queue=target.name, uid=target.uid)
-
-
-def _stored(queue: Queue) -> StoredQueue:
-    allocated = queue.status.allocated
-    return StoredQueue(
-        name=queue.metadata.name,
-        uid=queue.metadata.uid,
-        parent=queue.spec.parent,
-        state=queue.status.state,
-        mark=queue.metadata.annotations.get(CLOSED_BY_PARENT),
-        allocated=None
-        if allocated is None
-        else {resource: str(quantity) for resource, quantity in allocated.items()},
-    )
