@@ -129,12 +129,12 @@ class IntentWriter:
         delay_s = min(RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
         if isinstance(error, TooManyRequests):
             self._writes.pause(self._clock.now_ms() / 1000, delay_s)
-        self._reporting.retried()
+        self._reporting.retries.inc()
         return RetryLater(str(error), delay_s)
 
     def _refused(self, intent: Intent, error: KubeError, memory: WrittenGang) -> None:
         """Remember a definite refusal like a write."""
-        self._reporting.refused(type(intent).__name__)
+        self._reporting.refused(type(intent).__name__).inc()
         if not isinstance(error, NotFound):
             logger.warning("%s is refused: %s", type(intent).__name__, error)
         now_ms = self._clock.now_ms()
@@ -184,7 +184,7 @@ class IntentWriter:
                     raise RetryLater(str(error), RETRY_S) from error
                 memory.group_missing = True
                 return
-            self._reporting.wrote("group")
+            self._reporting.wrote("group").inc()
         self._group_written(intent, memory)
 
     async def _send(self, patch: StatusPatch) -> None:
@@ -232,7 +232,7 @@ class IntentWriter:
         except KubeError as error:
             if is_temporary(error):
                 raise self._retry(error) from error
-            self._reporting.refused("EventIntent")
+            self._reporting.refused("EventIntent").inc()
 
     async def _create_event(self, event: EventIntent, kind: str) -> bool:
         """Create an Event; False: an earlier process has written it."""
@@ -241,7 +241,7 @@ class IntentWriter:
             await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
         except Conflict:
             return False
-        self._reporting.wrote(kind)
+        self._reporting.wrote(kind).inc()
         return True
 
     async def _repeat(self, event: EventIntent) -> bool:
@@ -258,7 +258,7 @@ class IntentWriter:
             await self._client.patch(CORE_EVENTS, event.name, again, namespace=event.namespace)
         except NotFound:
             return False
-        self._reporting.wrote("event")
+        self._reporting.wrote("event").inc()
         return True
 
     async def _write_pod_events(
@@ -266,7 +266,7 @@ class IntentWriter:
     ) -> None:
         for number, pod in enumerate(pods):
             if not self._pod_events.try_draw(self._clock.now_ms() / 1000):
-                self._reporting.dropped(len(pods) - number)
+                self._reporting.dropped.inc(len(pods) - number)
                 break
             event = event_of(verdict, pod, self._clock.now_ms())
             await self._create_event(event, "pod event")
@@ -283,7 +283,7 @@ class IntentWriter:
             subresource="status",
             patch_type="strategic",
         )
-        self._reporting.wrote("condition")
+        self._reporting.wrote("condition").inc()
         memory.marked[mark.pod.uid] = Report(mark.reason, mark.message, self._clock.now_ms())
         if _decode_pod(reply.body).spec.node_name:
             # Bound between the verdict and this write: a pod on a node must not look unscheduled.

@@ -187,7 +187,7 @@ class StatusController:
             verdict = await read_verdict(delivery, self._on_foreign)
             if verdict is not None:
                 await self._offer(verdict, delivery.seq, delivery)
-        self._reporting.waiting(len(self._verdicts))
+        self._reporting.waiting.set(len(self._verdicts))
         self._changed.set()
 
     async def _check_generation(self) -> None:
@@ -248,7 +248,7 @@ class StatusController:
                 self._writing -= 1
                 if not self._writing:
                     self._idle.set()
-            self._reporting.waiting(len(self._verdicts))
+            self._reporting.waiting.set(len(self._verdicts))
 
     async def _next(self) -> str:
         """Wait for a gang that is due, and take it. One writer waits at a time; the other writers

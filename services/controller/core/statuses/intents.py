@@ -26,7 +26,6 @@ import msgspec
 
 from services.controller.core.events import (
     MESSAGE_CHARS_MAX,
-    ControllerEvent,
     EventIntent,
     group_event,
     group_topic,
@@ -297,8 +296,7 @@ def _group_events(
 ) -> Iterator[_Timed]:
     verdict = situation.verdict
     for one in announcements(verdict):
-        said = ControllerEvent(one.type, one.reason, one.message)
-        event = group_event(verdict, resource, said, now_ms=now_ms, why=one.why)
+        event = group_event(verdict, resource, one, now_ms=now_ms, why=one.why)
         written = memory.events.get(event.topic)
         if one.once and written is not None and written.message == event.message:
             continue
