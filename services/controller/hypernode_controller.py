@@ -23,7 +23,7 @@ from services.controller.core.hypernodes import (
     topologies,
 )
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode
 from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
@@ -64,18 +64,15 @@ class HyperNodeReconciler:
         self._configmap = configmap
         self._passed_s = float("-inf")
         self._logged: tuple[str, ...] = ()
-        self._hypernodes: Informer[HyperNode]
-        self._nodes: Informer[SeenNode]
-        self._configuration: Informer[SeenConfigMap]
-
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """HyperNodes, labels of nodes, and the configuration."""
-        namespace, _, name = self._configmap.partition("/")
-        self._hypernodes = informers.of(HYPERNODES, HyperNode)
-        self._nodes = informers.of(NODES, SeenNode)
-        self._configuration = informers.of(
+        namespace, _, name = configmap.partition("/")
+        self._hypernodes = runtime.informers.of(HYPERNODES, HyperNode)
+        self._nodes = runtime.informers.of(NODES, SeenNode)
+        self._configuration = runtime.informers.of(
             CONFIGMAPS, SeenConfigMap, namespace=namespace, name=name
         )
+
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
+        """HyperNodes, labels of nodes, and the configuration."""
 
         def node_changed(old: SeenNode | None, new: SeenNode | None) -> None:
             if old is None or new is None or old.metadata.labels != new.metadata.labels:

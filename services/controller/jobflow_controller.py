@@ -6,7 +6,7 @@ from typing import Any, Final
 from services.controller.core.events import ControllerEvent, EventType
 from services.controller.core.jobflows import FlowPlan, job_name, job_of, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers, latest
+from services.controller.reconciling.informer import Informer, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.job import Job
 from shared.kinds.jobflow import (
@@ -35,16 +35,13 @@ class JobFlowReconciler:
         """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._events = runtime.events
-        self._flows: Informer[JobFlow]
-        self._templates: Informer[JobTemplate]
-        self._jobs: Informer[Job]
+        self._flows = runtime.informers.of(JOBFLOWS, JobFlow)
+        self._templates = runtime.informers.of(JOBTEMPLATES, JobTemplate)
+        self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._flows = informers.of(JOBFLOWS, JobFlow)
-        self._templates = informers.of(JOBTEMPLATES, JobTemplate)
-        self._jobs = informers.of(JOBS_VOLCANO, Job)
         self._flows.on_change(self._flow_changed)
         self._templates.on_change(self._template_changed)
         self._jobs.on_change(self._job_changed)

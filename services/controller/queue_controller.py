@@ -13,7 +13,7 @@ from typing import Any, Final
 from services.controller.core.events import ControllerEvent
 from services.controller.core.queues import Change, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.questions import ask
@@ -91,19 +91,17 @@ class QueueReconciler:
         self._groups: Counter[str] = Counter()
         #: Set when `root` and `default` exist, or queues are not served.
         self._has_default_queues = asyncio.Event()
-        self._queues: Informer[Queue]
-        self._commands: Informer[Command]
+        self._queues = runtime.informers.of(QUEUES_VOLCANO, Queue)
+        self._commands = runtime.informers.of(COMMANDS, Command)
+        self._pod_groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._queues = informers.of(QUEUES_VOLCANO, Queue)
-        self._commands = informers.of(COMMANDS, Command)
-        groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._queues.on_change(self._queue_changed)
         self._commands.on_change(self._command_changed)
-        groups.on_change(self._group_changed)
-        return self._queues, self._commands, groups
+        self._pod_groups.on_change(self._group_changed)
+        return self._queues, self._commands, self._pod_groups
 
     def keys(self) -> Iterable[str]:
         return (_ALL,)

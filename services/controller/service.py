@@ -105,8 +105,7 @@ def _make(
     shards: Shards,
 ) -> Controller | PodGroupController | StatusController:
     if name in RECONCILERS:
-        reconciler = RECONCILERS[name](runtime, ctx)
-        return Controller(reconciler, runtime.informers, shards)
+        return Controller(RECONCILERS[name](runtime, ctx), shards)
     if name == "podgroup":
         return PodGroupController(
             ctx.bus,

@@ -13,7 +13,7 @@ import msgspec
 
 from services.controller.core.workloads import PREFIX, Upkeep, Workload, owner_of, upkeep
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
 from shared.kinds.metadata import OwnerReference
@@ -34,18 +34,18 @@ class WorkloadReconciler:
         """Nothing is read or written before `watches` and `reconcile`."""
         self._client = runtime.client
         self._writes = runtime.writes
-        self._groups: Informer[PodGroup]
-        self._workloads: dict[str, Informer[Workload]] = {}
+        self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
+        self._workloads = {
+            resource.kind: runtime.informers.of(resource, Workload)
+            for resource in (REPLICA_SETS, STATEFUL_SETS)
+        }
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._groups.on_change(self._group_changed)
-        for resource in (REPLICA_SETS, STATEFUL_SETS):
-            informer = informers.of(resource, Workload)
-            informer.on_change(self._workload_changed)
-            self._workloads[resource.kind] = informer
+        for workloads in self._workloads.values():
+            workloads.on_change(self._workload_changed)
         return self._groups, *self._workloads.values()
 
     def keys(self) -> Iterable[str]:
