@@ -88,14 +88,7 @@ class JobReconciler:
         self._groups.on_change(self._group_changed)
         self._commands.on_change(self._command_changed)
         self._queues.on_change(self._queue_changed)
-        return (
-            self._jobs,
-            self._pods,
-            self._groups,
-            self._commands,
-            self._classes,
-            self._queues,
-        )
+        return self._jobs, self._pods, self._groups, self._commands, self._classes, self._queues
 
     def keys(self) -> Iterable[str]:
         return list(self._jobs.keys())

@@ -131,12 +131,12 @@ class _Timed(msgspec.Struct, frozen=True):
     intent: Intent
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class Situation(msgspec.Struct, kw_only=True):
     """A verdict and the state of its processing."""
 
     verdict: Verdict
     #: The dialect's patch of the group; None: there is no object to write to.
-    patch: StatusPatch | None
+    patch: StatusPatch | None = None
     #: The annotation's text, if an earlier plan has built it.
     annotation: str = ""
     #: The instant since which this gang has had unwritten verdicts.
