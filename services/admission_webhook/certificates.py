@@ -138,13 +138,9 @@ def ensure_certificate(folder: Path, names: Sequence[str], now: datetime | None 
     Valid files are kept, also across restarts, so that the API server does not get a new CA each
     time. Files that are missing or cannot be read are made again.
 
-    Args:
-        folder: Created when it is missing, readable by its owner only.
-        names: DNS names and IP addresses of the certificate.
-        now: The instant at which validity is checked; None: the current time.
-
-    Returns:
-        Whether a new serving certificate was made.
+    A missing folder is created, readable by its owner only. `names` are DNS names and IP addresses.
+    Validity is checked at `now`, by default the current time. Returns whether a new serving
+    certificate was made. Blocks.
 
     Raises:
         OSError: The folder cannot be written.

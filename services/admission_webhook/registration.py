@@ -26,7 +26,6 @@ from services.admission_webhook.core.configurations import (
 )
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.reachability import (
-    StoredConfiguration,
     is_alive,
     is_loopback,
     is_reached,
@@ -37,7 +36,7 @@ from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
-from shared.kube.objects import ObjectMeta
+from shared.kube.objects import KubeObject, ObjectMeta
 from shared.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from shared.pacing import Backoff
 
@@ -146,7 +145,7 @@ class Registrar:
     async def _register(self) -> str:
         await self._find_owner()
         for _ in range(_CONFLICTS_MAX):
-            stored: dict[Phase, StoredConfiguration | None] = {
+            stored: dict[Phase, KubeObject | None] = {
                 phase: await self._stored(resource) for phase, resource in _RESOURCES
             }
             others = self._others(stored)
@@ -177,7 +176,7 @@ class Registrar:
         owner = self._settings.owner_cluster_role
         if not owner:
             return
-        found = await self._client.get(CLUSTER_ROLES, owner, StoredConfiguration)
+        found = await self._client.get(CLUSTER_ROLES, owner, KubeObject)
         self._owner_reference = {
             "apiVersion": CLUSTER_ROLES.api_version,
             "kind": CLUSTER_ROLES.kind,
@@ -185,13 +184,13 @@ class Registrar:
             "uid": found.metadata.uid,
         }
 
-    async def _stored(self, resource: Resource) -> StoredConfiguration | None:
+    async def _stored(self, resource: Resource) -> KubeObject | None:
         try:
-            return await self._client.get(resource, self._name, StoredConfiguration)
+            return await self._client.get(resource, self._name, KubeObject)
         except NotFound:
             return None
 
-    def _others(self, stored: dict[Phase, StoredConfiguration | None]) -> Members:
+    def _others(self, stored: dict[Phase, KubeObject | None]) -> Members:
         found: Members = {}
         for one in stored.values():
             if one is not None:
@@ -228,9 +227,7 @@ class Registrar:
         self._reached_with_ca = ca if reached else ""
         return reached
 
-    async def _write(
-        self, phase: Phase, resource: Resource, stored: StoredConfiguration | None
-    ) -> None:
+    async def _write(self, phase: Phase, resource: Resource, stored: KubeObject | None) -> None:
         """Write the configuration if it is not current. Raises Conflict when another replica wrote
         it.
         """
@@ -305,13 +302,9 @@ class Registrar:
 
     async def _watch(self, resource: Resource) -> None:
         labels = ",".join(f"{key}={value}" for key, value in LABELS.items())
-        await ListWatch(self._client, resource, StoredConfiguration, label_selector=labels).run(
-            self._notice
-        )
+        await ListWatch(self._client, resource, KubeObject, label_selector=labels).run(self._notice)
 
-    async def _notice(
-        self, batch: Listed[StoredConfiguration] | Changes[StoredConfiguration] | Absent
-    ) -> None:
+    async def _notice(self, batch: Listed[KubeObject] | Changes[KubeObject] | Absent) -> None:
         """Attempt to register when our configurations have changed, or may have during a gap."""
         if isinstance(batch, Listed) or (
             isinstance(batch, Changes)

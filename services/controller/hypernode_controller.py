@@ -6,7 +6,7 @@ Nodes come and go in bursts, so all HyperNodes are processed at most once a seco
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from services.controller.reconciling.informer import Informer
 from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode
 from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
+from shared.kube.objects import KubeObject
 from shared.kube.resources import CONFIGMAPS, HYPERNODES, NODES
 
 logger = logging.getLogger(__name__)
@@ -38,12 +39,6 @@ _PASS_EVERY_S: Final = 1.0
 _CHECK_EVERY_S: Final = 10.0
 #: The key of Volcano's ConfigMap.
 CONFIGURATION_KEY: Final = "volcano-controller.conf"
-
-
-class SeenNode(msgspec.Struct, frozen=True):
-    """The part of a node that is read."""
-
-    metadata: Metadata = Metadata()
 
 
 class SeenConfigMap(msgspec.Struct, frozen=True):
@@ -66,7 +61,7 @@ class HyperNodeReconciler:
         self._logged: tuple[str, ...] = ()
         namespace, _, name = configmap.partition("/")
         self._hypernodes = runtime.informers.of(HYPERNODES, HyperNode)
-        self._nodes = runtime.informers.of(NODES, SeenNode)
+        self._nodes = runtime.informers.of(NODES, KubeObject)
         self._configuration = runtime.informers.of(
             CONFIGMAPS, SeenConfigMap, namespace=namespace, name=name
         )
@@ -74,7 +69,7 @@ class HyperNodeReconciler:
     def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         """HyperNodes, labels of nodes, and the configuration."""
 
-        def node_changed(old: SeenNode | None, new: SeenNode | None) -> None:
+        def node_changed(old: KubeObject | None, new: KubeObject | None) -> None:
             if old is None or new is None or old.metadata.labels != new.metadata.labels:
                 wake(_ALL)
 
@@ -133,7 +128,7 @@ class HyperNodeReconciler:
                 logger.warning("HyperNodes are not discovered: %s", problem)
         self._logged = problems
 
-    def _discovery_writes(self, discovered: Discovered) -> Iterator[Coroutine[Any, Any, None]]:
+    def _discovery_writes(self, discovered: Discovered) -> Iterator[Awaitable[object]]:
         """The writes that make the stored HyperNodes equal to the discovered ones."""
         for name, wanted in sorted(discovered.hypernodes.items()):
             known = self._hypernodes.get(name)
@@ -150,9 +145,9 @@ class HyperNodeReconciler:
             ours = labels.get(TOPOLOGY_SOURCE) == SOURCE
             stays = labels.get(PROFILE) in discovered.torn
             if ours and not stays and one.metadata.name not in discovered.hypernodes:
-                yield self._delete(one)
+                yield self._writes.delete(HYPERNODES, one.metadata)
 
-    def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Coroutine[Any, Any, None]]:
+    def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Awaitable[object]]:
         counts = counted(self._hypernodes.all(), nodes)
         for one in [*self._hypernodes.all()]:
             count = counts.get(one.metadata.name)
@@ -161,9 +156,6 @@ class HyperNodeReconciler:
 
     async def _create(self, wanted: HyperNode) -> None:
         self._hypernodes.learn((await self._writes.create(HYPERNODES, wanted)).body)
-
-    async def _delete(self, one: HyperNode) -> None:
-        await self._writes.delete(HYPERNODES, one.metadata)
 
     async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
         written = await self._writes.patch(HYPERNODES, one.metadata, patch, subresource=subresource)

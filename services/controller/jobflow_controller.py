@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from services.controller.core.events import ControllerEvent, EventType
 from services.controller.core.jobflows import FlowPlan, job_name, job_of, plan
 from services.controller.reconciling.controller import Runtime, Wake
@@ -18,7 +20,6 @@ from shared.kinds.jobflow import (
     JobTemplate,
     JobTemplateStatus,
 )
-from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
 
@@ -109,7 +110,7 @@ class JobFlowReconciler:
     async def _write_status(self, flow: JobFlow, decided: FlowPlan) -> None:
         if decided.status == flow.status:
             return
-        changed = JobFlow(metadata=_identity(flow.metadata), status=decided.status)
+        changed = msgspec.structs.replace(flow, status=decided.status)
         self._flows.learn((await self._writes.replace_status(JOBFLOWS, changed)).body)
 
     async def _list_jobs(self, key: str) -> None:
@@ -127,7 +128,7 @@ class JobFlowReconciler:
         status = JobTemplateStatus(job_depends_on_list=tuple(made))
         if status == template.status:
             return
-        changed = JobTemplate(metadata=_identity(template.metadata), status=status)
+        changed = msgspec.structs.replace(template, status=status)
         self._templates.learn((await self._writes.replace_status(JOBTEMPLATES, changed)).body)
 
     def _report(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
@@ -173,13 +174,3 @@ class JobFlowReconciler:
 
 def _namespace(flow: JobFlow) -> str:
     return flow.metadata.namespace
-
-
-def _identity(metadata: Metadata) -> Metadata:
-    """The metadata that a status update needs: the object's identity and version."""
-    return Metadata(
-        name=metadata.name,
-        namespace=metadata.namespace,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )

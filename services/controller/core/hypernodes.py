@@ -40,11 +40,8 @@ _NAME_MAX: Final = 200
 def counted(hypernodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> dict[str, int]:
     """The number of nodes of each HyperNode; nodes of members count, each once.
 
-    Cycles of members are allowed. An invalid pattern matches no node.
-
-    Args:
-        hypernodes: All HyperNodes.
-        nodes: Labels by node name.
+    `nodes` has labels by node name. Cycles of members are allowed. An invalid pattern matches no
+    node.
     """
     table = {one.metadata.name: one for one in hypernodes}
     own: dict[str, frozenset[str]] = {}
@@ -171,10 +168,8 @@ class ConfigurationError(ValueError):
 
 
 def topologies(document: object) -> tuple[Topology, ...] | None:
-    """The topologies of a configuration, ordered by name; None: discovery by labels is off.
-
-    Args:
-        document: The YAML document of `volcano-controller.conf`.
+    """The topologies in the YAML document of `volcano-controller.conf`, ordered by name; None:
+    discovery by labels is off.
 
     Raises:
         ConfigurationError: The document is invalid.
@@ -213,12 +208,7 @@ def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
 
 
 def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discovered:
-    """The HyperNodes that the labels describe.
-
-    Args:
-        given: The topologies.
-        nodes: Labels by node name.
-    """
+    """The HyperNodes of the given topologies that labels describe, which are by node name."""
     explicit = [one for one in given if one.selector is not None]
     problems: list[str] = []
     torn: set[str] = set()

@@ -48,12 +48,7 @@ def job_name(flow: str, step: str) -> str:
 
 
 def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
-    """Plan the writes that are due.
-
-    Args:
-        flow: The stored flow.
-        jobs: The Jobs that it owns, by name.
-    """
+    """Plan the writes that are due for a stored flow and the Jobs that it owns, by name."""
     if _is_over(flow):
         return FlowPlan(status=flow.status, delete=tuple(jobs[name] for name in sorted(jobs)))
     before = {known.name: known for known in flow.status.job_status_list}

@@ -68,11 +68,8 @@ def plan(
 ) -> list[Change]:
     """The queues that have to change, ordered by name.
 
-    Args:
-        queues: All queues.
-        groups: Number of unfinished PodGroups by queue.
-        commands: Commands about queues, the oldest first.
-        allocated: Quantities allocated to each queue's groups; None while they are unknown.
+    `groups` is the number of unfinished PodGroups by queue. Commands come the oldest first. Without
+    `allocated`, the quantities allocated to each queue's groups are unknown.
     """
     table = {stored.metadata.name: _Queue(stored) for stored in queues}
     below: dict[str, list[str]] = {}

@@ -223,13 +223,8 @@ def pod_group_for(
     *,
     queue_annotations: Mapping[str, str] | None = None,
 ) -> JsonObject:
-    """The manifest of the PodGroup `name` for `pod` and its siblings.
-
-    Args:
-        pod: One of the pods.
-        owner: Their owner, if its kind is one whose annotations are read.
-        name: The group's name.
-        queue_annotations: Annotations of its queue.
+    """The manifest of the PodGroup `name` for `pod` and its siblings. Their owner is given if its
+    kind is one whose annotations are read.
     """
     metadata = pod.metadata
     controller = metadata.controller

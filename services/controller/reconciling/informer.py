@@ -148,7 +148,8 @@ class Informer(Generic[T]):
                 thing = change.object
                 if isinstance(thing, Undecodable):
                     self._log_undecodable(thing)
-                    self._drop_undecodable(thing)
+                    if key_of(thing) in self._objects:
+                        self._remove(key_of(thing))
                 elif change.type == "DELETED":
                     self._drop(thing)
                 else:
@@ -171,12 +172,6 @@ class Informer(Generic[T]):
             thing.metadata.name,
             thing.error,
         )
-
-    def _drop_undecodable(self, thing: Undecodable) -> None:
-        metadata = thing.metadata
-        prefix = f"{metadata.namespace}/" if metadata.namespace else ""
-        if f"{prefix}{metadata.name}" in self._objects:
-            self._remove(f"{prefix}{metadata.name}")
 
     def _forget_all_but(self, listed: dict[str, T]) -> None:
         """Keep exactly these objects, also those with older versions than known."""

@@ -67,7 +67,8 @@ class Shards:
         self._client = client
         self._identity = identity
         self._namespace = namespace
-        self._owners = _owned_by_pod(identity, pod_uid) if pod_uid else []
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": identity, "uid": pod_uid}
+        self._owners = [owner] if pod_uid else []
         self._renew_s = renew_s
         self._name = self._lease_of(identity)
         self._expire_s = expire_s
@@ -183,10 +184,6 @@ class Shards:
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
         self._members.renewed(sent_s, _now_s())
-
-
-def _owned_by_pod(name: str, uid: str) -> list[dict[str, str]]:
-    return [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}]
 
 
 def _now_s() -> float:

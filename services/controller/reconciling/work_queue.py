@@ -70,11 +70,6 @@ class WorkQueue:
             timer.cancel()
         self._timers[key] = loop.call_at(at, self._due, key)
 
-    def due_s(self, key: str) -> float | None:
-        """The loop's time at which a delayed key is queued; None for another key."""
-        timer = self._timers.get(key)
-        return None if timer is None else timer.when()
-
     def forget(self, key: str) -> None:
         """Discard the key's timer and its backoff."""
         self._backoffs.pop(key, None)

@@ -166,12 +166,8 @@ def _partition(task: TaskSpec, index: int) -> dict[str, str]:
 
 
 def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) -> Manifest:
-    """The manifest of the job's PodGroup.
-
-    Args:
-        job: The job with its defaults.
-        waiting: Tasks whose pods may not be created yet.
-        priorities: Value of each PriorityClass.
+    """The manifest of the PodGroup of a job (with its defaults). Pods of `waiting` tasks may not be
+    created yet; `priorities` are the values of PriorityClasses.
     """
     return {
         "apiVersion": PODGROUPS_VOLCANO.api_version,

@@ -92,7 +92,11 @@ class _Planning:
         targets: tuple[SeenPod, ...] = ()
         if kill.part:
             targets = self._targets(answer)
-            self.lost = tuple(one for one in self.lost if not self._is_answered(answer, one))
+            self.lost = tuple(
+                one
+                for one in self.lost
+                if not is_target(self.job, answer.action, answer.request, one.task, one.index)
+            )
         else:
             self.lost, self.waiting_since_ms = (), {}
             status = msgspec.structs.replace(status, version=status.version + 1)
@@ -123,9 +127,6 @@ class _Planning:
             for pod in self.pods
             if not pod.marked and is_target(self.job, action, request, pod.task, pod.index)
         )
-
-    def _is_answered(self, answer: Answer, gone: LostPod) -> bool:
-        return is_target(self.job, answer.action, answer.request, gone.task, gone.index)
 
     # Restarting.
 

@@ -147,7 +147,9 @@ class Situation(msgspec.Struct, kw_only=True):
 
 def plan(situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals) -> Plan:
     """Plan the next writes; see the module."""
-    timed = sorted(_timed(situation, memory, now_ms, intervals), key=_order)
+    timed = sorted(
+        _timed(situation, memory, now_ms, intervals), key=lambda one: (one.urgency, one.due_ms)
+    )
     due = tuple(one for one in timed if one.due_ms <= now_ms)
     later = [one.due_ms for one in timed if one.due_ms > now_ms]
     first = due[0] if due else (timed[0] if timed else None)
@@ -196,10 +198,6 @@ def forget_outdated(memory: WrittenGang, verdict: Verdict) -> None:
     if memory.marked:
         waiting = {pod.uid for pod in verdict.waiting}
         memory.marked = {uid: mark for uid, mark in memory.marked.items() if uid in waiting}
-
-
-def _order(one: _Timed) -> tuple[int, int]:
-    return (one.urgency, one.due_ms)
 
 
 def _timed(
