@@ -13,10 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from services.controller.core.jobs.manifests import claim_for, claim_name, pod_for
 from services.controller.core.jobs.step import OUT_OF_SYNC, SeenPod, Step
 from services.controller.owned_objects import NotOurs, OwnedObjects
-from services.controller.parallel import for_all
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
-from services.controller.reconciling.writes import Outcome, Written
+from services.controller.reconciling.writes import Outcome, Written, for_all
 from shared.job_plugins.discovery import plugins_of
 from shared.job_plugins.plugin import Manifest, Owned, PluginError
 from shared.job_plugins.ssh import with_keys

@@ -21,7 +21,7 @@ from services.controller.core.workloads import (
 )
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
-from services.controller.parallel import for_all
+from services.controller.reconciling.writes import for_all
 from services.controller.verdict_deliveries import inform_consumer, read_verdict
 from shared.bus.connection import Bus
 from shared.bus.pull import Delivery, PullLoop

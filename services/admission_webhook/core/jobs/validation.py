@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from services.admission_webhook.core import names
-from services.admission_webhook.core.dependencies import find_ring
 from services.admission_webhook.core.field_errors import forbidden, invalid, not_found, required
+from services.admission_webhook.core.job_flows import find_ring
 from services.admission_webhook.core.jobs.pod_template import template_errors
 from services.admission_webhook.core.jobs.policies import (
     invalid_duration,
