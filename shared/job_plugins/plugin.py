@@ -139,10 +139,12 @@ def selector(job: Job) -> dict[str, str]:
     }
 
 
-def owned_metadata(job: Job, name: str) -> Manifest:
-    """Metadata of an object that the job owns, so that it is deleted with the job."""
-    return {
+def owned_by(job: Job, resource: Resource, name: str, content: Manifest) -> Manifest:
+    """The manifest of an object that the job owns, so that it is deleted with the job."""
+    metadata = {
         "name": name,
         "namespace": job.metadata.namespace,
         "ownerReferences": [controlled_by(job).manifest],
     }
+    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return head | content

@@ -16,7 +16,7 @@ from shared.job_plugins.plugin import (
     PluginError,
     add_port,
     containers,
-    owned_metadata,
+    owned_by,
     selector,
 )
 from shared.kinds.job import Job, TaskSpec
@@ -73,12 +73,8 @@ class _Ray:
             for name, number in self._ports.items()
         ]
         name = f"{self._job.metadata.name}-head-svc"
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": owned_metadata(self._job, name),
-            "spec": {"selector": {**selector(self._job), TASK_SPEC: self._head}, "ports": ports},
-        }
+        spec = {"selector": {**selector(self._job), TASK_SPEC: self._head}, "ports": ports}
+        manifest = owned_by(self._job, SERVICES, name, {"spec": spec})
         return (Owned(resource=SERVICES, manifest=manifest),)
 
     def _named(self, pod: Manifest, flag: str) -> list[Manifest]:

@@ -7,7 +7,7 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
-from shared.job_plugins.plugin import Flags, JobPlugin, Manifest, Owned, add_volume, owned_metadata
+from shared.job_plugins.plugin import Flags, JobPlugin, Manifest, Owned, add_volume, owned_by
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, pod_name, template_spec
 from shared.kube.resources import SECRETS
@@ -57,13 +57,8 @@ class _Ssh:
         add_volume(pod, volume, {"name": self._secret, "mountPath": path, "subPath": ".ssh"})
 
     def objects(self) -> Sequence[Owned]:
-        manifest: Manifest = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": owned_metadata(self._job, self._secret),
-            "type": "Opaque",
-            "data": {CONFIG: _b64(self._config())},
-        }
+        content = {"type": "Opaque", "data": {CONFIG: _b64(self._config())}}
+        manifest = owned_by(self._job, SECRETS, self._secret, content)
         private = self._flags.text("ssh-private-key")
         public = self._flags.text("ssh-public-key")
         if private and public:

@@ -18,6 +18,7 @@ from services.controller.state import Report, WrittenGang
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
+from shared.contracts.verdicts import Verdict
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import LEASES
