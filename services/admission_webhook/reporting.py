@@ -13,8 +13,6 @@ _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0
 
 
 class Reporting:
-    """The metrics, each registered once."""
-
     def __init__(self, metrics: Metrics) -> None:
         self._reviews = metrics.counters(
             "reviews_total", "Reviews answered, by result", "result", get_args(Result)
@@ -49,11 +47,9 @@ class Reporting:
         self._reviews(result).inc()
 
     def advised(self, ending: Ending) -> None:
-        """Count a request to the planner by its ending."""
         self._advice(ending).inc()
 
     def looked_up(self, ending: LookupEnding) -> None:
-        """Count a look-up of a PodGroup by its ending."""
         self._lookups(ending).inc()
 
     def queues_known(self, known: bool) -> None:

@@ -60,8 +60,6 @@ async def serve(ctx: Context[WebhookSettings]) -> None:
 
 
 class Webhook:
-    """One webhook process."""
-
     def __init__(self, ctx: Context[WebhookSettings]) -> None:
         """Nothing is sent or served before `run`.
 

@@ -36,7 +36,6 @@ class CronJobReconciler:
     name = "cronjob"
 
     def __init__(self, runtime: Runtime, now: Now = utc_now) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._client = runtime.client
         self._writes = runtime.writes
         self._events = runtime.events
@@ -45,8 +44,6 @@ class CronJobReconciler:
         self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
 
     def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
-        """CronJobs, and their Jobs."""
-
         def cron_changed(_old: CronJob | None, new: CronJob | None) -> None:
             if new is not None:
                 wake(new.metadata.key)

@@ -19,14 +19,11 @@ class GarbageReconciler:
     def __init__(
         self, runtime: Runtime, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._now = now
         self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
 
     def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
-        """Finished Jobs with a time to live."""
-
         def changed(_old: Job | None, new: Job | None) -> None:
             if new is not None and expires(new) is not None:
                 wake(new.metadata.key)

@@ -42,15 +42,11 @@ CONFIGURATION_KEY: Final = "volcano-controller.conf"
 
 
 class SeenConfigMap(msgspec.Struct, frozen=True):
-    """The part of the ConfigMap that is read."""
-
     metadata: Metadata = Metadata()
     data: dict[str, str] = {}
 
 
 class HyperNodeReconciler:
-    """Reconciles all HyperNodes as one key."""
-
     name = "hypernode"
 
     def __init__(self, runtime: Runtime, configmap: str) -> None:
@@ -67,8 +63,6 @@ class HyperNodeReconciler:
         )
 
     def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
-        """HyperNodes, labels of nodes, and the configuration."""
-
         def node_changed(old: KubeObject | None, new: KubeObject | None) -> None:
             if old is None or new is None or old.metadata.labels != new.metadata.labels:
                 wake(_ALL)

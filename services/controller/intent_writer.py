@@ -52,8 +52,6 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The part of a stored group that is read."""
-
     metadata: _Metadata
 
 

@@ -33,8 +33,6 @@ class PerformedStep(NamedTuple):
 
 
 class JobSpans:
-    """Exports the starts of Jobs."""
-
     def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
         self._tracer = tracer
         self._now_ms = now_ms

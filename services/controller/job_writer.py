@@ -35,8 +35,6 @@ _decode_job: Final = msgspec.json.Decoder(Job).decode
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The part of a plugin's object that is read."""
-
     metadata: Metadata
     data: dict[str, str] | None = None
 

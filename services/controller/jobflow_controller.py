@@ -33,7 +33,6 @@ class JobFlowReconciler:
     name = "jobflow"
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._events = runtime.events
         self._flows = runtime.informers.of(JOBFLOWS, JobFlow)

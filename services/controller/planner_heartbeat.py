@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 
 class PlannerHeartbeat:
-    """Renews the Lease while it runs."""
-
     def __init__(
         self,
         bus: Bus,

@@ -45,8 +45,6 @@ _OTHERS_ACTIVE_S: Final = 5.0
 
 
 class PodGroupController:
-    """Creates PodGroups until it is stopped."""
-
     def __init__(
         self, bus: Bus, client: KubeClient, others: OtherControllers, on_foreign: OnForeign
     ) -> None:

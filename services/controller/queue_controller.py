@@ -47,8 +47,6 @@ ReadAllocated = Callable[[], Awaitable[Allocated | None]]
 
 
 def from_ledger(bus: Bus) -> ReadAllocated:
-    """Reads from the planner's ledger."""
-
     async def allocated() -> Allocated | None:
         try:
             ledger = await ask(
@@ -73,12 +71,9 @@ def from_ledger(bus: Bus) -> ReadAllocated:
 
 
 class QueueReconciler:
-    """Reconciles all queues as one key."""
-
     name = "queue"
 
     def __init__(self, runtime: Runtime, read_allocated: ReadAllocated) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._events = runtime.events
         self._read_allocated = read_allocated

@@ -71,8 +71,6 @@ class _Entry(Situation, eq=False, kw_only=True):
 
 
 class StatusController:
-    """Writes verdicts until it is stopped."""
-
     def __init__(
         self,
         bus: Bus,

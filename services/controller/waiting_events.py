@@ -26,8 +26,6 @@ Newest = Callable[[str], Awaitable[Verdict | None]]
 
 
 class WaitingEvents:
-    """Writes Events with the pending reason on waiting pods."""
-
     def __init__(
         self, writer: IntentWriter, clock: SteadyClock, newest: Newest, *, events_per_s: int
     ) -> None:
@@ -42,7 +40,6 @@ class WaitingEvents:
         self._news = asyncio.Event()
 
     def note(self, verdict: Verdict) -> None:
-        """Update a gang by its newest verdict."""
         if self._on:
             self._pods.note(verdict, self._clock.now_ms())
             self._news.set()

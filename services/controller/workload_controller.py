@@ -31,7 +31,6 @@ class WorkloadReconciler:
     name = "workload"
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._client = runtime.client
         self._writes = runtime.writes
         self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
@@ -49,11 +48,9 @@ class WorkloadReconciler:
         return self._groups, *self._workloads.values()
 
     def keys(self) -> Iterable[str]:
-        """All groups that this controller updates."""
         return (group.metadata.key for group in self._groups.all() if owner_of(group) is not None)
 
     async def reconcile(self, key: str) -> float | None:
-        """Update the group by its workload, or delete it."""
         group = self._groups.get(key)
         owner = owner_of(group) if group is not None else None
         if group is None or owner is None or group.metadata.deletion_timestamp is not None:

@@ -28,8 +28,6 @@ from shared.model.objects import Queue
 
 
 class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """One object as the API server has it."""
-
     group: str
     plural: str
     body: JsonObject

@@ -33,8 +33,6 @@ _HISTORIES_MAX: Final = 100
 
 
 class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The writes for one flow."""
-
     status: JobFlowStatus
     #: Steps whose Job is to be created now.
     start: tuple[Flow, ...] = ()
@@ -43,7 +41,6 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_name(flow: str, step: str) -> str:
-    """The name of a step's Job."""
     return f"{flow}-{step}"
 
 
@@ -82,7 +79,6 @@ def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
 
 
 def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
-    """The Job of a step."""
     namespace = flow.metadata.namespace
     marks = {
         CREATED_BY_TEMPLATE: f"{namespace}.{template.metadata.name}",

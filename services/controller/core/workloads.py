@@ -66,8 +66,6 @@ _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 
 
 class Selector(KubeStruct, frozen=True, kw_only=True):
-    """The part of a workload's selector that is read."""
-
     match_labels: Mapping[str, str] = {}
 
 
@@ -83,8 +81,6 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
-    """The part of a workload's status that is read."""
-
     replicas: int = 0
 
 
@@ -266,7 +262,6 @@ def pod_group_for(
 
 
 def queue_of(pod: Pod) -> str:
-    """The queue of the pod's group."""
     return pod.metadata.annotations.get(annotations.QUEUE_NAME, "") or "default"
 
 

@@ -83,8 +83,6 @@ _WORKERS: Final = 16
 
 
 class Controller:
-    """Runs one reconciler."""
-
     def __init__(self, reconciler: Reconciler, share: Share) -> None:
         """Register with the caches. Nothing is reconciled before `run`."""
         self._reconciler = reconciler

@@ -90,7 +90,6 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
 
     def get(self, key: str) -> T | None:
-        """The object with this key, if it exists."""
         return self._objects.get(key)
 
     def all(self) -> Iterable[T]:
@@ -106,7 +105,6 @@ class Informer(Generic[T]):
         return [self._objects[key] for key in sorted(self._by_owner.get(uid, ()))]
 
     async def run(self) -> None:
-        """Keep the cache current until cancelled."""
         await self._watch.run(self._take)
 
     def wake(self) -> None:
@@ -276,7 +274,6 @@ class Informers:
         return informer
 
     async def run(self) -> None:
-        """Keep all of them current until cancelled."""
         async with asyncio.TaskGroup() as group:
             for (title, _, part), informer in self._informers.items():
                 group.create_task(informer.run(), name=f"informer {title} {part}".strip())

@@ -83,11 +83,9 @@ class Shards:
         return f"tutti-controllers-{self._group}-{identity}"
 
     def owns(self, key: str) -> bool:
-        """Whether this replica may act on the key now."""
         return self._others.none_active and self._members.owns(key, _now_s())
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
-        """Divide the keys of one more controller."""
         self._queues.append((queue, keys))
 
     async def run(self) -> None:

@@ -51,7 +51,6 @@ class WorkQueue:
         return len(self._wanted | self._at_work)
 
     def add(self, key: str) -> None:
-        """Queue the key."""
         if key in self._wanted:
             return
         self._wanted.add(key)
@@ -78,7 +77,6 @@ class WorkQueue:
             timer.cancel()
 
     async def run(self) -> None:
-        """Handle keys until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._workers):

@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 
 class Outcome(enum.Enum):
-    """The outcome of a write."""
-
     DONE = "done"
     #: An object of that name exists; the caller checks its owner.
     EXISTS = "exists"
@@ -46,7 +44,6 @@ class Written(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> bool:
-        """Whether it was written."""
         return self.outcome is Outcome.DONE
 
 

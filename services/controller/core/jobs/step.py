@@ -65,7 +65,6 @@ class SeenPod(KindStruct, frozen=True, kw_only=True):
 
     @property
     def task(self) -> str:
-        """The task that it was created for."""
         return self.metadata.annotations.get(TASK_SPEC, "")
 
     @property
