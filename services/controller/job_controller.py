@@ -103,7 +103,9 @@ class JobReconciler:
             return None
         if job.spec.scheduler_name not in self._ours:
             return None
-        known = self._of(key, job)
+        known = self._known.get(key)
+        if known is None or known.uid != job.metadata.uid:
+            known = self._known[key] = _KnownJob(job.metadata.uid)
         known.command = known.command or await self._take_command(key, job)
         writer = JobWriter(self._runtime, self._jobs, self._pods, self._groups, job)
         for _ in range(_TRIES):
@@ -227,12 +229,6 @@ class JobReconciler:
             return None
         # Created a moment ago: the watch will report it.
         return _OBSTACLE_S
-
-    def _of(self, key: str, job: Job) -> _KnownJob:
-        known = self._known.get(key)
-        if known is None or known.uid != job.metadata.uid:
-            known = self._known[key] = _KnownJob(job.metadata.uid)
-        return known
 
     # Changes that wake a job.
 

@@ -143,8 +143,9 @@ class JobWriter:
                     stored = await self._stored(owned)
                     if stored is not None:
                         await self._writes.delete(owned.resource, stored.metadata)
-        if step.delete_group:
-            await self._delete_group()
+        group = self._group()
+        if step.delete_group and group is not None:
+            await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
 
     # Objects of plugins, and claims.
 
@@ -255,11 +256,6 @@ class JobWriter:
             raise Obstacle(
                 "PodGroupError", f"Failed to create PodGroup, err: {error.message}"
             ) from error
-
-    async def _delete_group(self) -> None:
-        group = self._group()
-        if group is not None:
-            await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
 
     def _group(self) -> PodGroup | None:
         owned = self._groups.owned_by(self.job.metadata.uid)

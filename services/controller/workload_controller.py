@@ -11,12 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.workloads import PREFIX, Upkeep, Workload, owner_of, upkeep
+from services.controller.core.workloads import PREFIX, Workload, owner_of, upkeep
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
-from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS
@@ -55,24 +54,16 @@ class WorkloadReconciler:
         owner = owner_of(group) if group is not None else None
         if group is None or owner is None or group.metadata.deletion_timestamp is not None:
             return None
-        workload = self._workload(group, owner)
-        if workload is None:
+        workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
+        if workload is None or workload.metadata.uid != owner.uid:
             return None  # deleted: garbage collection deletes its objects
-        decided = upkeep(group, owner.kind, workload)
-        if decided.action == "change":
-            await self._change(group, decided)
-        elif decided.action == "remove":
+        write = upkeep(group, owner.kind, workload)
+        if write == "remove":
             return await self._remove(group, workload)
+        if write is not None:
+            written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, write)
+            self._groups.learn(written.body)
         return None
-
-    def _workload(self, group: PodGroup, owner: OwnerReference) -> Workload | None:
-        found = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
-        same = found is not None and found.metadata.uid == owner.uid
-        return found if same else None
-
-    async def _change(self, group: PodGroup, decided: Upkeep) -> None:
-        written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, decided.patch)
-        self._groups.learn(written.body)
 
     async def _remove(self, group: PodGroup, workload: Workload) -> float | None:
         """Delete the group unless a pod names it. Create it again if a pod has named it during the

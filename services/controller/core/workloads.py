@@ -16,8 +16,6 @@ any more. Groups of users are never changed: ours are named after their controll
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-import msgspec
-
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
 from shared.kinds.metadata import OwnerReference
@@ -137,18 +135,6 @@ def _replicas(spec: WorkloadSpec) -> int:
     return 1 if spec.replicas is None else spec.replicas
 
 
-class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
-    """The write to one group."""
-
-    action: Literal["nothing", "change", "remove"] = "nothing"
-    #: Merge patch, for `change`.
-    patch: JsonObject = {}
-
-
-NOTHING: Final = Upkeep()
-REMOVE: Final = Upkeep(action="remove")
-
-
 def owner_of(group: PodGroup) -> OwnerReference | None:
     """The workload for which the group was created; None for a user's group, or another kind."""
     for owner in group.metadata.owner_references:
@@ -157,10 +143,12 @@ def owner_of(group: PodGroup) -> OwnerReference | None:
     return None
 
 
-def upkeep(group: PodGroup, kind: str, workload: Workload) -> Upkeep:
-    """The write to a group, given its workload. `remove` requires that no pod names the group."""
+def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Literal["remove"] | None:
+    """The write to a group, given its workload: a merge patch; "remove", if no pod names the group;
+    or None.
+    """
     if workload.spec.replicas == 0:
-        return REMOVE if workload.status.replicas == 0 else NOTHING
+        return "remove" if workload.status.replicas == 0 else None
     patch: JsonObject = {}
     changed = _changed_annotations(group, workload)
     if changed:
@@ -172,7 +160,7 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> Upkeep:
         if was > 0 and group.spec.min_resources:
             spec["minResources"] = _scaled(dict(group.spec.min_resources), size, was)
         patch["spec"] = spec
-    return Upkeep(action="change", patch=patch) if patch else NOTHING
+    return patch or None
 
 
 def _changed_annotations(group: PodGroup, workload: Workload) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -129,16 +129,13 @@ class Shards:
 
     async def _observe(self) -> None:
         heartbeats = await self._heartbeats()
-        self._gained |= self._members.observe(heartbeats, self._at_work(), _now_s())
+        at_work = (key for queue, _ in self._queues for key in queue.at_work())
+        self._gained |= self._members.observe(heartbeats, at_work, _now_s())
         for member in self._members.silent(_now_s(), self._expire_s * _LEASE_DELETED_AFTER):
             # Killed, and started again under another name. If it is alive, it creates its Lease
             # again.
             with contextlib.suppress(NotFound):
                 await self._client.delete(LEASES, self._lease_of(member), namespace=self._namespace)
-
-    def _at_work(self) -> Iterator[str]:
-        for queue, _ in self._queues:
-            yield from queue.at_work()
 
     async def _heartbeats(self) -> dict[str, Heartbeat]:
         page = await self._client.list(

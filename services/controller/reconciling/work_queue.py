@@ -99,12 +99,6 @@ class WorkQueue:
             self._quiet.clear()
             await self._quiet.wait()
 
-    def _backoff(self, key: str) -> Backoff:
-        backoff = self._backoffs.get(key)
-        if backoff is None:
-            backoff = self._backoffs[key] = Backoff(base_s=BACKOFF_S_BASE, max_s=BACKOFF_S_MAX)
-        return backoff
-
     def _due(self, key: str) -> None:
         del self._timers[key]
         self.add(key)
@@ -133,7 +127,8 @@ class WorkQueue:
         try:
             again_s = await self._work(key)
         except KubeError as error:
-            delay_s = self._backoff(key).next_s(error.retry_after_s)
+            backoff = Backoff(base_s=BACKOFF_S_BASE, max_s=BACKOFF_S_MAX)
+            delay_s = self._backoffs.setdefault(key, backoff).next_s(error.retry_after_s)
             logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
             self.after(key, delay_s)
         except Exception:

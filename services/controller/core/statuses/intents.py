@@ -352,11 +352,9 @@ def mark_waiting(namespace: str, pod: PodRef, why: Why, *, at_ms: int) -> MarkWa
     search for that word; its message is the pending reason of the whole gang.
     """
     condition = {
-        "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "message": why.sentence[:MESSAGE_CHARS_MAX],
-        "lastProbeTime": None,
         "lastTransitionTime": rfc3339(at_ms),
     }
     return MarkWaiting(
@@ -364,17 +362,15 @@ def mark_waiting(namespace: str, pod: PodRef, why: Why, *, at_ms: int) -> MarkWa
         namespace=namespace,
         reason=why.reason,
         message=why.sentence,
-        body={"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+        body=_pod_scheduled(pod, condition),
     )
 
 
 def unmark_waiting(mark: MarkWaiting) -> dict[str, Any]:
     """The patch that reverts a mark on a pod that was bound while the mark was written."""
-    condition = {
-        "type": "PodScheduled",
-        "status": "True",
-        "reason": "",
-        "message": "",
-        "lastProbeTime": None,
-    }
-    return {"metadata": {"uid": mark.pod.uid}, "status": {"conditions": [condition]}}
+    return _pod_scheduled(mark.pod, {"status": "True", "reason": "", "message": ""})
+
+
+def _pod_scheduled(pod: PodRef, values: dict[str, str]) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "lastProbeTime": None, **values}
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
