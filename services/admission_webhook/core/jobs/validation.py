@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from services.admission_webhook.core import names
-from services.admission_webhook.core.field_errors import forbidden, invalid, not_found, required
+from services.admission_webhook.core.field_errors import (
+    forbidden,
+    invalid,
+    not_found,
+    required,
+    violation,
+)
 from services.admission_webhook.core.job_flows import find_ring
 from services.admission_webhook.core.jobs.pod_template import template_errors
 from services.admission_webhook.core.jobs.policies import (
@@ -138,11 +144,8 @@ def _check_minima(findings: Findings, spec: JsonObject, tasks: list[_Task], case
 def _topology_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
     topology = as_object(parent.get("networkTopology")) or {}
     if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
-        yield FieldError(
-            path=f"{path}.networkTopology",
-            message="must not specify 'highestTierAllowed' and 'highestTierName' "
-            "in networkTopology simultaneously",
-        )
+        rule = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology"
+        yield violation(f"{path}.networkTopology", f"{rule} simultaneously")
 
 
 def _partition_errors(task: _Task, case: Case) -> Iterator[FieldError]:
@@ -156,14 +159,12 @@ def _partition_errors(task: _Task, case: Case) -> Iterator[FieldError]:
     yield from _topology_errors(policy, path)
     if total is None or size is None or total <= 0 or size <= 0:
         message = f"'TotalPartitions' and 'PartitionSize' must be greater than 0 {where}"
-        yield FieldError(path=path, message=message)
+        yield violation(path, message)
         return
     if task.replicas != total * size:
-        message = f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}"
-        yield FieldError(path=path, message=message)
+        yield violation(path, f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}")
     if least > 0 and task.minimum is not None and task.minimum != least * size:
-        message = f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}"
-        yield FieldError(path=path, message=message)
+        yield violation(path, f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}")
 
 
 def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
@@ -174,7 +175,7 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
         pod = f"{case.name}-{task.name}-{index}"
         if objection := names.qualified(pod):
             message = f"create pod with name {pod[:150]} validate failed [{objection}]"
-            yield FieldError(path=f"{task.path}.name", message=message)
+            yield violation(f"{task.path}.name", message)
     template = as_object(task.given.get("template")) or {}
     for found in template_errors(template):
         # The words have Volcano's path, which its users search for; `path` is the correct one.
@@ -197,7 +198,7 @@ def _whole_cpu_errors(spec: JsonObject, task: _Task, index: int) -> Iterator[Fie
             whole = False
         if not whole:
             message = f"the cpu request isn't an integer in spec.task[{index}] container[{number}]"
-            yield FieldError(path=f"{task.path}.topologyPolicy", message=message)
+            yield violation(f"{task.path}.topologyPolicy", message)
 
 
 def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
@@ -206,7 +207,7 @@ def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
         mount, claim = text_at(volume, "mountPath"), text_at(volume, "volumeClaimName")
         if mount in taken:
             message = f"Duplicate value: duplicated mountPath: {mount[:200]}"
-            yield FieldError(path=f"{path}.mountPath", message=message)
+            yield violation(f"{path}.mountPath", message)
         taken.add(mount)
         has_template = volume.get("volumeClaim") is not None
         if has_template and claim:
@@ -214,12 +215,12 @@ def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
                 "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
                 "If you want to create a new PVC, you do not need to specify VolumeClaimName"
             )
-            yield FieldError(path=path, message=message)
+            yield violation(path, message)
         elif not has_template and not claim:
             yield required(path, "either VolumeClaim or VolumeClaimName must be specified")
         elif claim and (objection := names.subdomain(claim)):
             message = f"invalid VolumeClaimName {claim[:100]} : [{objection}]"
-            yield FieldError(path=f"{path}.volumeClaimName", message=message)
+            yield violation(f"{path}.volumeClaimName", message)
 
 
 def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]:
@@ -233,12 +234,10 @@ def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]
             near = hints.near(name, needs)
             yield not_found(path, name, f"no such task{near}: {_NOT_ACYCLIC}")
         if len(set(wanted)) < len(wanted):
-            message = f"Duplicate value: a task is named twice: {_NOT_ACYCLIC}"
-            yield FieldError(path=path, message=message)
+            yield violation(path, f"Duplicate value: a task is named twice: {_NOT_ACYCLIC}")
     ring = find_ring(needs)
     if ring:
-        message = f"Invalid value: {' -> '.join(ring[:20])}: {_NOT_ACYCLIC}"
-        yield FieldError(path="spec.tasks", message=message)
+        yield violation("spec.tasks", f"Invalid value: {' -> '.join(ring[:20])}: {_NOT_ACYCLIC}")
 
 
 def _needed(task: _Task) -> list[str]:
@@ -328,12 +327,11 @@ def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
             message = (
                 f"Unsupported value: {shown(name)}: unable to find job plugin: {name[:63]}{near}"
             )
-            yield FieldError(path=f"spec.plugins.{name[:63]}", message=message)
+            yield violation(f"spec.plugins.{name[:63]}", message)
     if _MPI in plugins:
         master = flag(as_list(plugins[_MPI]), "master", "master")
         if all(text_at(task, "name") != master for _, task in objects_at(spec, "tasks")):
-            message = "The specified mpi master task was not found"
-            yield FieldError(path=f"spec.plugins.{_MPI}", message=message)
+            yield violation(f"spec.plugins.{_MPI}", "The specified mpi master task was not found")
 
 
 def flag(flags: list[object], name: str, default: str) -> str:
