@@ -155,70 +155,20 @@ def targets_a_part(action: str) -> bool:
     return action in _TARGETED
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class Choice:
     """The answer to give now, and the memory of the remaining answers."""
 
-    #: None: only a sync.
-    answer: Answer | None = None
-    #: Lost pods whose answer still waits.
-    lost: tuple[LostPod, ...] = ()
-    #: As `JobMemory.waiting_since_ms`.
-    waiting_since_ms: dict[str, int] = {}
-    events: tuple[ControllerEvent, ...] = ()
-    #: Milliseconds until the next waiting answer is due; None: none waits.
-    again_ms: int | None = None
-
-
-def choose_answer(observed: Observed, job: Job, phase: JobPhase, now_ms: int) -> Choice:
-    """Choose among the answers to all requests of a job (with its defaults); a Command is answered
-    before all of them.
-    """
-    memory = observed.memory
-    lost = lost_pods(job, observed.pods, memory.lost, first_look=not memory.planned_before)
-    if observed.command:
-        answer = Answer(request=Request(event="CommandIssued"), action=observed.command)
-        return Choice(answer=answer, lost=lost, waiting_since_ms=memory.waiting_since_ms)
-    if phase in LEADS_TO:
-        return Choice()
-    group = observed.group
-    group_unknown = group is not None and group.status.phase == "Unknown"
-    turned_unknown = group_unknown and memory.group_phase != "Unknown"
-    timers = _Timers(memory.waiting_since_ms, now_ms)
-    unanswered: list[LostPod] = []
-    chosen: Answer | None = None
-    for request in requests_of(job, observed.pods, lost, group_unknown=group_unknown):
-        answer_now = answer_to(job, request)
-        if answer_now is None or (request.event == "Unknown" and not turned_unknown):
-            continue
-        waits = _waits_for_restart(job, phase, answer_now) or timers.wait(answer_now)
-        if waits or chosen is not None:
-            unanswered += [one for one in lost if one.uid == request.pod_uid]
-        else:
-            chosen = answer_now
-    return Choice(
-        answer=chosen,
-        lost=tuple(unanswered),
-        waiting_since_ms=timers.waiting_since_ms,
-        events=tuple(timers.events),
-        again_ms=timers.again_ms,
-    )
-
-
-def _waits_for_restart(job: Job, phase: JobPhase, answer: Answer) -> bool:
-    """Whether the job has to leave Restarting before it can perform the action."""
-    if phase != "Restarting" or answer.action in KILLS["Restarting"]:
-        return False
-    return not (targets_a_part(job.status.state.reason) and targets_a_part(answer.action))
-
-
-class _Timers:
-    """The timeouts of answers."""
-
-    def __init__(self, before: dict[str, int], now_ms: int) -> None:
-        self._before = before
+    def __init__(self, waited_since_ms: dict[str, int], now_ms: int) -> None:
+        self._before = waited_since_ms
         self._now_ms = now_ms
+        #: None: only a sync.
+        self.answer: Answer | None = None
+        #: Lost pods whose answer still waits.
+        self.lost: tuple[LostPod, ...] = ()
+        #: As `JobMemory.waiting_since_ms`.
         self.waiting_since_ms: dict[str, int] = {}
         self.events: list[ControllerEvent] = []
+        #: Milliseconds until the next waiting answer is due; None: none waits.
         self.again_ms: int | None = None
 
     def wait(self, answer: Answer) -> bool:
@@ -238,3 +188,39 @@ class _Timers:
         self.waiting_since_ms[answer.key] = since_ms
         self.again_ms = left_ms if self.again_ms is None else min(self.again_ms, left_ms)
         return True
+
+
+def choose_answer(observed: Observed, job: Job, phase: JobPhase, now_ms: int) -> Choice:
+    """Choose among the answers to all requests of a job (with its defaults); a Command is answered
+    before all of them.
+    """
+    memory = observed.memory
+    choice = Choice(memory.waiting_since_ms, now_ms)
+    lost = lost_pods(job, observed.pods, memory.lost, first_look=not memory.planned_before)
+    if observed.command:
+        request = Request(event="CommandIssued")
+        choice.answer = Answer(request=request, action=observed.command)
+        choice.lost, choice.waiting_since_ms = lost, memory.waiting_since_ms
+        return choice
+    if phase in LEADS_TO:
+        return choice
+    group = observed.group
+    group_unknown = group is not None and group.status.phase == "Unknown"
+    turned_unknown = group_unknown and memory.group_phase != "Unknown"
+    for request in requests_of(job, observed.pods, lost, group_unknown=group_unknown):
+        answer_now = answer_to(job, request)
+        if answer_now is None or (request.event == "Unknown" and not turned_unknown):
+            continue
+        waits = _waits_for_restart(job, phase, answer_now) or choice.wait(answer_now)
+        if waits or choice.answer is not None:
+            choice.lost += tuple(one for one in lost if one.uid == request.pod_uid)
+        else:
+            choice.answer = answer_now
+    return choice
+
+
+def _waits_for_restart(job: Job, phase: JobPhase, answer: Answer) -> bool:
+    """Whether the job has to leave Restarting before it can perform the action."""
+    if phase != "Restarting" or answer.action in KILLS["Restarting"]:
+        return False
+    return not (targets_a_part(job.status.state.reason) and targets_a_part(answer.action))
