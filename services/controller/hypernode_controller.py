@@ -128,9 +128,11 @@ class HyperNodeReconciler:
             known = self._hypernodes.get(name)
             if known is None:
                 yield self._create(wanted)
-            elif known.spec != wanted.spec or not _has(known, wanted.metadata.labels):
+                continue
+            labels = wanted.metadata.labels
+            if known.spec != wanted.spec or not labels.items() <= known.metadata.labels.items():
                 patch = {
-                    "metadata": {"labels": wanted.metadata.labels},
+                    "metadata": {"labels": labels},
                     "spec": msgspec.to_builtins(wanted.spec),
                 }
                 yield self._patch(known, patch, "")
@@ -154,7 +156,3 @@ class HyperNodeReconciler:
     async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
         written = await self._writes.patch(HYPERNODES, one.metadata, patch, subresource=subresource)
         self._hypernodes.learn(written.body)
-
-
-def _has(one: HyperNode, labels: Mapping[str, str]) -> bool:
-    return labels.items() <= one.metadata.labels.items()

@@ -46,14 +46,17 @@ def job_name(flow: str, step: str) -> str:
 
 def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
     """Plan the writes that are due for a stored flow and the Jobs that it owns, by name."""
-    if _is_over(flow):
+    succeeded = flow.status.state.phase == "Succeed"
+    if succeeded and flow.spec.job_retain_policy == "delete":
+        # Its Jobs are deleted; then its status stays.
         return FlowPlan(status=flow.status, delete=tuple(jobs[name] for name in sorted(jobs)))
     before = {known.name: known for known in flow.status.job_status_list}
+    completed = {name for name, known in before.items() if known.state == "Completed"}
     names = [job_name(flow.metadata.name, step.name) for step in flow.spec.flows]
     job_statuses = tuple(
         _job_status(jobs.get(name), name, before.get(name))
         for name in dict.fromkeys(names)
-        if name in jobs or _was_completed(before.get(name))
+        if name in jobs or name in completed
     )
     phases = {one.name: one.state for one in job_statuses}
     phase = _phase(flow.status.state.phase, names, phases)
@@ -94,16 +97,6 @@ def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
         ),
         spec=template.spec,
     )
-
-
-def _is_over(flow: JobFlow) -> bool:
-    """Whether the flow has succeeded and its Jobs are to be deleted; then its status stays."""
-    succeeded = flow.status.state.phase == "Succeed"
-    return succeeded and flow.spec.job_retain_policy == "delete"
-
-
-def _was_completed(known: FlowJobStatus | None) -> bool:
-    return known is not None and known.state == "Completed"
 
 
 def _may_start(flow: JobFlow, step: Flow, phases: Mapping[str, str]) -> bool:

@@ -48,7 +48,7 @@ def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> M
     template: Manifest = msgspec.json.decode(msgspec.json.encode(task.template))
     spec: Manifest = template.get("spec") or {}
     given: Manifest = template.get("metadata") or {}
-    name = job.metadata.name
+    name, part = job.metadata.name, partition_of(task, index)
     spec.setdefault("schedulerName", job.spec.scheduler_name)
     if job.spec.priority_class_name:
         spec.setdefault("priorityClassName", job.spec.priority_class_name)
@@ -71,7 +71,7 @@ def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> M
                 **shared,
                 JOB_NAMESPACE: job.metadata.namespace,
                 **_passed(job.metadata.labels, _PASSED_LABELS),
-                **_partition(task, index),
+                **({} if part is None else {PARTITION: str(part)}),
             },
             "annotations": {
                 **(given.get("annotations") or {}),
@@ -158,11 +158,6 @@ def _budget(given: dict[str, str]) -> dict[str, str]:
         if key in given:
             return {key: given[key]}
     return {}
-
-
-def _partition(task: TaskSpec, index: int) -> dict[str, str]:
-    part = partition_of(task, index)
-    return {} if part is None else {PARTITION: str(part)}
 
 
 def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) -> Manifest:

@@ -26,7 +26,7 @@ from services.controller.core.jobs.states import (
 from services.controller.core.jobs.step import LostPod, Observed, SeenPod, Step
 from shared.dialects.job_groups import priority_of
 from shared.job_plugins.discovery import with_needed_plugins
-from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
+from shared.kinds.job import Job, JobPhase, JobStatus
 from shared.kinds.job_shape import completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
 
@@ -235,6 +235,9 @@ class _Planning:
         elif self.group is not None and stale:
             change = change_of(self.group, group_for(job, waiting, self.observed.priorities))
         admitted = self.group is not None and self.group.status.phase not in ("", "Pending")
+        if admitted:
+            # Roles of higher priority first: a gang is bound as soon as enough of its pods exist.
+            missing.sort(key=lambda at: -priority_of(job, at[0], self.observed.priorities))
         doomed = tuple(
             pod for pod in self.pods if self._outlived_a_kill(pod) and not pod.terminating
         )
@@ -264,17 +267,9 @@ class _Planning:
             ensure_objects=stale or group is not None,
             make_group=group,
             change_group=change,
-            make_pods=self._in_order(missing) if admitted else (),
+            make_pods=tuple(missing) if admitted else (),
             mark=tuple(pod for pod in surplus if not pod.marked),
             delete=doomed,
-        )
-
-    def _in_order(
-        self, missing: Sequence[tuple[TaskSpec, int]]
-    ) -> tuple[tuple[TaskSpec, int], ...]:
-        """Roles of higher priority first: a gang is bound as soon as enough of its pods exist."""
-        return tuple(
-            sorted(missing, key=lambda at: -priority_of(self.job, at[0], self.observed.priorities))
         )
 
     def _outlived_a_kill(self, pod: SeenPod) -> bool:
