@@ -73,7 +73,7 @@ class _Svc:
         return Owned(resource=resource, manifest=manifest, follows=follows)
 
     def _data(self) -> dict[str, str]:
-        data = {}
+        data: dict[str, str] = {}
         for task in self._job.spec.tasks:
             names = hosts(self._job, task)
             file = task.name.replace("-", "_")
