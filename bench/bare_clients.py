@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.jobs.groups import group_for
-from services.controller.core.jobs.pods import pod_for
+from services.controller.core.jobs.manifests import group_for, pod_for
 from services.controller.reconciling.writes import IN_FLIGHT
 from shared.kinds.job import Job
 from shared.kinds.job_shape import completed, group_name

@@ -22,11 +22,7 @@ import numpy as np
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
-from shared.contracts.cluster import (
-    NodeChanges,
-    PodChanges,
-    PodGroupChanges,
-)
+from shared.contracts.cluster import NodeChanges, PodChanges, PodGroupChanges
 from shared.contracts.decisions import GangDecision
 from shared.model.objects import Node, Owner, Pod, PodGroup, Shape
 from tests.support.snapshots import snapshot_page

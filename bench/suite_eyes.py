@@ -137,7 +137,7 @@ def blind_s(looks: Sequence[Look], since_s: float, until_s: float) -> float:
 
 @asynccontextmanager
 async def eyes_on(data_dir: Path) -> AsyncIterator[SuiteEyes]:
-    """Eyes on the suite whose folder this is. Raises NotReachable, BusError."""
+    """Eyes on the suite whose folder this is. Raises Refusal, BusError."""
     async with ServiceBus(data_dir=data_dir).connected("bench-eyes") as bus:
         yield SuiteEyes(bus)
 

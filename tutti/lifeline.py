@@ -35,9 +35,8 @@ def dying_with_parent(sent: signal.Signals = signal.SIGTERM) -> Callable[[], Non
     def tie() -> None:
         if prctl(_PR_SET_PDEATHSIG, int(sent), 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-        if (
-            os.getppid() != parent_pid
-        ):  # The parent died between the fork and the request: no signal will come.
+        # If the parent died between the fork and the request, no signal will come.
+        if os.getppid() != parent_pid:
             os.kill(os.getpid(), sent)
 
     return tie

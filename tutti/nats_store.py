@@ -45,11 +45,7 @@ class NoHealth(Exception):
 
 
 async def store_problem(monitor_url: str) -> str:
-    """Why the server stores nothing until it restarts; "" if it can store.
-
-    Raises:
-        NoHealth: It does not answer.
-    """
+    """Why the server stores nothing until it restarts; "" if it can store. Raises NoHealth."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             status, body = await _get(monitor_url, "/healthz?details=true")

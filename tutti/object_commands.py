@@ -8,10 +8,10 @@ import click
 
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO
 from tutti.api import flags
-from tutti.api.access import Access, open_client
 from tutti.api.ages import since
 from tutti.api.failures import run
-from tutti.api.kind_commands import ListedKind, add_read_commands, add_write_commands
+from tutti.api.flags import Selection
+from tutti.api.kind_commands import add_kind_commands
 from tutti.api.objects import (
     Object,
     created,
@@ -22,8 +22,7 @@ from tutti.api.objects import (
     text,
     why_unschedulable,
 )
-from tutti.api.output import echo, reference
-from tutti.api.tables import Column, Layout
+from tutti.api.output import Column, Layout, echo, reference
 
 _GAP: Final = 4
 
@@ -71,11 +70,6 @@ _PODGROUP: Final = (
 )
 
 
-def _add_common(group: click.Group, noun: ListedKind) -> None:
-    add_read_commands(group, noun)
-    add_write_commands(group, noun)
-
-
 def _fixed(columns: tuple[Column, ...], _: bool) -> Layout:
     return Layout(columns=columns, gap=_GAP)
 
@@ -104,46 +98,30 @@ def cronjob() -> None:
     """Create, list, suspend, resume and delete CronJobs of batch.volcano.sh."""
 
 
-_add_common(jobflow, ListedKind(resource=JOBFLOWS, layout=partial(_fixed, _JOBFLOW)))
-_add_common(jobtemplate, ListedKind(resource=JOBTEMPLATES, layout=partial(_fixed, _JOBTEMPLATE)))
-_add_common(
-    podgroup, ListedKind(resource=PODGROUPS_VOLCANO, layout=partial(_with_namespace, _PODGROUP))
-)
-_add_common(
-    cronjob, ListedKind(resource=CRONJOBS_VOLCANO, layout=partial(_with_namespace, _CRONJOB))
-)
+add_kind_commands(jobflow, JOBFLOWS, partial(_fixed, _JOBFLOW))
+add_kind_commands(jobtemplate, JOBTEMPLATES, partial(_fixed, _JOBTEMPLATE))
+add_kind_commands(podgroup, PODGROUPS_VOLCANO, partial(_with_namespace, _PODGROUP))
+add_kind_commands(cronjob, CRONJOBS_VOLCANO, partial(_with_namespace, _CRONJOB))
 
 
-def _add_suspension(name: str, done: str, help_: str, *, suspended: bool) -> None:
-
-    @cronjob.command(name, help=help_)
-    @flags.namespace_flag()
-    @flags.name_flag("CronJob")
-    @flags.names_argument(CRONJOBS_VOLCANO)
-    @flags.access_flags
-    def command(*, access: Access, namespace: str, name: str, names: tuple[str, ...]) -> None:
-        run(_patch_suspend(access, namespace, name, names, suspended=suspended, done=done))
+@cronjob.command("suspend")
+@flags.selection_flags(CRONJOBS_VOLCANO)
+def suspend(*, selection: Selection) -> None:
+    """Start no more Jobs; running ones continue."""
+    run(_suspend(selection, "suspended", suspended=True))
 
 
-_add_suspension(
-    "suspend", "suspended", "Start no more Jobs; running ones continue.", suspended=True
-)
-_add_suspension("resume", "resumed", "Start Jobs on schedule again.", suspended=False)
+@cronjob.command("resume")
+@flags.selection_flags(CRONJOBS_VOLCANO)
+def resume(*, selection: Selection) -> None:
+    """Start Jobs on schedule again."""
+    run(_suspend(selection, "resumed", suspended=False))
 
 
-async def _patch_suspend(
-    access: Access,
-    namespace: str,
-    name: str,
-    names: tuple[str, ...],
-    *,
-    suspended: bool,
-    done: str,
-) -> None:
-    chosen = flags.required_names("cronjob", name, names)
-    async with open_client(access) as client:
-        place = flags.namespace_or_default(namespace, client.credentials.namespace)
-        for each in chosen:
+async def _suspend(selection: Selection, done: str, *, suspended: bool) -> None:
+    names = selection.required(CRONJOBS_VOLCANO)
+    async with selection.opened() as (client, place):
+        for each in names:
             patch = {"spec": {"suspend": suspended}}
             await client.patch(CRONJOBS_VOLCANO, each, patch, namespace=place)
             echo(f"{reference(CRONJOBS_VOLCANO, each)} {done}")

@@ -12,7 +12,7 @@ from shared.contracts.questions import LedgerAmount, LedgerAnswer, LedgerQueue, 
 from shared.kube.quantities import format_quantity
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.service_bus import ServiceBus, read_ledger, service_options
 from tutti.terminal import plain_table
 
@@ -29,10 +29,7 @@ def queues(*, names: tuple[str, ...], services: ServiceBus, output: str) -> None
     The standby planner answers. Exits with status 1 when none does, or a queue is unknown.
     """
     found = run(_read(services, names))
-    if output == "json":
-        echo_json(found)
-    else:
-        show(found, Console())
+    print_report(found, output, lambda: show(found, Console()))
 
 
 async def _read(services: ServiceBus, names: tuple[str, ...]) -> LedgerAnswer:
@@ -46,7 +43,6 @@ async def _read(services: ServiceBus, names: tuple[str, ...]) -> LedgerAnswer:
 
 
 def show(ledger: LedgerAnswer, console: Console) -> None:
-    """Print the ledger as a table; in colour where the console has colours."""
     cells = [_cells(one) for queue in ledger.queues for one in queue.amounts]
     # Most clusters use two or three of these, and a terminal may have 80 columns only.
     shown = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] for row in cells)]

@@ -5,9 +5,8 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -22,6 +21,7 @@ from shared.kube.credentials import load
 from shared.model.invariants import required
 from tutti.api.access import Access
 from tutti.api.failures import Refusal
+from tutti.api.flags import gathered
 from tutti.up.options import default_data_dir
 from tutti.up.readiness import STATE_FILE, RunningFile
 
@@ -33,10 +33,6 @@ _API_S: Final = 1.0
 _LEDGER_S: Final = 3.0
 
 T = TypeVar("T")
-
-
-class NotReachable(Refusal):
-    """No `tutti up` is known to run; the message names the folder that was searched."""
 
 
 class NoStandby(Refusal):
@@ -62,21 +58,16 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
         return Access(kubeconfig=self.kubeconfig, context=self.context)
 
     async def folder(self) -> Path | None:
-        """The data folder of the selected `tutti up`; None where only a NATS was given.
-
-        Raises:
-            CredentialsError: The kubeconfig that names the folder cannot be read.
+        """The data folder of the selected `tutti up`; None where only a NATS was given. Raises
+        CredentialsError when the kubeconfig that names the folder cannot be read.
         """
         if self.data_dir is not None or self.nats:
             return self.data_dir
         return default_data_dir((await load(self.kubeconfig, self.context)).server)
 
     async def find(self) -> RunningFile:
-        """Its NATS: as given, or that of the `tutti up` that runs in the data folder.
-
-        Raises:
-            NotReachable: No `tutti up` runs there.
-            CredentialsError: The kubeconfig that names the folder cannot be read.
+        """Its NATS: as given, or that of the `tutti up` that runs in the data folder. Raises as
+        `folder` does, and Refusal when none runs there.
         """
         if self.nats:
             return RunningFile(nats_url=self.nats, pid=0)
@@ -85,7 +76,7 @@ class ServiceBus(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(path.read_bytes(), type=RunningFile)
         except (FileNotFoundError, msgspec.MsgspecError):
-            raise NotReachable(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
+            raise Refusal(f"no tutti up runs in {folder}: give --nats or --data-dir") from None
 
     @asynccontextmanager
     async def connected(self, name: str) -> AsyncIterator[Bus]:
@@ -124,11 +115,8 @@ async def ask_standby(
     *,
     timeout_s: float,
 ) -> T:
-    """Ask the standby planner one question.
-
-    Raises:
-        NoStandby: None answers in time.
-        BusError: NATS does not answer.
+    """Ask the standby planner one question. Raises BusError, and NoStandby when none answers in
+    time.
     """
     try:
         return await ask(bus, subject, question, decode, timeout_s=timeout_s)
@@ -143,7 +131,10 @@ async def read_ledger(bus: Bus, *, timeout_s: float = _LEDGER_S) -> LedgerAnswer
     return await ask_standby(bus, subjects.ASK_LEDGER, question, decode, timeout_s=timeout_s)
 
 
-_OPTIONS: Final = (
+#: The flags that select a running Tutti, given to a command as `services`.
+service_options = gathered(
+    ServiceBus,
+    "services",
     click.option("--nats", default="", metavar="URL", help="URL of Tutti's NATS."),
     click.option(
         "--nats-credentials",
@@ -160,17 +151,3 @@ _OPTIONS: Final = (
     click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig of the cluster."),
     click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
 )
-
-
-def service_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags that select a running Tutti, as its argument `services`."""
-
-    @wraps(command)
-    def wrapped(**arguments: Any) -> None:
-        typed = {name: arguments.pop(name) for name in ServiceBus.__struct_fields__}
-        command(services=ServiceBus(**typed), **arguments)
-
-    decorated: Callable[..., None] = wrapped
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated

@@ -25,8 +25,6 @@ _ERROR_CHARACTERS_MAX: Final = 256
 
 
 class AdmissionSpans:
-    """Exports a span for each validated object."""
-
     def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
         self._tracer = tracer
         self._now_ms = now_ms

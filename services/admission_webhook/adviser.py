@@ -54,11 +54,9 @@ class Adviser:
                 codec.decode_fit_answer,
                 timeout_s=max(self._timeout_s, DRY_RUN_TIMEOUT_S) if dry_run else self._timeout_s,
             )
-        except NoAnswer:
-            self._on_end("unanswered")
-            return None
         except BusError as error:
-            log.info("the planner gave no advice for %s: %s", request.group.name, error)
+            if not isinstance(error, NoAnswer):
+                log.info("the planner gave no advice for %s: %s", request.group.name, error)
             self._on_end("unanswered")
             return None
         finally:

@@ -1,4 +1,8 @@
-"""The serving certificate, and its replacement without a dropped connection.
+"""Our own CA and certificate, and the replacement of a certificate without a dropped connection.
+
+Our own are files in one folder: `ca.crt` and `ca.key` are valid for ten years. `serving.pem` (key
+and certificate in one file, so that they are replaced in one step) is valid for one year and
+renewed a month before its end.
 
 Changed files are loaded into a new TLS context; if that succeeds, new handshakes use it. (Loading a
 half-replaced pair into the context in use would break that one.) Existing connections keep the
@@ -8,7 +12,8 @@ certificate with which they began.
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +21,15 @@ import msgspec
 from cryptography import x509
 
 from services.admission_webhook.errors import CertificateProblem
+from shared.runtime.certificate_authority import (
+    Issued,
+    Unreadable,
+    is_good,
+    issue,
+    new_authority,
+    read,
+)
+from shared.runtime.whole_files import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +37,14 @@ log = logging.getLogger(__name__)
 CHECK_EVERY_S: Final = 2.0
 #: Seconds between two checks whether our own certificate is due for renewal.
 RENEW_EVERY_S: Final = 3600.0
+
+CA_LIFETIME: Final = timedelta(days=3650)
+SERVING_LIFETIME: Final = timedelta(days=365)
+RENEWED_BEFORE: Final = timedelta(days=30)
+
+CA_FILE: Final = "ca.crt"
+CA_KEY_FILE: Final = "ca.key"
+SERVING_FILE: Final = "serving.pem"
 
 _Stamps = tuple[tuple[int, int, int], ...]
 
@@ -34,11 +56,6 @@ class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
     key: Path
     ca: Path
 
-    def stamps(self) -> _Stamps:
-        """Modification time, inode and size of each file. Blocks. Raises OSError."""
-        stats = [path.stat() for path in (self.certificate, self.key, self.ca)]
-        return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
-
 
 class ServingCertificate:
     """A TLS context that serves the files as `reload` loaded them last."""
@@ -46,20 +63,12 @@ class ServingCertificate:
     def __init__(self, files: CertificateFiles) -> None:
         """Load the files. Blocks. Raises CertificateProblem."""
         self._files = files
-        self._current, self._ca, self._ends_s = _loaded(files)
+        #: `ca`: the CA in PEM, for the API server to trust. `ends_s`: when the served chain
+        #: expires, in seconds since the epoch.
+        self._current, self.ca, self.ends_s = _loaded(files)
         self._stamps = _stamps(files)
         self.context = self._current
         self.context.sni_callback = self._select_context
-
-    @property
-    def ca(self) -> str:
-        """The CA in PEM, for the API server to trust."""
-        return self._ca
-
-    @property
-    def ends_s(self) -> float:
-        """When the served chain expires, in seconds since the epoch."""
-        return self._ends_s
 
     def reload(self) -> bool:
         """Load the files if they have changed; returns whether they had. Blocks.
@@ -71,7 +80,7 @@ class ServingCertificate:
         stamps = _stamps(self._files)
         if stamps == self._stamps:
             return False
-        self._current, self._ca, self._ends_s = _loaded(self._files)
+        self._current, self.ca, self.ends_s = _loaded(self._files)
         # Read before loading: a change during the loading is found by the next call.
         self._stamps = stamps
         return True
@@ -101,10 +110,12 @@ class ServingCertificate:
 
 
 def _stamps(files: CertificateFiles) -> _Stamps:
+    """Modification time, inode and size of each file."""
     try:
-        return files.stamps()
+        stats = [path.stat() for path in (files.certificate, files.key, files.ca)]
     except OSError as error:
         raise CertificateProblem(f"{error.filename}: {error.strerror}") from error
+    return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
 
 
 def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str, float]:
@@ -119,3 +130,51 @@ def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str, float]:
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise CertificateProblem(f"{files.certificate}, {files.key}, {files.ca}: {error}") from None
     return context, ca, min(one.not_valid_after_utc for one in chain).timestamp()
+
+
+def ensure_certificate(folder: Path, names: Sequence[str], now: datetime | None = None) -> bool:
+    """Have a CA and a serving certificate for `names` in the folder.
+
+    Valid files are kept, also across restarts, so that the API server does not get a new CA each
+    time. Files that are missing or cannot be read are made again.
+
+    A missing folder is created, readable by its owner only. `names` are DNS names and IP addresses.
+    Validity is checked at `now`, by default the current time. Returns whether a new serving
+    certificate was made. Blocks.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    at = now or datetime.now(UTC)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    authority = _read_authority(folder, at)
+    if authority is None:
+        authority = new_authority("tutti-admission-ca", at, CA_LIFETIME)
+        write_whole(folder / CA_KEY_FILE, authority.key_pem)
+        write_whole(folder / CA_FILE, authority.certificate_pem)
+    if _is_current(folder / SERVING_FILE, authority.certificate, names, at):
+        return False
+    made = issue(authority, "tutti-admission", names, at, SERVING_LIFETIME)
+    write_whole(folder / SERVING_FILE, made.key_pem + made.certificate_pem)
+    return True
+
+
+def _read_authority(folder: Path, at: datetime) -> Issued | None:
+    """The CA of the folder; None without one that is valid for longer than a new certificate."""
+    try:
+        found = read((folder / CA_FILE).read_bytes(), (folder / CA_KEY_FILE).read_bytes())
+    except (FileNotFoundError, Unreadable):
+        return None
+    lasts = found.certificate.not_valid_after_utc > at + SERVING_LIFETIME
+    return found if lasts else None
+
+
+def _is_current(path: Path, issuer: x509.Certificate, names: Sequence[str], at: datetime) -> bool:
+    """Whether the serving certificate is of this CA, for exactly these names, and not due for
+    renewal.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return is_good(certificate, issuer, names, at + RENEWED_BEFORE)

@@ -14,7 +14,7 @@ from services.admission_webhook.core.named_groups import NamedGroup, missing_gro
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError, NotFound
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject
 from shared.pacing import TokenBucket
 
 log = logging.getLogger(__name__)
@@ -33,10 +33,6 @@ LISTED_MAX: Final = 500
 LookupEnding = Literal["found", "missing", "unanswered", "skipped"]
 
 
-class _Named(KubeStruct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class GroupLookup:
     """Looks up the groups that users' pods name, a bounded number at a time."""
 
@@ -47,13 +43,8 @@ class GroupLookup:
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Nothing is sent before `warnings`.
-
-        Args:
-            client: Returns the client of the API server; None while there is none: then nothing is
-                looked up.
-            on_end: Called with the ending of each look-up.
-            timeout_s: The longest time of one look-up.
+        """Nothing is sent before `warnings`, and nothing is looked up while there is no client.
+        `on_end` is called with the ending of each look-up.
         """
         self._client = client
         self._on_end = on_end
@@ -115,7 +106,7 @@ async def _names_in(client: KubeClient, namespace: str) -> frozenset[str]:
     found: set[str] = set()
     for resource in group_resources():
         with contextlib.suppress(NotFound):
-            page = await client.list(resource, _Named, namespace=namespace, limit=LISTED_MAX)
+            page = await client.list(resource, KubeObject, namespace=namespace, limit=LISTED_MAX)
             if page.metadata.continue_:
                 return frozenset()
             found.update(one.metadata.name for one in page.items)

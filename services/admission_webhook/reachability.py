@@ -28,7 +28,7 @@ from services.admission_webhook.core.configurations import (
 )
 from shared.kube.client import KubeClient
 from shared.kube.errors import NotFound
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject, KubeStruct
 from shared.kube.resources import CONFIGMAPS, MUTATING_WEBHOOKS
 
 log = logging.getLogger(__name__)
@@ -41,12 +41,6 @@ _PAUSE_S_FIRST: Final = 0.02
 _PAUSE_S_MAX: Final = 0.25
 #: A process that is alive on this machine completes a handshake within milliseconds.
 HANDSHAKE_TIMEOUT_S: Final = 1.0
-
-
-class StoredConfiguration(KubeStruct, frozen=True, kw_only=True):
-    """The part of a stored configuration that is read."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class _Created(KubeStruct, frozen=True, kw_only=True):
@@ -64,13 +58,9 @@ async def is_reached(
 ) -> bool:
     """Whether a review that the API server sends to `address` arrives at one of our replicas.
 
-    Args:
-        client: Client of the API server.
-        address: The address to register.
-        cas: The CAs to register: ours, and those of replicas behind the same Service.
-        probe: Part of the probe's name that is unique among replicas.
-        namespace: Namespace of the ConfigMap whose creation is tried.
-        within_s: Seconds after which the answer is no.
+    `cas` are the CAs to register: ours, and those of replicas behind the same Service. `probe` is
+    part of the probe's name and unique among replicas; `namespace` is that of the ConfigMap whose
+    creation is tried. After `within_s` seconds the answer is no.
 
     Raises:
         KubeError: The API server refused the test or could not be reached.
@@ -91,7 +81,7 @@ async def is_reached(
 async def remove_left_behind(client: KubeClient, now_ms: int) -> None:
     """Remove probes of processes that were killed during the test. Raises KubeError."""
     labels = ",".join([*(f"{key}={value}" for key, value in LABELS.items()), PROBE])
-    page = await client.list(MUTATING_WEBHOOKS, StoredConfiguration, label_selector=labels)
+    page = await client.list(MUTATING_WEBHOOKS, KubeObject, label_selector=labels)
     for found in page.items:
         metadata = found.metadata
         if now_ms - metadata.created_ms > LEFT_BEHIND_MS:

@@ -70,7 +70,6 @@ class ReferenceFollower:
         return False
 
     async def run(self) -> None:
-        """Follow until cancelled."""
         await follow_cluster(
             self._bus,
             self._consumer,

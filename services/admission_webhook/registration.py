@@ -11,12 +11,12 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final
 
+from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import (
     DIGEST,
     LABELS,
-    NAME,
     Address,
     Member,
     Members,
@@ -26,7 +26,6 @@ from services.admission_webhook.core.configurations import (
 )
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.reachability import (
-    StoredConfiguration,
     is_alive,
     is_loopback,
     is_reached,
@@ -37,7 +36,7 @@ from shared.kube.client import KubeClient
 from shared.kube.decoding import Bookmark
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
-from shared.kube.objects import ObjectMeta
+from shared.kube.objects import KubeObject, ObjectMeta
 from shared.kube.resources import CLUSTER_ROLES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from shared.pacing import Backoff
 
@@ -54,60 +53,42 @@ _CONFLICTS_MAX: Final = 5
 RETRY_S_MAX: Final = 30.0
 
 
-class Identity(NamedTuple):
-    """A replica's identity; the same after a restart."""
-
-    name: str
-
-    @property
-    def digest(self) -> str:
-        """A short digest that may be part of an object's name."""
-        return hashlib.sha256(self.name.encode()).hexdigest()[:10]
-
-
 class Registrar:
     """Registers one replica and keeps it registered (`run`), and unregisters it (`leave`)."""
 
     def __init__(
         self,
         client: KubeClient,
-        identity: Identity,
+        settings: WebhookSettings,
+        identity: str,
         address: Address,
         ca: Callable[[], str],
         *,
-        scheduler_names: tuple[str, ...],
-        probe_namespace: str,
         groups: Callable[[], ResourceGroups] = tuple,
-        name: str = NAME,
-        owner: str = "",
         on_state: Callable[[str], None],
     ) -> None:
         """Nothing is sent before `run`.
 
         Args:
             client: Client of the API server.
-            identity: This replica's identity.
+            settings: Names of the configurations, their owner, the schedulers and the namespace of
+                probes. With an owner, garbage collection removes the configurations of an
+                uninstalled release, whose webhook has no right to do so any more.
+            identity: This replica's identity, the same after a restart.
             address: The address at which the API server reaches this replica.
             ca: Returns the current CA of our certificate.
-            scheduler_names: The scheduler names that Tutti serves.
-            probe_namespace: Namespace in which the creation of a ConfigMap is tried.
             groups: Returns the current resource groups.
-            name: Name of both configurations.
-            owner: ClusterRole that owns the configurations, so that garbage collection removes them
-                with an uninstalled release, whose webhook has no right to do so any more. "": none.
             on_state: Called after each attempt with the reason why this replica is not registered;
                 with "" when it is.
         """
         self._client = client
+        self._settings = settings
         self._identity = identity
         self._address = address
         self._ca = ca
-        self._scheduler_names = scheduler_names
-        self._probe_namespace = probe_namespace
         self._groups = groups
-        self._name = name
-        self._owner = owner
-        #: Owner reference to that ClusterRole, as last read.
+        self._name = settings.configuration_name
+        #: Owner reference to the owning ClusterRole, as last read.
         self._owner_reference: JsonObject | None = None
         self._on_state = on_state
         self._reached_with_ca = ""
@@ -164,7 +145,7 @@ class Registrar:
     async def _register(self) -> str:
         await self._find_owner()
         for _ in range(_CONFLICTS_MAX):
-            stored: dict[Phase, StoredConfiguration | None] = {
+            stored: dict[Phase, KubeObject | None] = {
                 phase: await self._stored(resource) for phase, resource in _RESOURCES
             }
             others = self._others(stored)
@@ -192,28 +173,29 @@ class Registrar:
         """Read the owner's UID, if there is an owner: at each attempt, since a ClusterRole may have
         been created again under its name. Raises KubeError.
         """
-        if not self._owner:
+        owner = self._settings.owner_cluster_role
+        if not owner:
             return
-        found = await self._client.get(CLUSTER_ROLES, self._owner, StoredConfiguration)
+        found = await self._client.get(CLUSTER_ROLES, owner, KubeObject)
         self._owner_reference = {
             "apiVersion": CLUSTER_ROLES.api_version,
             "kind": CLUSTER_ROLES.kind,
-            "name": self._owner,
+            "name": owner,
             "uid": found.metadata.uid,
         }
 
-    async def _stored(self, resource: Resource) -> StoredConfiguration | None:
+    async def _stored(self, resource: Resource) -> KubeObject | None:
         try:
-            return await self._client.get(resource, self._name, StoredConfiguration)
+            return await self._client.get(resource, self._name, KubeObject)
         except NotFound:
             return None
 
-    def _others(self, stored: dict[Phase, StoredConfiguration | None]) -> Members:
+    def _others(self, stored: dict[Phase, KubeObject | None]) -> Members:
         found: Members = {}
         for one in stored.values():
             if one is not None:
                 found |= read_members(one.metadata.annotations)
-        found.pop(self._identity.name, None)
+        found.pop(self._identity, None)
         return found
 
     async def _holder(self, others: Members) -> str:
@@ -239,22 +221,20 @@ class Registrar:
             self._client,
             self._address,
             [ca, *(sibling.ca for sibling in siblings.values())],
-            probe=self._identity.digest,
-            namespace=self._probe_namespace,
+            probe=hashlib.sha256(self._identity.encode()).hexdigest()[:10],
+            namespace=self._settings.probe_namespace,
         )
         self._reached_with_ca = ca if reached else ""
         return reached
 
-    async def _write(
-        self, phase: Phase, resource: Resource, stored: StoredConfiguration | None
-    ) -> None:
+    async def _write(self, phase: Phase, resource: Resource, stored: KubeObject | None) -> None:
         """Write the configuration if it is not current. Raises Conflict when another replica wrote
         it.
         """
         stored_members = read_members(stored.metadata.annotations) if stored is not None else {}
         # Only members of this object: a replica that is leaving may still be in the other object.
         members = self._siblings(stored_members)
-        members[self._identity.name] = Member(address=self._address, ca=self._ca())
+        members[self._identity] = Member(address=self._address, ca=self._ca())
         wanted = self._configuration(phase, members, self._address)
         if stored is None:
             await self._client.create(resource, wanted)
@@ -274,7 +254,7 @@ class Registrar:
             phase,
             members,
             address,
-            self._scheduler_names,
+            self._settings.scheduler_name,
             with_conditions=self._with_conditions,
             groups=self._groups(),
             name=self._name,
@@ -297,15 +277,12 @@ class Registrar:
             if stored is None:
                 return
             members = read_members(stored.metadata.annotations)
-            if members.pop(self._identity.name, None) is None:
+            if members.pop(self._identity, None) is None:
                 return
-            try:
-                await self._without_us(phase, resource, stored.metadata, members)
-            except NotFound:
+            with contextlib.suppress(Conflict):
+                with contextlib.suppress(NotFound):
+                    await self._without_us(phase, resource, stored.metadata, members)
                 return
-            except Conflict:
-                continue
-            return
 
     async def _without_us(
         self, phase: Phase, resource: Resource, metadata: ObjectMeta, members: Members
@@ -325,17 +302,16 @@ class Registrar:
 
     async def _watch(self, resource: Resource) -> None:
         labels = ",".join(f"{key}={value}" for key, value in LABELS.items())
-        await ListWatch(self._client, resource, StoredConfiguration, label_selector=labels).run(
-            self._notice
-        )
+        await ListWatch(self._client, resource, KubeObject, label_selector=labels).run(self._notice)
 
-    async def _notice(
-        self, batch: Listed[StoredConfiguration] | Changes[StoredConfiguration] | Absent
-    ) -> None:
+    async def _notice(self, batch: Listed[KubeObject] | Changes[KubeObject] | Absent) -> None:
         """Attempt to register when our configurations have changed, or may have during a gap."""
         if isinstance(batch, Listed) or (
             isinstance(batch, Changes)
-            and any(_name_of(change) == self._name for change in batch.changes)
+            and any(
+                not isinstance(one, Bookmark) and one.object.metadata.name == self._name
+                for one in batch.changes
+            )
         ):
             self._attempt_due.set()
 
@@ -351,7 +327,3 @@ def _is_about_conditions(error: Invalid) -> bool:
     """
     fields = [cause.field for cause in error.details.causes]
     return bool(fields) and all("matchConditions" in field for field in fields)
-
-
-def _name_of(change: Any) -> str:
-    return "" if isinstance(change, Bookmark) else str(change.object.metadata.name)

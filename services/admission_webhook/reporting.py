@@ -1,6 +1,5 @@
 """The webhook's metrics."""
 
-from collections.abc import Callable
 from typing import Final, Literal, get_args
 
 from services.admission_webhook.adviser import Ending
@@ -14,8 +13,6 @@ _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0
 
 
 class Reporting:
-    """The metrics, each registered once."""
-
     def __init__(self, metrics: Metrics) -> None:
         self._reviews = metrics.counters(
             "reviews_total", "Reviews answered, by result", "result", get_args(Result)
@@ -35,38 +32,25 @@ class Reporting:
         self.review_seconds = metrics.histogram(
             "review_seconds", "From a whole request to its answer", _BUCKETS
         )
-        self._registered = metrics.gauge(
+        self.registered = metrics.gauge(
             "webhook_registered", "1 while the API server is configured to send reviews here"
         )
         self._queues_known = metrics.gauge(
             "queues_known", "1 while the queues are known, so that they are checked"
         )
-        self._certificate_ends = metrics.gauge(
+        self.certificate_ends = metrics.gauge(
             "certificate_expiry_timestamp_seconds", "When the certificate that is served ends"
         )
-        self._reloads = metrics.counter("certificate_reloads_total", "Certificates reloaded")
+        self.reloads = metrics.counter("certificate_reloads_total", "Certificates reloaded")
 
     def reviewed(self, result: Result) -> None:
         self._reviews(result).inc()
 
     def advised(self, ending: Ending) -> None:
-        """Count a request to the planner by its ending."""
         self._advice(ending).inc()
 
     def looked_up(self, ending: LookupEnding) -> None:
-        """Count a look-up of a PodGroup by its ending."""
         self._lookups(ending).inc()
-
-    def registered(self, registered: bool) -> None:
-        """Set whether the API server sends reviews to this process."""
-        self._registered.set(registered)
 
     def queues_known(self, known: bool) -> None:
         self._queues_known.set(known)
-
-    def certificate_expires(self, at_s: Callable[[], float]) -> None:
-        """Report when the served certificate expires, in seconds since the epoch."""
-        self._certificate_ends.set_function(at_s)
-
-    def reloaded(self) -> None:
-        self._reloads.inc()

@@ -54,7 +54,7 @@ from services.admission_webhook.guarded_server import (
 )
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
-from shared.kube.nesting import shallow
+from shared.kube.decoding import shallow
 
 #: Longer than the 90 s for which the API server keeps idle connections, so that it closes them.
 KEEPALIVE_S: Final = 120.0

@@ -18,9 +18,12 @@ from urllib.parse import urlsplit
 from services.admission_webhook.admission_spans import AdmissionSpans
 from services.admission_webhook.adviser import Adviser
 from services.admission_webhook.certificates import (
+    CA_FILE,
     RENEW_EVERY_S,
+    SERVING_FILE,
     CertificateFiles,
     ServingCertificate,
+    ensure_certificate,
 )
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
@@ -28,7 +31,7 @@ from services.admission_webhook.errors import BadConfiguration
 from services.admission_webhook.group_file import GroupFile
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
-from services.admission_webhook.registration import Identity, Registrar
+from services.admission_webhook.registration import Registrar
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
 from shared.kube.client import KubeClient
@@ -57,8 +60,6 @@ async def serve(ctx: Context[WebhookSettings]) -> None:
 
 
 class Webhook:
-    """One webhook process."""
-
     def __init__(self, ctx: Context[WebhookSettings]) -> None:
         """Nothing is sent or served before `run`.
 
@@ -112,7 +113,7 @@ class Webhook:
         ctx, settings = self._ctx, self._ctx.settings
         files = await asyncio.to_thread(_files, settings, folder)
         certificate = await asyncio.to_thread(ServingCertificate, files)
-        self._reporting.certificate_expires(lambda: certificate.ends_s)
+        self._reporting.certificate_ends.set_function(lambda: certificate.ends_s)
         port = await self._server.start(settings.host, settings.port, certificate.context)
         self.url = settings.webhook_url or f"https://{_url_host(settings.host)}:{port}"
         log.info("serving", extra={"url": self.url})
@@ -127,7 +128,7 @@ class Webhook:
         self._on_registration("--no-register")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._groups.watch(lambda: None), name="resource-groups")
-            tasks.create_task(certificate.watch(self._reporting.reloaded), name="certificate")
+            tasks.create_task(certificate.watch(self._reporting.reloads.inc), name="certificate")
 
     async def _keep_registered(self, certificate: ServingCertificate) -> None:
         ctx, settings = self._ctx, self._ctx.settings
@@ -139,20 +140,17 @@ class Webhook:
             self._client = client
             registrar = Registrar(
                 client,
+                settings,
                 _identity(ctx),
                 self._address(),
                 lambda: certificate.ca,
-                scheduler_names=settings.scheduler_name,
-                probe_namespace=settings.probe_namespace,
                 groups=lambda: self._groups.groups,
-                name=settings.configuration_name,
-                owner=settings.owner_cluster_role,
                 on_state=self._on_registration,
             )
             ctx.on_shutdown(Step.STOP_TAKING, "registration", partial(_leave, registrar))
 
             def on_reload() -> None:
-                self._reporting.reloaded()
+                self._reporting.reloads.inc()
                 registrar.wake()
 
             async with asyncio.TaskGroup() as tasks:
@@ -181,7 +179,7 @@ class Webhook:
         """Report an attempt to register. The process is ready either way: no service depends on the
         registration.
         """
-        self._reporting.registered(not why)
+        self._reporting.registered.set(not why)
         if why and why != self._unregistered:
             log.warning("the webhooks are not registered: %s", why)
         self._unregistered = why
@@ -214,10 +212,7 @@ def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
             key=Path(settings.tls_key_file),
             ca=Path(settings.ca_file),
         )
-    # Imported here: a service with configured files does not need the library.
-    from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
-
-    if ensure(folder, _names(settings)):
+    if ensure_certificate(folder, _names(settings)):
         log.info("made a serving certificate in %s", folder)
     serving = folder / SERVING_FILE
     return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)
@@ -237,7 +232,7 @@ def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _identity(ctx: Context[WebhookSettings]) -> Identity:
+def _identity(ctx: Context[WebhookSettings]) -> str:
     """An identity that stays the same after a restart and differs from that of each other replica.
 
     Two installations on one machine differ in their folders. Without a folder only host and
@@ -246,4 +241,4 @@ def _identity(ctx: Context[WebhookSettings]) -> Identity:
     folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
     where = str(Path(folder).absolute()) if folder else ""
     place = hashlib.sha256(where.encode()).hexdigest()[:8]
-    return Identity(f"{socket.gethostname()}/{ctx.instance}/{place}")
+    return f"{socket.gethostname()}/{ctx.instance}/{place}"

@@ -3,7 +3,7 @@ PriorityClasses by name.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from services.admission_webhook.core.queue_tree import QueueTree
 from shared.contracts.cluster import (
@@ -15,23 +15,13 @@ from shared.contracts.cluster import (
 )
 from shared.dialects.volcano import NAME as VOLCANO
 from shared.model.invariants import InvariantViolation
-
-if TYPE_CHECKING:
-    from shared.model.objects import PriorityClass, Queue
-    from shared.model.reference_objects import Namespace
+from shared.model.objects import PriorityClass, Queue
+from shared.model.reference_objects import Namespace
 
 ReferenceChanges: TypeAlias = QueueChanges | NamespaceChanges | PriorityClassChanges
 
 
-class _Versioned(Protocol):
-    @property
-    def uid(self) -> str: ...
-
-    @property
-    def resource_version(self) -> int: ...
-
-
-T = TypeVar("T", bound=_Versioned)
+T = TypeVar("T", Queue, Namespace, PriorityClass)
 
 
 class _Table(Generic[T]):

@@ -34,8 +34,6 @@ _ALIASES: Final = {
 
 
 class ControllerSettings(KubeSettings, frozen=True, kw_only=True):
-    """The controllers' settings."""
-
     controllers: Annotated[
         tuple[str, ...],
         Meta(

@@ -10,7 +10,7 @@ import msgspec
 from services.controller.core.cronjobs import CronPlan, job_of, plan, with_job
 from services.controller.core.events import ControllerEvent, EventType
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers, latest
+from services.controller.reconciling.informer import Informer, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.cron_schedule import Schedule, ScheduleError, parse
 from shared.kinds.cronjob import CRON_JOB, CronJob, CronJobStatus
@@ -36,19 +36,14 @@ class CronJobReconciler:
     name = "cronjob"
 
     def __init__(self, runtime: Runtime, now: Now = utc_now) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._client = runtime.client
         self._writes = runtime.writes
         self._events = runtime.events
         self._now = now
-        self._crons: Informer[CronJob]
-        self._jobs: Informer[Job]
+        self._crons = runtime.informers.of(CRONJOBS_VOLCANO, CronJob)
+        self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """CronJobs, and their Jobs."""
-        self._crons = informers.of(CRONJOBS_VOLCANO, CronJob)
-        self._jobs = informers.of(JOBS_VOLCANO, Job)
-
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         def cron_changed(_old: CronJob | None, new: CronJob | None) -> None:
             if new is not None:
                 wake(new.metadata.key)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kube.errors import Invalid
 from shared.kube.resources import JOBS_VOLCANO
@@ -19,15 +19,11 @@ class GarbageReconciler:
     def __init__(
         self, runtime: Runtime, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._now = now
-        self._jobs: Informer[Job]
+        self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Finished Jobs with a time to live."""
-        self._jobs = informers.of(JOBS_VOLCANO, Job)
-
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         def changed(_old: Job | None, new: Job | None) -> None:
             if new is not None and expires(new) is not None:
                 wake(new.metadata.key)

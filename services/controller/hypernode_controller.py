@@ -6,26 +6,28 @@ Nodes come and go in bursts, so all HyperNodes are processed at most once a seco
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
 import msgspec
 import yaml
 
-from services.controller.core.hypernodes.discovery import (
+from services.controller.core.hypernodes import (
     PROFILE,
     SOURCE,
     Discovered,
+    Labels,
+    counted,
     discover,
     topologies,
 )
-from services.controller.core.hypernodes.node_sets import Labels, counted
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from shared.kinds.hypernode import TOPOLOGY_SOURCE, HyperNode
 from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
+from shared.kube.objects import KubeObject
 from shared.kube.resources import CONFIGMAPS, HYPERNODES, NODES
 
 logger = logging.getLogger(__name__)
@@ -39,22 +41,12 @@ _CHECK_EVERY_S: Final = 10.0
 CONFIGURATION_KEY: Final = "volcano-controller.conf"
 
 
-class SeenNode(msgspec.Struct, frozen=True):
-    """The part of a node that is read."""
-
-    metadata: Metadata = Metadata()
-
-
 class SeenConfigMap(msgspec.Struct, frozen=True):
-    """The part of the ConfigMap that is read."""
-
     metadata: Metadata = Metadata()
     data: dict[str, str] = {}
 
 
 class HyperNodeReconciler:
-    """Reconciles all HyperNodes as one key."""
-
     name = "hypernode"
 
     def __init__(self, runtime: Runtime, configmap: str) -> None:
@@ -63,20 +55,15 @@ class HyperNodeReconciler:
         self._configmap = configmap
         self._passed_s = float("-inf")
         self._logged: tuple[str, ...] = ()
-        self._hypernodes: Informer[HyperNode]
-        self._nodes: Informer[SeenNode]
-        self._configuration: Informer[SeenConfigMap]
-
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """HyperNodes, labels of nodes, and the configuration."""
-        namespace, _, name = self._configmap.partition("/")
-        self._hypernodes = informers.of(HYPERNODES, HyperNode)
-        self._nodes = informers.of(NODES, SeenNode)
-        self._configuration = informers.of(
+        namespace, _, name = configmap.partition("/")
+        self._hypernodes = runtime.informers.of(HYPERNODES, HyperNode)
+        self._nodes = runtime.informers.of(NODES, KubeObject)
+        self._configuration = runtime.informers.of(
             CONFIGMAPS, SeenConfigMap, namespace=namespace, name=name
         )
 
-        def node_changed(old: SeenNode | None, new: SeenNode | None) -> None:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
+        def node_changed(old: KubeObject | None, new: KubeObject | None) -> None:
             if old is None or new is None or old.metadata.labels != new.metadata.labels:
                 wake(_ALL)
 
@@ -135,15 +122,17 @@ class HyperNodeReconciler:
                 logger.warning("HyperNodes are not discovered: %s", problem)
         self._logged = problems
 
-    def _discovery_writes(self, discovered: Discovered) -> Iterator[Coroutine[Any, Any, None]]:
+    def _discovery_writes(self, discovered: Discovered) -> Iterator[Awaitable[object]]:
         """The writes that make the stored HyperNodes equal to the discovered ones."""
         for name, wanted in sorted(discovered.hypernodes.items()):
             known = self._hypernodes.get(name)
             if known is None:
                 yield self._create(wanted)
-            elif known.spec != wanted.spec or not _has(known, wanted.metadata.labels):
+                continue
+            labels = wanted.metadata.labels
+            if known.spec != wanted.spec or not labels.items() <= known.metadata.labels.items():
                 patch = {
-                    "metadata": {"labels": wanted.metadata.labels},
+                    "metadata": {"labels": labels},
                     "spec": msgspec.to_builtins(wanted.spec),
                 }
                 yield self._patch(known, patch, "")
@@ -152,9 +141,9 @@ class HyperNodeReconciler:
             ours = labels.get(TOPOLOGY_SOURCE) == SOURCE
             stays = labels.get(PROFILE) in discovered.torn
             if ours and not stays and one.metadata.name not in discovered.hypernodes:
-                yield self._delete(one)
+                yield self._writes.delete(HYPERNODES, one.metadata)
 
-    def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Coroutine[Any, Any, None]]:
+    def _count_writes(self, nodes: Mapping[str, Labels]) -> Iterator[Awaitable[object]]:
         counts = counted(self._hypernodes.all(), nodes)
         for one in [*self._hypernodes.all()]:
             count = counts.get(one.metadata.name)
@@ -164,13 +153,6 @@ class HyperNodeReconciler:
     async def _create(self, wanted: HyperNode) -> None:
         self._hypernodes.learn((await self._writes.create(HYPERNODES, wanted)).body)
 
-    async def _delete(self, one: HyperNode) -> None:
-        await self._writes.delete(HYPERNODES, one.metadata)
-
     async def _patch(self, one: HyperNode, patch: dict[str, Any], subresource: str) -> None:
         written = await self._writes.patch(HYPERNODES, one.metadata, patch, subresource=subresource)
         self._hypernodes.learn(written.body)
-
-
-def _has(one: HyperNode, labels: Mapping[str, str]) -> bool:
-    return labels.items() <= one.metadata.labels.items()

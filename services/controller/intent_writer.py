@@ -8,6 +8,7 @@ the moment raises `RetryLater`.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
@@ -20,7 +21,6 @@ from services.controller.core.statuses.intents import (
     PatchGroup,
     ReportEvicted,
     ReportPlaced,
-    Situation,
     remember_stored,
     unmark_waiting,
     without_annotations,
@@ -52,8 +52,6 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The part of a stored group that is read."""
-
     metadata: _Metadata
 
 
@@ -94,8 +92,8 @@ class IntentWriter:
         self._writes = TokenBucket(burst=max(8, writes_per_s // 10), per_s=writes_per_s)
         self._pod_events = TokenBucket(burst=pod_events_per_s, per_s=pod_events_per_s)
 
-    async def write(self, intent: Intent, situation: Situation, memory: WrittenGang) -> None:
-        """Write one intent and remember it in `memory`.
+    async def write(self, intent: Intent, verdict: Verdict, memory: WrittenGang) -> None:
+        """Write one intent of a verdict and remember it in `memory`.
 
         Raises:
             RetryLater: The write failed for the moment, or its result is unknown. `memory` is
@@ -104,7 +102,7 @@ class IntentWriter:
         try:
             match intent:
                 case CompareGroup():
-                    await self._compare(intent, situation.verdict, memory)
+                    await self._compare(intent, verdict, memory)
                 case PatchGroup():
                     await self._patch_group(intent, memory)
                 case EventIntent():
@@ -112,38 +110,43 @@ class IntentWriter:
                 case MarkWaiting():
                     await self._mark(intent, memory)
                 case ReportPlaced():
-                    await self._write_pod_events(intent.pods, pod_event, situation.verdict)
-                    memory.placed = intent.placed
+                    await self._write_pod_events(intent.pods, pod_event, verdict)
                 case ReportEvicted():
-                    await self._write_pod_events(intent.pods, evicted_event, situation.verdict)
-                    memory.evicted = intent.evicted
+                    await self._write_pod_events(intent.pods, evicted_event, verdict)
                 case _:
                     assert_never(intent)
         except KubeError as error:
             if is_temporary(error):
                 raise self._retry(error) from error
             self._refused(intent, error, memory)
+        self._remember(intent, memory)
 
     def _retry(self, error: KubeError) -> RetryLater:
         after_s = error.retry_after_s
         delay_s = min(RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
         if isinstance(error, TooManyRequests):
             self._writes.pause(self._clock.now_ms() / 1000, delay_s)
-        self._reporting.retried()
+        self._reporting.retries.inc()
         return RetryLater(str(error), delay_s)
 
     def _refused(self, intent: Intent, error: KubeError, memory: WrittenGang) -> None:
-        """Remember a definite refusal like a write."""
-        self._reporting.refused(type(intent).__name__)
-        if not isinstance(error, NotFound):
+        self._reporting.refused(type(intent).__name__).inc()
+        gone = isinstance(error, NotFound)
+        if not gone:
             logger.warning("%s is refused: %s", type(intent).__name__, error)
+        if isinstance(intent, CompareGroup) or (isinstance(intent, PatchGroup) and gone):
+            memory.group_missing = True
+
+    def _remember(self, intent: Intent, memory: WrittenGang) -> None:
+        """Remember that an intent was written or definitely refused."""
         now_ms = self._clock.now_ms()
         match intent:
             case CompareGroup():
-                memory.group_missing = True
+                pass  # `_compare` remembers what it has read
             case PatchGroup():
-                memory.group_missing = memory.group_missing or isinstance(error, NotFound)
-                self._group_written(intent, memory)
+                memory.annotation = intent.annotation
+                memory.meaning = intent.meaning
+                memory.group_at_ms = now_ms
             case EventIntent():
                 memory.events[intent.topic] = Report(intent.why, intent.message, now_ms)
             case MarkWaiting():
@@ -184,8 +187,7 @@ class IntentWriter:
                     raise RetryLater(str(error), RETRY_S) from error
                 memory.group_missing = True
                 return
-            self._reporting.wrote("group")
-        self._group_written(intent, memory)
+            self._reporting.wrote("group").inc()
 
     async def _send(self, patch: StatusPatch) -> None:
         await self._turn()
@@ -196,11 +198,6 @@ class IntentWriter:
             namespace=patch.namespace,
             subresource=patch.subresource,
         )
-
-    def _group_written(self, intent: PatchGroup, memory: WrittenGang) -> None:
-        memory.annotation = intent.annotation
-        memory.meaning = intent.meaning
-        memory.group_at_ms = self._clock.now_ms()
 
     async def _stored(self, resource: Resource, namespace: str, name: str) -> _Stored | None:
         await self._turn()
@@ -217,7 +214,6 @@ class IntentWriter:
         repeated = known and event.repeats and await self._repeat(event)
         if not repeated and not await self._create_event(event, "event") and event.repeats:
             await self._repeat(event)
-        memory.events[event.topic] = Report(event.why, event.message, self._clock.now_ms())
 
     async def write_event(self, event: EventIntent) -> None:
         """Create an Event, or update count and message of the existing one.
@@ -232,7 +228,7 @@ class IntentWriter:
         except KubeError as error:
             if is_temporary(error):
                 raise self._retry(error) from error
-            self._reporting.refused("EventIntent")
+            self._reporting.refused("EventIntent").inc()
 
     async def _create_event(self, event: EventIntent, kind: str) -> bool:
         """Create an Event; False: an earlier process has written it."""
@@ -241,7 +237,7 @@ class IntentWriter:
             await self._client.create(CORE_EVENTS, event.body, namespace=event.namespace)
         except Conflict:
             return False
-        self._reporting.wrote(kind)
+        self._reporting.wrote(kind).inc()
         return True
 
     async def _repeat(self, event: EventIntent) -> bool:
@@ -258,7 +254,7 @@ class IntentWriter:
             await self._client.patch(CORE_EVENTS, event.name, again, namespace=event.namespace)
         except NotFound:
             return False
-        self._reporting.wrote("event")
+        self._reporting.wrote("event").inc()
         return True
 
     async def _write_pod_events(
@@ -266,7 +262,7 @@ class IntentWriter:
     ) -> None:
         for number, pod in enumerate(pods):
             if not self._pod_events.try_draw(self._clock.now_ms() / 1000):
-                self._reporting.dropped(len(pods) - number)
+                self._reporting.dropped.inc(len(pods) - number)
                 break
             event = event_of(verdict, pod, self._clock.now_ms())
             await self._create_event(event, "pod event")
@@ -275,26 +271,20 @@ class IntentWriter:
 
     async def _mark(self, mark: MarkWaiting, memory: WrittenGang) -> None:
         await self._turn()
-        reply = await self._client.patch(
+        patch = partial(
+            self._client.patch,
             PODS,
             mark.pod.name,
-            mark.body,
             namespace=mark.namespace,
             subresource="status",
             patch_type="strategic",
         )
-        self._reporting.wrote("condition")
-        memory.marked[mark.pod.uid] = Report(mark.reason, mark.message, self._clock.now_ms())
+        reply = await patch(mark.body)
+        self._reporting.wrote("condition").inc()
+        self._remember(mark, memory)
         if _decode_pod(reply.body).spec.node_name:
             # Bound between the verdict and this write: a pod on a node must not look unscheduled.
-            await self._client.patch(
-                PODS,
-                mark.pod.name,
-                unmark_waiting(mark),
-                namespace=mark.namespace,
-                subresource="status",
-                patch_type="strategic",
-            )
+            await patch(unmark_waiting(mark))
 
     async def _turn(self) -> None:
         """Wait until the rate of writes allows the next one."""

@@ -12,13 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from services.controller.core.events import ControllerEvent
-from services.controller.core.jobs.observed_pods import JOB_NAME, LostPod, SeenPod
 from services.controller.core.jobs.planning import plan
-from services.controller.core.jobs.step import JobMemory, Observed, Step
+from services.controller.core.jobs.step import JOB_NAME, JobMemory, LostPod, Observed, SeenPod, Step
 from services.controller.job_spans import JobSpans, PerformedStep
 from services.controller.job_writer import JobWriter, Obstacle, Overtaken
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers, key_of, latest
+from services.controller.reconciling.informer import Informer, key_of, latest
 from shared.kinds.command import Command
 from shared.kinds.job import ACTIONS, Job
 from shared.kinds.job_shape import group_name, queue_name
@@ -74,35 +73,22 @@ class JobReconciler:
         self._known: dict[str, _KnownJob] = {}
         #: By key of a job: its Commands by UID.
         self._waiting_commands: dict[str, dict[str, Command]] = {}
-        self._jobs: Informer[Job]
-        self._pods: Informer[SeenPod]
-        self._groups: Informer[PodGroup]
-        self._commands: Informer[Command]
-        self._classes: Informer[PriorityClass]
-        self._queues: Informer[Queue]
+        self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
+        self._pods = runtime.informers.of(PODS, SeenPod, label_selector=JOB_NAME)
+        self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
+        self._commands = runtime.informers.of(COMMANDS, Command)
+        self._classes = runtime.informers.of(PRIORITY_CLASSES, PriorityClass)
+        self._queues = runtime.informers.of(QUEUES_VOLCANO, Queue)
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._jobs = informers.of(JOBS_VOLCANO, Job)
-        self._pods = informers.of(PODS, SeenPod, label_selector=JOB_NAME)
-        self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
-        self._commands = informers.of(COMMANDS, Command)
-        self._classes = informers.of(PRIORITY_CLASSES, PriorityClass)
-        self._queues = informers.of(QUEUES_VOLCANO, Queue)
         self._jobs.on_change(self._job_changed)
         self._pods.on_change(self._pod_changed)
         self._groups.on_change(self._group_changed)
         self._commands.on_change(self._command_changed)
         self._queues.on_change(self._queue_changed)
-        return (
-            self._jobs,
-            self._pods,
-            self._groups,
-            self._commands,
-            self._classes,
-            self._queues,
-        )
+        return self._jobs, self._pods, self._groups, self._commands, self._classes, self._queues
 
     def keys(self) -> Iterable[str]:
         return list(self._jobs.keys())
@@ -117,7 +103,9 @@ class JobReconciler:
             return None
         if job.spec.scheduler_name not in self._ours:
             return None
-        known = self._of(key, job)
+        known = self._known.get(key)
+        if known is None or known.uid != job.metadata.uid:
+            known = self._known[key] = _KnownJob(job.metadata.uid)
         known.command = known.command or await self._take_command(key, job)
         writer = JobWriter(self._runtime, self._jobs, self._pods, self._groups, job)
         for _ in range(_TRIES):
@@ -241,12 +229,6 @@ class JobReconciler:
             return None
         # Created a moment ago: the watch will report it.
         return _OBSTACLE_S
-
-    def _of(self, key: str, job: Job) -> _KnownJob:
-        known = self._known.get(key)
-        if known is None or known.uid != job.metadata.uid:
-            known = self._known[key] = _KnownJob(job.metadata.uid)
-        return known
 
     # Changes that wake a job.
 

@@ -33,8 +33,6 @@ class PerformedStep(NamedTuple):
 
 
 class JobSpans:
-    """Exports the starts of Jobs."""
-
     def __init__(self, tracer: Tracer, now_ms: Callable[[], int]) -> None:
         self._tracer = tracer
         self._now_ms = now_ms
@@ -66,7 +64,7 @@ class JobSpans:
     ) -> None:
         """Export a part of the step. One without an end is the last, to which the error belongs."""
         step, job = performed.step, performed.step.job
-        # As in `core.jobs.groups`: only a Job's first group continues the Job's trace.
+        # As in `core.jobs.manifests`: only a Job's first group continues the Job's trace.
         root = performed.group_uid if job.status.version else job.metadata.uid
         if not root:
             return

@@ -1,6 +1,7 @@
 """Performs the writes of one step of a Job, in the plan's order. Each may be repeated safely."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable
 from itertools import groupby
@@ -10,32 +11,20 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from services.controller.core.jobs.observed_pods import OUT_OF_SYNC, SeenPod
-from services.controller.core.jobs.pods import Manifest, claim_for, claim_name, pod_for
-from services.controller.core.jobs.step import Step
-from services.controller.owned_objects import NotOurs, OwnedObjects
-from services.controller.parallel import for_all
+from services.controller.core.jobs.manifests import claim_for, claim_name, pod_for
+from services.controller.core.jobs.step import OUT_OF_SYNC, SeenPod, Step
 from services.controller.reconciling.controller import Runtime
 from services.controller.reconciling.informer import Informer
-from services.controller.reconciling.writes import Outcome, Written
+from services.controller.reconciling.writes import Outcome, Written, for_all
 from shared.job_plugins.discovery import plugins_of
-from shared.job_plugins.plugin import Owned, PluginError
+from shared.job_plugins.plugin import Manifest, Owned, PluginError
 from shared.job_plugins.ssh import with_keys
 from shared.kinds.job import Job, JobStatus, TaskSpec
 from shared.kinds.job_shape import pod_name, template_spec
+from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
-from shared.kube.errors import (
-    Forbidden,
-    Invalid,
-    MalformedAnswer,
-    NotFound,
-)
-from shared.kube.resources import (
-    JOBS_VOLCANO,
-    PODGROUPS_VOLCANO,
-    PODS,
-    VOLUME_CLAIMS,
-)
+from shared.kube.errors import Forbidden, Invalid, MalformedAnswer, NotFound
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, PODS, VOLUME_CLAIMS
 
 #: Writes for one job at the same time, fewer than all, so that other jobs' writes continue.
 _WRITERS: Final = 16
@@ -43,6 +32,20 @@ _WRITERS: Final = 16
 _ERRORS_SHOWN: Final = 3
 
 _decode_job: Final = msgspec.json.Decoder(Job).decode
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    data: dict[str, str] | None = None
+
+
+_decode_stored: Final = msgspec.json.Decoder(_Stored).decode
+
+
+class NotOurs(Exception):
+    """The name belongs to an object of another owner, which is not touched. It may be a user's, or
+    belong to a former job of the same name and be due for garbage collection.
+    """
 
 
 class Overtaken(Exception):
@@ -82,9 +85,7 @@ class JobWriter:
         self._pods = pods
         self._groups = groups
         self._namespace = job.metadata.namespace
-        self._owned_objects = OwnedObjects(
-            runtime.client, runtime.writes, self._namespace, job.metadata.uid
-        )
+        self._uid = job.metadata.uid
 
     @property
     def group_uid(self) -> str:
@@ -138,9 +139,13 @@ class JobWriter:
         await self._delete_pods(step)
         if step.delete_objects:
             for owned in self._owned(step.job):
-                await self._owned_objects.delete(owned.resource, owned.name)
-        if step.delete_group:
-            await self._delete_group()
+                with contextlib.suppress(NotOurs):
+                    stored = await self._stored(owned)
+                    if stored is not None:
+                        await self._writes.delete(owned.resource, stored.metadata)
+        group = self._group()
+        if step.delete_group and group is not None:
+            await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
 
     # Objects of plugins, and claims.
 
@@ -158,13 +163,36 @@ class JobWriter:
         return [owned for plugin in plugins_of(job) for owned in plugin.objects()]
 
     async def _ensure_owned(self, owned: Owned) -> None:
+        """Create the object, or update the data of an existing one if it `follows`. Idempotent.
+        Raises NotOurs, KubeError.
+        """
         manifest = owned.manifest
         if owned.keys:
-            if await self._owned_objects.has(owned.resource, owned.name):
+            if await self._stored(owned) is not None:
                 return
             private, public = await asyncio.to_thread(_key_pair)
             manifest = with_keys(manifest, private, public)
-        await self._owned_objects.make(owned.resource, manifest, follows=owned.follows)
+        made = await self._writes.create(owned.resource, manifest, namespace=self._namespace)
+        stored = await self._stored(owned) if made.outcome is Outcome.EXISTS else None
+        if stored is None or not owned.follows or (stored.data or {}) == manifest["data"]:
+            return
+        patch = {"data": dict.fromkeys(stored.data or {}) | manifest["data"]}
+        await self._writes.patch(owned.resource, stored.metadata, patch)
+
+    async def _stored(self, owned: Owned) -> _Stored | None:
+        """The stored object; None when it does not exist. Raises NotOurs, KubeError."""
+        resource, name = owned.resource, owned.name
+        try:
+            reply = await self._client.request("GET", resource.path(self._namespace, name))
+        except NotFound:
+            return None
+        stored = _decode_stored(reply.body)
+        self._check_owner(stored.metadata, f"{resource.kind} {name}")
+        return stored
+
+    def _check_owner(self, metadata: Metadata, title: str) -> None:
+        if all(owner.uid != self._uid for owner in metadata.owner_references):
+            raise NotOurs(f"{title} belongs to another owner")
 
     async def _ensure_claims(self, step: Step) -> None:
         """Create the missing claims, and write their names into the job."""
@@ -229,11 +257,6 @@ class JobWriter:
                 "PodGroupError", f"Failed to create PodGroup, err: {error.message}"
             ) from error
 
-    async def _delete_group(self) -> None:
-        group = self._group()
-        if group is not None:
-            await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
-
     def _group(self) -> PodGroup | None:
         owned = self._groups.owned_by(self.job.metadata.uid)
         return owned[0] if owned else None
@@ -278,8 +301,7 @@ class JobWriter:
         except NotFound:
             return Written(Outcome.GONE)
         pod = msgspec.json.decode(reply.body, type=SeenPod)
-        if all(owner.uid != self.job.metadata.uid for owner in pod.metadata.owner_references):
-            raise NotOurs(f"pod {name} belongs to another owner")
+        self._check_owner(pod.metadata, f"pod {name}")
         return Written(Outcome.DONE, reply.body)
 
     async def _delete_pods(self, step: Step) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from services.controller.core.events import ControllerEvent, EventType
 from services.controller.core.jobflows import FlowPlan, job_name, job_of, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers, latest
+from services.controller.reconciling.informer import Informer, latest
 from services.controller.reconciling.writes import Outcome
 from shared.kinds.job import Job
 from shared.kinds.jobflow import (
@@ -18,7 +20,6 @@ from shared.kinds.jobflow import (
     JobTemplate,
     JobTemplateStatus,
 )
-from shared.kinds.metadata import Metadata
 from shared.kube.errors import KubeError
 from shared.kube.resources import JOBFLOWS, JOBS_VOLCANO, JOBTEMPLATES
 
@@ -32,19 +33,15 @@ class JobFlowReconciler:
     name = "jobflow"
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._events = runtime.events
-        self._flows: Informer[JobFlow]
-        self._templates: Informer[JobTemplate]
-        self._jobs: Informer[Job]
+        self._flows = runtime.informers.of(JOBFLOWS, JobFlow)
+        self._templates = runtime.informers.of(JOBTEMPLATES, JobTemplate)
+        self._jobs = runtime.informers.of(JOBS_VOLCANO, Job)
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._flows = informers.of(JOBFLOWS, JobFlow)
-        self._templates = informers.of(JOBTEMPLATES, JobTemplate)
-        self._jobs = informers.of(JOBS_VOLCANO, Job)
         self._flows.on_change(self._flow_changed)
         self._templates.on_change(self._template_changed)
         self._jobs.on_change(self._job_changed)
@@ -112,7 +109,7 @@ class JobFlowReconciler:
     async def _write_status(self, flow: JobFlow, decided: FlowPlan) -> None:
         if decided.status == flow.status:
             return
-        changed = JobFlow(metadata=_identity(flow.metadata), status=decided.status)
+        changed = msgspec.structs.replace(flow, status=decided.status)
         self._flows.learn((await self._writes.replace_status(JOBFLOWS, changed)).body)
 
     async def _list_jobs(self, key: str) -> None:
@@ -130,7 +127,7 @@ class JobFlowReconciler:
         status = JobTemplateStatus(job_depends_on_list=tuple(made))
         if status == template.status:
             return
-        changed = JobTemplate(metadata=_identity(template.metadata), status=status)
+        changed = msgspec.structs.replace(template, status=status)
         self._templates.learn((await self._writes.replace_status(JOBTEMPLATES, changed)).body)
 
     def _report(self, flow: JobFlow, type_: EventType, reason: str, message: str) -> None:
@@ -176,13 +173,3 @@ class JobFlowReconciler:
 
 def _namespace(flow: JobFlow) -> str:
     return flow.metadata.namespace
-
-
-def _identity(metadata: Metadata) -> Metadata:
-    """The metadata that a status update needs: the object's identity and version."""
-    return Metadata(
-        name=metadata.name,
-        namespace=metadata.namespace,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )

@@ -43,14 +43,10 @@ class OtherControllers:
         check_every_s: float = _CHECK_EVERY_S,
         lives_s: float = LIVES_S,
     ) -> None:
-        """Before the first check no controller may act, unless `take_over`.
+        """Before the first check no controller may act; with `take_over` there is no check.
 
-        Args:
-            client: Client of the API server.
-            leases: Names of the Leases, in any namespace.
-            take_over: Act without any check.
-            check_every_s: Seconds between two checks.
-            lives_s: Seconds without a renewal after which a holder counts as dead.
+        `leases` are names of Leases in any namespace. A holder counts as dead after `lives_s`
+        seconds without a renewal.
         """
         self._client = client
         self._leases = () if take_over else tuple(sorted(set(leases) - {_OUR_OWN}))

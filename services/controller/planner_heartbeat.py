@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 
 class PlannerHeartbeat:
-    """Renews the Lease while it runs."""
-
     def __init__(
         self,
         bus: Bus,
@@ -48,15 +46,9 @@ class PlannerHeartbeat:
         writes_statuses: Callable[[], bool],
         renewal_s: float = PLANNER_RENEWAL_S,
     ) -> None:
-        """Nothing is renewed before `run`.
-
-        Args:
-            bus: Connection to the NATS servers with the planners' lease.
-            client: Client of the API server.
-            namespace: Namespace of the Lease.
-            scheduler_names: The scheduler names that the planner serves.
-            writes_statuses: Whether verdicts are written to groups.
-            renewal_s: Seconds between two renewals.
+        """Nothing is renewed before `run`. `namespace` is that of the Lease, `scheduler_names` are
+        those that the planner serves; `writes_statuses` returns whether verdicts are written to
+        groups.
         """
         self._bus = bus
         self._client = client

@@ -12,16 +12,16 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from services.controller.core.workloads.bare_pods import (
+from services.controller.core.workloads import (
+    Workload,
     join_patch,
     owner_resource,
     pod_group_for,
     queue_of,
 )
-from services.controller.core.workloads.sizes import Workload
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
-from services.controller.parallel import for_all
+from services.controller.reconciling.writes import for_all
 from services.controller.verdict_deliveries import inform_consumer, read_verdict
 from shared.bus.connection import Bus
 from shared.bus.pull import Delivery, PullLoop
@@ -45,8 +45,6 @@ _OTHERS_ACTIVE_S: Final = 5.0
 
 
 class PodGroupController:
-    """Creates PodGroups until it is stopped."""
-
     def __init__(
         self, bus: Bus, client: KubeClient, others: OtherControllers, on_foreign: OnForeign
     ) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from services.controller.core.events import ControllerEvent
-from services.controller.core.queues import Change, Order, StoredQueue, plan
+from services.controller.core.queues import Change, plan
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.questions import ask
@@ -22,18 +22,10 @@ from shared.contracts.questions import LedgerRequest
 from shared.kinds.command import Command
 from shared.kinds.metadata import Metadata
 from shared.kinds.podgroup import PodGroup
-from shared.kinds.queue import (
-    CLOSED_BY_PARENT,
-    DEFAULT_QUEUE,
-    QUEUE,
-    ROOT_QUEUE,
-    Queue,
-    QueueSpec,
-)
+from shared.kinds.queue import CLOSED_BY_PARENT, DEFAULT_QUEUE, QUEUE, ROOT_QUEUE, Queue, QueueSpec
 from shared.kube.errors import KubeError
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
-from shared.model.invariants import required
 
 #: The key of all queues.
 _ALL: Final = "queues"
@@ -55,8 +47,6 @@ ReadAllocated = Callable[[], Awaitable[Allocated | None]]
 
 
 def from_ledger(bus: Bus) -> ReadAllocated:
-    """Reads from the planner's ledger."""
-
     async def allocated() -> Allocated | None:
         try:
             ledger = await ask(
@@ -81,12 +71,9 @@ def from_ledger(bus: Bus) -> ReadAllocated:
 
 
 class QueueReconciler:
-    """Reconciles all queues as one key."""
-
     name = "queue"
 
     def __init__(self, runtime: Runtime, read_allocated: ReadAllocated) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._writes = runtime.writes
         self._events = runtime.events
         self._read_allocated = read_allocated
@@ -99,19 +86,17 @@ class QueueReconciler:
         self._groups: Counter[str] = Counter()
         #: Set when `root` and `default` exist, or queues are not served.
         self._has_default_queues = asyncio.Event()
-        self._queues: Informer[Queue]
-        self._commands: Informer[Command]
+        self._queues = runtime.informers.of(QUEUES_VOLCANO, Queue)
+        self._commands = runtime.informers.of(COMMANDS, Command)
+        self._pod_groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._queues = informers.of(QUEUES_VOLCANO, Queue)
-        self._commands = informers.of(COMMANDS, Command)
-        groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._queues.on_change(self._queue_changed)
         self._commands.on_change(self._command_changed)
-        groups.on_change(self._group_changed)
-        return self._queues, self._commands, groups
+        self._pod_groups.on_change(self._group_changed)
+        return self._queues, self._commands, self._pod_groups
 
     def keys(self) -> Iterable[str]:
         return (_ALL,)
@@ -134,8 +119,7 @@ class QueueReconciler:
             filter(_is_ours, self._commands.all()),
             key=lambda command: (command.metadata.created_ms, command.metadata.key),
         )
-        orders = [_order(command) for command in commands]
-        changes = plan(map(_stored, self._queues.all()), self._groups, orders, self._allocated)
+        changes = plan(self._queues.all(), self._groups, commands, self._allocated)
         refused: dict[str, KubeError] = {}
         for change in changes:
             try:
@@ -144,8 +128,8 @@ class QueueReconciler:
                 # A queue that cannot be written must not stop the writes of other queues.
                 refused[change.name] = error
         # A Command is deleted last, since carrying it out twice does no harm.
-        for command, order in zip(commands, orders, strict=True):
-            if order.queue not in refused:
+        for command in commands:
+            if command.target is None or command.target.name not in refused:
                 await self._writes.delete(COMMANDS, command.metadata)
         if refused:
             raise next(iter(refused.values()))
@@ -255,22 +239,3 @@ def _is_ours(command: Command) -> bool:
 
 def _identity(change: Change) -> Metadata:
     return Metadata(name=change.name, uid=change.uid)
-
-
-def _order(command: Command) -> Order:
-    target = required(command.target, "a Command about a queue", "has a target")
-    return Order(action=command.action, queue=target.name, uid=target.uid)
-
-
-def _stored(queue: Queue) -> StoredQueue:
-    allocated = queue.status.allocated
-    return StoredQueue(
-        name=queue.metadata.name,
-        uid=queue.metadata.uid,
-        parent=queue.spec.parent,
-        state=queue.status.state,
-        mark=queue.metadata.annotations.get(CLOSED_BY_PARENT),
-        allocated=None
-        if allocated is None
-        else {resource: str(quantity) for resource, quantity in allocated.items()},
-    )

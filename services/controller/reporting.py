@@ -20,43 +20,26 @@ class Reporting:
 
     def __init__(self, metrics: Metrics, tracer: Tracer) -> None:
         self._tracer = tracer
-        self._written = metrics.counters(
+        self.wrote = metrics.counters(
             "writes_total",
             "Writes, by what was written.",
             "kind",
             ("group", "condition", "event", "pod event"),
         )
-        self._refused = metrics.counters(
+        self.refused = metrics.counters(
             "refused_total",
             "Writes that the API server refused permanently, by what.",
             "kind",
             [intent.__name__ for intent in get_args(Intent)],
         )
-        self._retried = metrics.counter("retries_total", "Writes that have to be tried again.")
-        self._dropped = metrics.counter(
+        self.retries = metrics.counter("retries_total", "Writes that have to be tried again.")
+        self.dropped = metrics.counter(
             "pod_events_dropped_total", "Scheduled events of pods beyond the rate."
         )
-        self._waiting = metrics.gauge("gangs_waiting", "Gangs with something left to write.")
+        self.waiting = metrics.gauge("gangs_waiting", "Gangs with something left to write.")
         self._seconds = metrics.histogram(
             "report_seconds", "From a verdict to the last write that it asks for.", _SECONDS
         )
-
-    def wrote(self, kind: str) -> None:
-        self._written(kind).inc()
-
-    def refused(self, kind: str) -> None:
-        self._refused(kind).inc()
-
-    def retried(self) -> None:
-        self._retried.inc()
-
-    def dropped(self, events: int) -> None:
-        """Count events that the rate did not allow."""
-        self._dropped.inc(events)
-
-    def waiting(self, gangs: int) -> None:
-        """Set the number of gangs with further writes."""
-        self._waiting.set(gangs)
 
     def settled(self, verdict: Verdict, seq: int, end_ms: int) -> None:
         """Report a verdict after its last write, from its publication until `end_ms`."""

@@ -4,7 +4,7 @@ reconcilers, which share caches.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from services.controller.config import ControllerSettings
 from services.controller.cronjob_controller import CronJobReconciler
@@ -48,22 +48,6 @@ RECONCILERS: Final[dict[str, Make]] = {
     "queue": lambda runtime, ctx: QueueReconciler(runtime, from_ledger(ctx.bus)),
     "workload": lambda runtime, _ctx: WorkloadReconciler(runtime),
 }
-
-
-class Running(Protocol):
-    """A controller that the service runs and stops."""
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        ...
-
-    async def stop_taking(self) -> None:
-        """Begin no further work."""
-        ...
-
-    async def finish(self) -> None:
-        """Wait for the work in flight."""
-        ...
 
 
 async def serve(ctx: Context[ControllerSettings]) -> None:
@@ -119,10 +103,9 @@ def _make(
     client: KubeClient,
     runtime: Runtime,
     shards: Shards,
-) -> Running:
+) -> Controller | PodGroupController | StatusController:
     if name in RECONCILERS:
-        reconciler = RECONCILERS[name](runtime, ctx)
-        return Controller(reconciler, runtime.informers, shards)
+        return Controller(RECONCILERS[name](runtime, ctx), shards)
     if name == "podgroup":
         return PodGroupController(
             ctx.bus,

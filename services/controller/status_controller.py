@@ -10,8 +10,6 @@ import asyncio
 import logging
 from typing import Final
 
-import msgspec
-
 from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.intents import (
     SETTLE,
@@ -56,16 +54,11 @@ _READ_AGAIN_S: Final = 2.0
 _AT_ONCE: Final = WriteIntervals(started_ms=0, settle_ms=0, starting_ms=0, refresh_ms=0)
 
 
-class _Entry(msgspec.Struct, eq=False):
+class _Entry(Situation, eq=False, kw_only=True):
     """One gang's newest verdict, until all of it is written."""
 
-    verdict: Verdict
     seq: int
     delivery: Delivery | None
-    since_ms: int
-    patch: StatusPatch | None = None
-    annotation: str = ""
-    compared: bool = False
     #: Whether a group was written, or may have been, without the check of `_settle` since then; and
     #: whether this verdict was written.
     wrote: bool = False
@@ -76,19 +69,8 @@ class _Entry(msgspec.Struct, eq=False):
         self.patch = _patch_of(self.verdict)
         self.annotation = "" if self.patch is None else annotation_of(self.verdict)
 
-    def situation(self) -> Situation:
-        return Situation(
-            verdict=self.verdict,
-            patch=self.patch,
-            annotation=self.annotation,
-            since_ms=self.since_ms,
-            compared=self.compared,
-        )
-
 
 class StatusController:
-    """Writes verdicts until it is stopped."""
-
     def __init__(
         self,
         bus: Bus,
@@ -168,12 +150,12 @@ class StatusController:
         if newer is None and entry.patched:
             return
         verdict, seq = newer or (entry.verdict, entry.seq)
-        last = _Entry(verdict, seq, None, self._clock.now_ms())
-        intents = plan(last.situation(), WrittenGang(), last.since_ms, _AT_ONCE).now
-        for intent in intents:
+        now_ms = self._clock.now_ms()
+        last = _Entry(verdict=verdict, seq=seq, delivery=None, since_ms=now_ms)
+        for intent in plan(last, WrittenGang(), now_ms, _AT_ONCE).now:
             if isinstance(intent, PatchGroup):
                 try:
-                    await self._writer.write(intent, last.situation(), WrittenGang())
+                    await self._writer.write(intent, verdict, WrittenGang())
                 except RetryLater as later:
                     logger.warning(
                         "gang %s: its newest verdict was not written: %s", verdict.name, later
@@ -187,7 +169,7 @@ class StatusController:
             verdict = await read_verdict(delivery, self._on_foreign)
             if verdict is not None:
                 await self._offer(verdict, delivery.seq, delivery)
-        self._reporting.waiting(len(self._verdicts))
+        self._reporting.waiting.set(len(self._verdicts))
         self._changed.set()
 
     async def _check_generation(self) -> None:
@@ -218,7 +200,8 @@ class StatusController:
             if delivery is not None:
                 await inform_consumer(delivery.ack())
             return
-        entry = _Entry(verdict, seq, delivery, now_ms if before is None else before.since_ms)
+        since_ms = now_ms if before is None else before.since_ms
+        entry = _Entry(verdict=verdict, seq=seq, delivery=delivery, since_ms=since_ms)
         # A write of the older verdict may be in flight, and has to be checked too.
         entry.wrote = before is not None and before.wrote
         if delivery is None and before is not None:
@@ -227,7 +210,7 @@ class StatusController:
         memory = self._memories.of(verdict.gang_id)
         forget_outdated(memory, verdict)
         self._waiting_events.note(verdict)
-        first = plan(entry.situation(), memory, now_ms, self._intervals)
+        first = plan(entry, memory, now_ms, self._intervals)
         self._verdicts.offer(verdict.gang_id, entry, due_ms=now_ms, urgency=first.urgency)
         # The same message may be delivered twice, since a killed nats-server loses the latest state
         # of its consumers. Acknowledging one delivery acknowledges the message, which is not
@@ -248,7 +231,7 @@ class StatusController:
                 self._writing -= 1
                 if not self._writing:
                     self._idle.set()
-            self._reporting.waiting(len(self._verdicts))
+            self._reporting.waiting.set(len(self._verdicts))
 
     async def _next(self) -> str:
         """Wait for a gang that is due, and take it. One writer waits at a time; the other writers
@@ -274,7 +257,7 @@ class StatusController:
         entry = required(self._verdicts.get(gang_id), f"gang {gang_id}", "a taken gang is queued")
         memory = self._memories.of(gang_id)
         now_ms = self._clock.now_ms()
-        planned = plan(entry.situation(), memory, now_ms, self._intervals)
+        planned = plan(entry, memory, now_ms, self._intervals)
         if not planned.now and planned.next_ms is None:
             await self._settle(gang_id, entry)
             return
@@ -288,14 +271,13 @@ class StatusController:
     async def _perform(
         self, gang_id: str, entry: _Entry, memory: WrittenGang, planned: Plan
     ) -> None:
-        situation = entry.situation()
         for intent in planned.now[:_WRITES_MAX]:
             if self._verdicts.get(gang_id) is not entry or self._closing:
                 return  # a newer verdict came: plan again
             # Set before the write: even a write that fails may have been stored, or will be.
             entry.wrote = entry.wrote or isinstance(intent, PatchGroup)
             try:
-                await self._writer.write(intent, situation, memory)
+                await self._writer.write(intent, entry.verdict, memory)
             except RetryLater as later:
                 logger.info("gang %s: %s", entry.verdict.name, later)
                 entry.not_before_ms = self._clock.now_ms() + int(later.delay_s * 1000)

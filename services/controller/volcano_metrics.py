@@ -21,14 +21,14 @@ from shared.telemetry.volcano import SERIES_MAX, Column, Row, VolcanoMetrics
 _CREATION_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 
 _JOB: Final = ("job_name", "queue_name")
-_JOB_COLUMNS: Final = (
-    Column("job_completed_phase_count", "How often a Job was Completed.", _JOB, counts=True),
-    Column("job_failed_phase_count", "How often a Job was Failed.", _JOB, counts=True),
-)
 _JOB_PHASES: Final = {
     "Completed": "job_completed_phase_count",
     "Failed": "job_failed_phase_count",
 }
+_JOB_COLUMNS: Final = tuple(
+    Column(name, f"How often a Job was {phase}.", _JOB, counts=True)
+    for phase, name in _JOB_PHASES.items()
+)
 _FLOW: Final = ("jobflow_namespace",)
 _FLOW_COLUMNS: Final = (
     Column("jobflow_succeed_phase_count", "JobFlows that succeeded.", _FLOW, counts=True),

@@ -8,7 +8,6 @@ the same sentence.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 
@@ -25,13 +24,8 @@ logger = logging.getLogger(__name__)
 Newest = Callable[[str], Awaitable[Verdict | None]]
 """Reads a gang's newest verdict; None if it has been removed. Raises RetryLater."""
 
-#: Events at once after a quiet time, in seconds of the rate.
-_BURST_S: Final = 1
-
 
 class WaitingEvents:
-    """Writes Events with the pending reason on waiting pods."""
-
     def __init__(
         self, writer: IntentWriter, clock: SteadyClock, newest: Newest, *, events_per_s: int
     ) -> None:
@@ -40,14 +34,12 @@ class WaitingEvents:
         self._clock = clock
         self._newest = newest
         self._on = events_per_s > 0
-        self._bucket = TokenBucket(
-            burst=max(events_per_s * _BURST_S, 1), per_s=max(events_per_s, 1)
-        )
+        per_s = max(events_per_s, 1)
+        self._bucket = TokenBucket(burst=per_s, per_s=per_s)
         self._pods = WaitingPods()
         self._news = asyncio.Event()
 
     def note(self, verdict: Verdict) -> None:
-        """Update a gang by its newest verdict."""
         if self._on:
             self._pods.note(verdict, self._clock.now_ms())
             self._news.set()

@@ -11,13 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.workloads.sizes import Workload
-from services.controller.core.workloads.upkeep import PREFIX, Upkeep, owner_of, upkeep
+from services.controller.core.workloads import PREFIX, Workload, owner_of, upkeep
 from services.controller.reconciling.controller import Runtime, Wake
-from services.controller.reconciling.informer import Informer, Informers
+from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
-from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS
@@ -32,51 +30,40 @@ class WorkloadReconciler:
     name = "workload"
 
     def __init__(self, runtime: Runtime) -> None:
-        """Nothing is read or written before `watches` and `reconcile`."""
         self._client = runtime.client
         self._writes = runtime.writes
-        self._groups: Informer[PodGroup]
-        self._workloads: dict[str, Informer[Workload]] = {}
+        self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
+        self._workloads = {
+            resource.kind: runtime.informers.of(resource, Workload)
+            for resource in (REPLICA_SETS, STATEFUL_SETS)
+        }
         self._wake: Wake = lambda _key: None
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
         self._wake = wake
-        self._groups = informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._groups.on_change(self._group_changed)
-        for resource in (REPLICA_SETS, STATEFUL_SETS):
-            informer = informers.of(resource, Workload)
-            informer.on_change(self._workload_changed)
-            self._workloads[resource.kind] = informer
+        for workloads in self._workloads.values():
+            workloads.on_change(self._workload_changed)
         return self._groups, *self._workloads.values()
 
     def keys(self) -> Iterable[str]:
-        """All groups that this controller updates."""
         return (group.metadata.key for group in self._groups.all() if owner_of(group) is not None)
 
     async def reconcile(self, key: str) -> float | None:
-        """Update the group by its workload, or delete it."""
         group = self._groups.get(key)
         owner = owner_of(group) if group is not None else None
         if group is None or owner is None or group.metadata.deletion_timestamp is not None:
             return None
-        workload = self._workload(group, owner)
-        if workload is None:
+        workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
+        if workload is None or workload.metadata.uid != owner.uid:
             return None  # deleted: garbage collection deletes its objects
-        decided = upkeep(group, owner.kind, workload)
-        if decided.action == "change":
-            await self._change(group, decided)
-        elif decided.action == "remove":
+        write = upkeep(group, owner.kind, workload)
+        if write == "remove":
             return await self._remove(group, workload)
+        if write is not None:
+            written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, write)
+            self._groups.learn(written.body)
         return None
-
-    def _workload(self, group: PodGroup, owner: OwnerReference) -> Workload | None:
-        found = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
-        same = found is not None and found.metadata.uid == owner.uid
-        return found if same else None
-
-    async def _change(self, group: PodGroup, decided: Upkeep) -> None:
-        written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, decided.patch)
-        self._groups.learn(written.body)
 
     async def _remove(self, group: PodGroup, workload: Workload) -> float | None:
         """Delete the group unless a pod names it. Create it again if a pod has named it during the

@@ -21,7 +21,8 @@ from services.gang_planner.tracing import GangTraces
 from services.gang_planner.verdict_repair import VerdictRepair
 from shared.bus.errors import AppendRefused, BusUnavailable, Superseded
 from shared.bus.fence import FencedLog
-from shared.bus.publisher import Publisher, Stored
+from shared.bus.jetstream_api import PublishAnswer
+from shared.bus.publisher import Publisher
 from shared.contracts import codec, subjects
 from shared.contracts.decisions import Act, EpochOpened, EvictionDecision, GangDecision, Note
 from shared.contracts.foreign_messages import is_foreign
@@ -226,7 +227,9 @@ class DecisionWriter:
         stored = await self._publisher.publish(subject, payload, ttl_s=ttl_s)
         stored.add_done_callback(partial(self._stored, subject, verdict))
 
-    def _stored(self, subject: str, verdict: Verdict, stored: asyncio.Future[Stored]) -> None:
+    def _stored(
+        self, subject: str, verdict: Verdict, stored: asyncio.Future[PublishAnswer]
+    ) -> None:
         newest = self._in_flight.get(subject) is verdict
         if newest:
             del self._in_flight[subject]

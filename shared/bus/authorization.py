@@ -42,14 +42,11 @@ def public_key(seed: str) -> str:
 
 
 def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
-    """A file for `include` in the server's configuration: the users and their permissions.
+    """A file for `include` in the server's configuration: the users (of `permissions.users`), by
+    their public keys, and their permissions.
 
     Streams are in the account of the services. Users that are apart send requests there through
     imports, so that a subject which they name for the answer has no meaning in that account.
-
-    Args:
-        users: From `permissions.users`.
-        public_keys: User name -> public key.
     """
 
     def entries(apart: bool) -> list[dict[str, Any]]:
@@ -82,10 +79,7 @@ def authorization(users: Sequence[User], public_keys: Mapping[str, str]) -> str:
 
 
 def _permissions(user: User) -> dict[str, Any]:
-    granted: dict[str, Any] = {
-        "publish": list(user.publish),
-        "subscribe": list(user.subscribe),
-    }
+    granted: dict[str, Any] = {"publish": list(user.publish), "subscribe": list(user.subscribe)}
     if user.answers:
         granted["allow_responses"] = {"max": 1, "expires": _ANSWER_WITHIN}
     return granted

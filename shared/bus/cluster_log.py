@@ -41,13 +41,11 @@ class NewEpoch(Exception):
 async def fetch_snapshot(
     bus: Bus, *, epoch_min: int = 0, kinds: tuple[str, ...] = (), timeout_s: float = 5.0
 ) -> tuple[SnapshotPage, ...]:
-    """Request the whole cluster state from the watcher, and repeat that until it arrives.
+    """Request the whole cluster state from the watcher, and repeat that until it arrives; each
+    answer may take `timeout_s` seconds.
 
-    Args:
-        bus: The connection.
-        epoch_min: Snapshots of older epochs are discarded.
-        kinds: Neutral kinds to include; () for all.
-        timeout_s: For the answer to one request, in seconds.
+    Snapshots of epochs before `epoch_min` are discarded. `kinds` are the neutral kinds to include;
+    () for all.
 
     Returns:
         All pages of one frozen snapshot, in order. When the watcher drops a snapshot before its
@@ -107,16 +105,11 @@ async def follow_cluster(
     filtered: bool = False,
     timeout_s: float = 5.0,
 ) -> NoReturn:
-    """Follow until cancelled.
+    """Follow CLUSTER until cancelled, through the durable consumer `consumer`, which setup made;
+    `filtered`: it delivers some kinds only.
 
-    Args:
-        bus: The connection.
-        consumer: Name of the durable consumer, which setup made.
-        reader: Gets the snapshot, then each record.
-        kinds: Neutral kinds to include in the snapshot.
-        on_foreign: Called with messages that no watcher wrote.
-        filtered: Whether the consumer delivers some kinds only.
-        timeout_s: For the watcher's answer to one request, in seconds.
+    The snapshot includes the neutral `kinds`; each answer of the watcher may take `timeout_s`
+    seconds. `on_foreign` is called with messages that no watcher wrote.
 
     Raises:
         BusError: The log cannot be read for another reason than an outage.

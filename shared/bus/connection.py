@@ -128,7 +128,8 @@ class Bus:
         #: Health of the streams to which this connection appends.
         self.appends = AppendHealth(self.report)
         self._connected = asyncio.Event()
-        self._connections = 0
+        #: How many connections there have been: a caller that remembers it recognizes a new one.
+        self.connections = 0
         self._denials = 0
         self._closing = False
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -204,7 +205,7 @@ class Bus:
             connecting.result()
         except (nats.errors.Error, OSError) as error:
             raise BusUnavailable(f"no NATS server at {url}: {error}") from error
-        bus._connections += 1
+        bus.connections += 1
         bus._connected.set()
         bus.report("nats", "")
         await bus._client.subscribe(f"{bus._reply_prefix}*", cb=bus._on_reply)
@@ -342,14 +343,11 @@ class Bus:
     async def subscribe(
         self, subject: str, handler: Callable[[Message], Awaitable[None]]
     ) -> Subscription:
-        """Call `handler` for each message, one after the other.
+        """Call `handler` for each message on the subject, which may have wildcards; the next one
+        waits until it returns.
 
         When this returns, the server has the subscription. An exception of the handler fails the
         bus (`wait_failed`).
-
-        Args:
-            subject: The subject, which may have wildcards.
-            handler: Takes one message; the next one waits until it returns.
 
         Raises:
             BusClosed: The connection was closed.
@@ -373,12 +371,8 @@ class Bus:
     async def api(
         self, call: str, body: msgspec.Struct | Mapping[str, Any] | None, answer: type[A]
     ) -> A:
-        """Send one request to JetStream's API.
-
-        Args:
-            call: The API's name: "STREAM.INFO.CLUSTER".
-            body: The request; None: it has no content.
-            answer: Type of the answer.
+        """Send one request, "STREAM.INFO.CLUSTER" for example, to JetStream's API; a body of None
+        is no content.
 
         Raises:
             ApiRefused: JetStream answered with an error.
@@ -404,7 +398,6 @@ class Bus:
         """
         answer = await self.api(f"STREAM.INFO.{stream}", None, StreamAnswer)
         return StreamInfo(
-            stream=stream,
             generation=answer.config.metadata.get(GENERATION, ""),
             messages=answer.state.messages,
             first_seq=answer.state.first_seq,
@@ -435,14 +428,7 @@ class Bus:
             if error.err_code == NO_MESSAGE_FOUND:
                 return None
             raise
-        raw = required(answer.message, "STREAM.MSG.GET", "answers with a message or an error")
-        return StoredMessage(
-            subject=raw.subject,
-            seq=raw.seq,
-            payload=raw.payload(),
-            headers=raw.headers(),
-            stored_ms=instant_ms(raw.time),
-        )
+        return required(answer.message, "STREAM.MSG.GET", "answers with a message or an error")
 
     async def reset_consumer(self, stream: str, consumer: str, seq: int) -> None:
         """Make a durable consumer deliver from sequence `seq` on.
@@ -459,11 +445,6 @@ class Bus:
     def connected(self) -> bool:
         """Whether there is a connection at this moment."""
         return self._connected.is_set()
-
-    @property
-    def connections(self) -> int:
-        """How many connections there have been: a caller that remembers it recognizes a new one."""
-        return self._connections
 
     async def wait_connected(self) -> None:
         """Wait until there is a connection."""
@@ -562,7 +543,7 @@ class Bus:
             await self._refresh_security()
 
     async def _on_reconnected(self) -> None:
-        self._connections += 1
+        self.connections += 1
         self._connected.set()
         self.report("nats", "")
         self.report("nats permissions", "")

@@ -28,13 +28,8 @@ class ConsumerSet:
     """The right of this process to one of `count` sets."""
 
     def __init__(self, bus: Bus, service: str, holder: str, count: int) -> None:
-        """Prepare; nothing is claimed yet.
-
-        Args:
-            bus: The connection.
-            service: Name of the service, part of the leases' keys.
-            holder: Name of this process, shown to operators.
-            count: How many sets setup has made, at least 1.
+        """Prepare; nothing is claimed yet. Setup has made `count` sets, at least 1; `holder` is the
+        name of this process, shown to operators.
         """
         self._bus = bus
         self._service = service
@@ -43,16 +38,15 @@ class ConsumerSet:
         self._renewing: asyncio.Task[None] | None = None
 
     async def claim(self, on_wait: Callable[[], None]) -> int:
-        """Wait until a set is free, hold it, and return its number.
-
-        Args:
-            on_wait: Called when no set is free at first.
+        """Wait until a set is free, hold it, and return its number; `on_wait` is called when no set
+        is free at first.
 
         Raises:
             BusError: A lease cannot be renewed.
         """
+        # A lost lease is taken again, and `watch` detects when another replica has it.
         waits = [asyncio.create_task(lease.wait_held()) for lease in self._leases]
-        runs = [asyncio.create_task(lease.run(_ignore)) for lease in self._leases]
+        runs = [asyncio.create_task(lease.run(lambda _held: None)) for lease in self._leases]
         try:
             done, _ = await asyncio.wait(
                 [*waits, *runs], timeout=2.0, return_when=asyncio.FIRST_COMPLETED
@@ -106,7 +100,3 @@ class ConsumerSet:
 def lease_key(service: str, number: int) -> str:
     """Key of a set's lease."""
     return f"{service}-consumers-{number}"
-
-
-def _ignore(_held: bool) -> None:
-    """Ignore a lost lease: it is taken again, and `watch` detects when another replica has it."""

@@ -71,7 +71,6 @@ class LogGap(BusError):
 
     def __init__(self, stream: str, wanted: int, available: int) -> None:
         super().__init__(f"{stream}: record {wanted} is gone, the first there is is {available}")
-        self.stream = stream
         self.wanted = wanted
         self.available = available
 
@@ -83,7 +82,6 @@ class StreamReplaced(BusError):
 
     def __init__(self, stream: str) -> None:
         super().__init__(f"{stream} is not the stream it was: it was created again or lost its end")
-        self.stream = stream
 
 
 class ApiRefused(BusError):
@@ -98,7 +96,6 @@ class ApiRefused(BusError):
         super().__init__(f"{api}: {text} (code {code}, err_code {err_code})")
         self.code = code
         self.err_code = err_code
-        self.text = text
 
 
 def describe(error: Exception) -> str:

@@ -76,14 +76,11 @@ class FencedLog:
     """
 
     def __init__(self, bus: Bus, stream: str, *, last_applied: int, generation: str = "") -> None:
-        """Prepare to append after the last record that this process has read and applied.
+        """Prepare to append after the last record that this process has read and applied, or after
+        none (0).
 
-        Args:
-            bus: The connection.
-            stream: Name of the stream.
-            last_applied: Sequence of that record, 0 or more.
-            generation: Generation of the stream in which it was read. With `last_applied` it is the
-                fencing token. "": that of the stream which exists at the first append.
+        `generation` is that of the stream in which the record was read; with `last_applied` it is
+        the fencing token. "": that of the stream which exists at the first append.
         """
         self._bus = bus
         self._stream = stream
@@ -94,14 +91,11 @@ class FencedLog:
         self._machine = FenceMachine(last_applied)
         self._work: _Work | None = None
         self._busy = False
-        self._is_foreign: Callable[[bytes], bool] = _none_is
+        self._is_foreign: Callable[[bytes], bool] = lambda _payload: False
 
     def overlook(self, is_foreign: Callable[[bytes], bool]) -> None:
-        """From now on step over foreign messages: an append may be stored after some of them, later
-        than `last_applied` + 1.
-
-        Args:
-            is_foreign: Whether a message is one that no writer of the log can have written.
+        """From now on step over foreign messages, which no writer of the log can have written: an
+        append may be stored after some of them, later than `last_applied` + 1.
         """
         self._is_foreign = is_foreign
         self._machine.overlooks = True
@@ -265,9 +259,3 @@ class FencedLog:
             info = await self._bus.stream_info(self._stream)
             return self._machine.on_read_nothing(info.first_seq, info.last_seq)
         return self._machine.on_read_failed()
-
-
-def _none_is(payload: bytes) -> bool:
-    """The default: no message is foreign."""
-    del payload
-    return False

@@ -82,11 +82,12 @@ class FenceMachine:
     def __init__(self, last_applied: int, *, attempts_max: int = ATTEMPTS_MAX) -> None:
         #: Whether foreign messages are stepped over; if not, one counts as another writer's record.
         self.overlooks = False
-        self._last_applied = last_applied
+        #: Sequence of the last record read and applied, or appended.
+        self.last_applied = last_applied
         self._attempts_max = attempts_max
         self._overtaken: Overtaken | None = None
-        #: Id of the first record in flight; "" exactly when none is.
-        self._record_id = ""
+        #: Id of the first record in flight, whose result is unknown; "" exactly when none is.
+        self.unresolved = ""
         self._count = 0
         #: Sequence in that record's condition: fixed when it begins, also if more is applied later.
         self._expected = 0
@@ -98,26 +99,13 @@ class FenceMachine:
         #: Whether a copy was refused because of this condition.
         self._refused = False
 
-    @property
-    def last_applied(self) -> int:
-        """Sequence of the last record read and applied, or appended."""
-        return self._last_applied
-
-    @property
-    def unresolved(self) -> str:
-        """Id of the record whose result is unknown; "" when there is none."""
-        return self._record_id
-
     def applied(self, seq: int) -> None:
         """A record was read from the stream; own appends change nothing."""
-        self._last_applied = max(self._last_applied, seq)
+        self.last_applied = max(self.last_applied, seq)
 
     def begin(self, record_id: str, count: int = 1) -> Action:
-        """Begin an append, or continue the one whose result is unknown.
-
-        Args:
-            record_id: Unique id of the (first) record, not empty; the same again to continue.
-            count: Number of records, at least 1.
+        """Begin an append of `count` (1 or more) records, or continue the one whose result is
+        unknown. The id of the (first) record is unique and not empty; the same again to continue.
 
         Raises:
             InvariantViolation: The result of another append is unknown.
@@ -126,16 +114,16 @@ class FenceMachine:
             return self._overtaken
         self._attempt = 0
         self._attempts_end = self._attempts_max
-        if self._record_id:
-            if (record_id, count) != (self._record_id, self._count):
+        if self.unresolved:
+            if (record_id, count) != (self.unresolved, self._count):
                 raise InvariantViolation(
                     f"record {record_id}",
                     "begins only when no other append is unresolved",
-                    unresolved=self._record_id,
+                    unresolved=self.unresolved,
                 )
             return self._read()
-        self._record_id, self._count = record_id, count
-        self._expected = self._last_applied
+        self.unresolved, self._count = record_id, count
+        self._expected = self.last_applied
         self._sent = 0
         self._refused = False
         return self._send()
@@ -145,7 +133,7 @@ class FenceMachine:
         expected = self._expected + self._count
         if last_seq != expected:
             raise InvariantViolation(
-                f"record {self._record_id}",
+                f"record {self.unresolved}",
                 "is stored right behind the last record applied",
                 expected=expected,
                 stored=last_seq,
@@ -164,7 +152,7 @@ class FenceMachine:
         """The server refused this copy for another reason."""
         if self._sent > 1:
             return self._read()
-        self._record_id = ""
+        self.unresolved = ""
         return NotStored(code, text)
 
     def on_no_answer(self) -> Action:
@@ -173,12 +161,12 @@ class FenceMachine:
 
     def on_read(self, found_id: str, *, is_foreign: bool = False) -> Action:
         """The leader has a message after `expected`; `found_id` is its id ("" if it has none)."""
-        if found_id == self._record_id:
+        if found_id == self.unresolved:
             return self._done()
         if is_foreign and self.overlooks:
             # No copy of ours that was sent before can be stored any more: its condition is over.
             self._expected += 1
-            self._last_applied = max(self._last_applied, self._expected)
+            self.last_applied = max(self.last_applied, self._expected)
             self._sent = 0
             self._refused = False
             self._attempts_end = self._attempt + self._attempts_max
@@ -219,7 +207,7 @@ class FenceMachine:
     def _next(self, action: Send | Read) -> Action:
         if self._attempt >= self._attempts_end:
             return GiveUp(
-                f"the result of {self._record_id} is unknown after {self._attempt} attempts"
+                f"the result of {self.unresolved} is unknown after {self._attempt} attempts"
             )
         self._attempt += 1
         if isinstance(action, Send):
@@ -228,11 +216,11 @@ class FenceMachine:
 
     def _done(self) -> Action:
         first, last = self._expected + 1, self._expected + self._count
-        self._last_applied = max(self._last_applied, last)
-        self._record_id = ""
+        self.last_applied = max(self.last_applied, last)
+        self.unresolved = ""
         return Done(first, last)
 
     def _overtake(self, why: str) -> Action:
         self._overtaken = Overtaken(why)
-        self._record_id = ""
+        self.unresolved = ""
         return self._overtaken

@@ -4,7 +4,6 @@ Requests go to `$JS.API.<call>`; every answer may carry `error` instead of its c
 are nanoseconds here and nowhere else.
 """
 
-import base64
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
@@ -60,7 +59,6 @@ class StreamState(msgspec.Struct, frozen=True):
 class StreamConfigSeen(msgspec.Struct, frozen=True):
     """The fields of a stream's `config` that Tutti reads."""
 
-    name: str = ""
     metadata: dict[str, str] = {}
 
 
@@ -73,29 +71,34 @@ class StreamAnswer(ApiAnswer, frozen=True):
     ts: datetime | None = None
 
 
-class RawMessage(msgspec.Struct, frozen=True):
-    """A message as STREAM.MSG.GET returns it: bytes in base64."""
+class StoredMessage(msgspec.Struct, frozen=True):
+    """A message read back from its stream's leader (STREAM.MSG.GET)."""
 
     subject: str
     seq: int
-    data: str = ""
-    hdrs: str = ""
+    #: msgspec decodes the base64 of bytes.
+    payload: bytes = msgspec.field(default=b"", name="data")
+    hdrs: bytes = b""
     #: When it was stored, by the server's clock.
     time: datetime | None = None
 
-    def payload(self) -> bytes:
-        """The message's content."""
-        return base64.b64decode(self.data)
-
+    @property
     def headers(self) -> Mapping[str, str]:
-        """The message's headers."""
-        return parse_headers(base64.b64decode(self.hdrs))
+        """Read from a NATS header block (`NATS/1.0`, then `Key: value` lines)."""
+        lines = self.hdrs.decode("utf-8", "replace").split("\r\n")[1:]
+        pairs = (line.split(":", 1) for line in lines if ":" in line)
+        return {key: value.strip() for key, value in pairs}
+
+    @property
+    def stored_ms(self) -> int | None:
+        """`time` in milliseconds since the epoch."""
+        return instant_ms(self.time)
 
 
 class MessageAnswer(ApiAnswer, frozen=True):
     """Answer of STREAM.MSG.GET."""
 
-    message: RawMessage | None = None
+    message: StoredMessage | None = None
 
 
 class PublishAnswer(ApiAnswer, frozen=True):
@@ -103,10 +106,7 @@ class PublishAnswer(ApiAnswer, frozen=True):
     stored.
     """
 
-    stream: str = ""
     seq: int = 0
-    duplicate: bool = False
-    count: int = 0
 
 
 decode_publish_answer: Final = msgspec.json.Decoder(PublishAnswer).decode
@@ -143,7 +143,6 @@ class PullRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
     """State of a stream. `generation` is the id that setup gave it when it created it."""
 
-    stream: str
     generation: str
     messages: int
     first_seq: int
@@ -152,24 +151,6 @@ class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
     now_ms: int | None = None
 
 
-class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message read back from its stream's leader."""
-
-    subject: str
-    seq: int
-    payload: bytes
-    headers: Mapping[str, str] = {}
-    #: When it was stored, by the server's clock.
-    stored_ms: int | None = None
-
-
 def instant_ms(instant: datetime | None) -> int | None:
     """An instant of the server's clock in milliseconds since the epoch."""
     return None if instant is None else int(instant.timestamp() * 1000)
-
-
-def parse_headers(block: bytes) -> dict[str, str]:
-    """Read a NATS header block (`NATS/1.0`, then `Key: value` lines)."""
-    lines = block.decode("utf-8", "replace").split("\r\n")[1:]
-    pairs = (line.split(":", 1) for line in lines if ":" in line)
-    return {key: value.strip() for key, value in pairs}

@@ -11,19 +11,28 @@ measures with its own clock for how long none came. It takes the lease
 * `PATIENCE_S` after the last renewal, when the process exists and does not renew: it hangs, or its
   machine is unreachable. A machine that is only overloaded renews sooner;
 * at once, when the holder reports that it cannot do its work, and this process can.
+
+`LeaseThread` keeps a lease in a thread of its own, on a connection of its own. While a planner
+computes or a watcher decodes a large list, the event loop does not run, and a renewal that waits
+for the loop comes too late. The thread renews on time. It stops when the process makes no progress
+(`STALLED_S`), so that a hung process loses the lease. A stopped or killed process does not renew,
+because its thread has stopped, too.
 """
 
 import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from shared.bus.connection import Bus, Message
 from shared.bus.errors import ApiRefused, BusError, NoAnswer, NoResponder
 from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, StoredMessage
 from shared.contracts import subjects
+from shared.model.invariants import required
 
 _STREAM: Final = f"KV_{subjects.LEASES}"
 #: Between two renewals. Each is an append and wakes the standby.
@@ -37,12 +46,19 @@ _ANSWER_S: Final = 1.0
 _PROBE_S: Final = 0.25
 #: A standby whose timer is so late was suspended, or got hardly any CPU.
 _SLEPT_S: Final = 0.25
+#: A process whose event loop has not run for so long hangs.
+STALLED_S: Final = 10.0
+_BEAT_S: Final = 0.5
+#: Timeout for the release of the lease, if the server does not answer.
+_RELEASE_S: Final = 1.0
 #: How a key-value bucket marks a deleted key.
 _DELETED: Final = {"KV-Operation": "DEL"}
 #: Last word of a renewal whose holder cannot do its work.
 _UNABLE: Final = b" unable"
 
 _log = logging.getLogger(__name__)
+
+Connect = Callable[[], Awaitable[Bus]]
 
 
 class _Taken(Exception):
@@ -92,15 +108,11 @@ class Lease(Holding):
         able: Callable[[], bool] = _always,
         alive: Callable[[], bool] = _always,
     ) -> None:
-        """Prepare; `run` acquires.
+        """Prepare; `run` acquires. `holder` is the name of this process, shown to operators.
 
-        Args:
-            bus: The connection.
-            key: Of the lease.
-            holder: Name of this process, shown to operators.
-            able: Whether this process could do the holder's work now. A holder that is not able
-                loses the lease to a standby that is able.
-            alive: Whether this process makes progress. While it does not, nothing is renewed.
+        `able`: whether this process could do the holder's work now. A holder that is not able loses
+        the lease to a standby that is. `alive`: whether this process makes progress. While it does
+        not, nothing is renewed.
         """
         super().__init__()
         self._bus = bus
@@ -119,12 +131,10 @@ class Lease(Holding):
         self._running: asyncio.Task[Any] | None = None
 
     async def run(self, on_change: Callable[[bool], None]) -> None:
-        """Acquire and renew until cancelled.
+        """Acquire and renew until cancelled; `on_change` is called with True when the lease is
+        acquired, and with False when it is lost.
 
         Problems of the bus do not end it: it retries. An overdue renewal loses the lease.
-
-        Args:
-            on_change: Called with True when the lease is acquired, and with False when it is lost.
         """
         self._on_change = on_change
         self._running = asyncio.current_task()
@@ -296,6 +306,89 @@ class Lease(Holding):
             return
         self._holder_unable = message.payload.endswith(_UNABLE)
         self._news.set()
+
+
+class LeaseThread(Holding):
+    """A `Lease` with the same interface, driven by its own thread."""
+
+    def __init__(self, connect: Connect, key: str, holder: str, able: Callable[[], bool]) -> None:
+        """Prepare; `run` starts the thread, in which `connect` makes its connection. `able` (as in
+        `Lease`) is called in the thread, so it must only read.
+        """
+        super().__init__()
+        self._connect = connect
+        self._key = key
+        self._holder = holder
+        self._able = able
+        self._beat_s = time.monotonic()
+        self._owner: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    async def run(self, on_change: Callable[[bool], None]) -> None:
+        """Acquire, renew, and call `on_change` in the caller's loop; until cancelled.
+
+        A cancellation leaves the thread to `release`.
+        """
+        self._on_change = on_change
+        self._owner = asyncio.get_running_loop()
+        self._beat_s = time.monotonic()
+        self._thread = threading.Thread(target=self._main, name=f"lease {self._key}", daemon=True)
+        self._thread.start()
+        while self._thread.is_alive():
+            self._beat_s = time.monotonic()
+            await asyncio.sleep(_BEAT_S)
+        if self._failure is not None:
+            raise self._failure
+
+    async def release(self) -> None:
+        """Give the lease up and end the thread. Never fails, and never takes longer than a second:
+        a lease that cannot be released is taken when it is overdue.
+        """
+        thread, loop, stop = self._thread, self._loop, self._stop
+        if thread is None:
+            return
+        if loop is not None and stop is not None:
+            with contextlib.suppress(RuntimeError):  # the thread's loop is closed already
+                loop.call_soon_threadsafe(stop.set)
+        await asyncio.to_thread(thread.join, _RELEASE_S)
+        self._note(held=False)
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # noqa: BLE001 - raised again in `run`
+            self._failure = error
+
+    async def _live(self) -> None:
+        self._stop = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        bus = await self._connect()
+        lease = Lease(bus, self._key, self._holder, able=self._able, alive=self._progresses)
+        running = asyncio.create_task(lease.run(self._changed), name="lease")
+        stopped = asyncio.create_task(self._stop.wait(), name="stopped")
+        failed = asyncio.create_task(bus.wait_failed(), name="bus")
+        try:
+            await asyncio.wait([running, stopped, failed], return_when=asyncio.FIRST_COMPLETED)
+            for task in (running, failed):
+                if task.done():
+                    task.result()
+        finally:
+            failed.cancel()
+            stopped.cancel()
+            await lease.release()
+            await bus.close()
+
+    def _progresses(self) -> bool:
+        return time.monotonic() - self._beat_s < STALLED_S
+
+    def _changed(self, held: bool) -> None:
+        """Called in the thread, which `run` starts after it has set the owner."""
+        owner = required(self._owner, "lease thread", "has an owner before it starts")
+        with contextlib.suppress(RuntimeError):  # the process is ending
+            owner.call_soon_threadsafe(lambda: self._note(held=held))
 
 
 async def _ignore_message(message: Message) -> None:

@@ -27,17 +27,13 @@ class LogReader:
     def __init__(
         self, bus: Bus, stream: str, consumer: str, *, filtered: bool = False, batch: int = 1024
     ) -> None:
-        """Bind to a consumer that setup made.
+        """Bind to a durable consumer that setup made, with at most `batch` records in flight.
 
-        Args:
-            bus: The connection.
-            stream: Name of the stream.
-            consumer: Name of the durable consumer.
-            filtered: It delivers some subjects only, so that stream sequences have holes.
-            batch: How many records may be in flight.
+        `filtered`: it delivers some subjects only, so that stream sequences have holes.
         """
         self._bus = bus
         self._stream = stream
+        self._topic = f"log {stream}"
         self._consumer = consumer
         self._filtered = filtered
         self._batch = batch
@@ -64,12 +60,8 @@ class LogReader:
         return max(0, self._server_ms - delivery.stored_ms) + int(passed_s * 1000)
 
     async def run(self, start: int, handler: Callable[[list[Delivery]], Awaitable[None]]) -> None:
-        """Reset the consumer to sequence `start` and hand over records from there on, in order,
-        each once, until cancelled.
-
-        Args:
-            start: Sequence of the first record wanted, at least 1.
-            handler: Takes the records that have arrived; the next ones wait until it returns.
+        """Reset the consumer to sequence `start`, 1 or more, and hand over records from there on,
+        in order, each once, until cancelled; the next ones wait until the handler returns.
 
         Raises:
             LogGap: Records before the next one are no longer in the stream: take a snapshot, then
@@ -112,7 +104,6 @@ class LogReader:
 
     async def _rewind(self) -> None:
         """Reset the consumer to the next record; waits until JetStream answers."""
-        topic = self._topic
         while True:
             try:
                 info = await self._bus.stream_info(self._stream)
@@ -121,19 +112,15 @@ class LogReader:
                 self._began_s = asyncio.get_running_loop().time()
                 await self._bus.reset_consumer(self._stream, self._consumer, self._next)
             except NoAnswer as error:
-                self._bus.report(topic, str(error))
+                self._bus.report(self._topic, str(error))
             except ApiRefused as error:
                 if error.err_code != STREAM_NOT_FOUND:
                     raise
-                self._bus.report(topic, str(error))
+                self._bus.report(self._topic, str(error))
             else:
-                self._bus.report(topic, "")
+                self._bus.report(self._topic, "")
                 return
             await asyncio.sleep(PAUSE_S)
-
-    @property
-    def _topic(self) -> str:
-        return f"log {self._stream}"
 
     def _check(self, generation: str, first_seq: int, last_seq: int) -> None:
         if self._generation not in {"", generation}:

@@ -30,8 +30,6 @@ _API: Final = "$JS.API"
 #: Prefix of JetStream's API in the operators' account.
 PEOPLES_API: Final = "TUTTI.JS"
 _LEASES: Final = f"KV_{subjects.LEASES}"
-_LOGS: Final = (subjects.CLUSTER, subjects.DECISIONS, subjects.OUTCOMES)
-_STREAMS: Final = (*_LOGS, subjects.VERDICTS)
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +51,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def users(*, planners: int = PLANNER_SETS, webhooks: int = REPLICAS) -> tuple[User, ...]:
-    """Every user.
-
-    Args:
-        planners: Sets of consumers for planners.
-        webhooks: Webhook replicas.
-    """
+    """Every user, for so many consumer sets of planners and replicas of the webhook."""
     return (
         _watcher(),
         _planner(planners),
@@ -72,12 +65,8 @@ def users(*, planners: int = PLANNER_SETS, webhooks: int = REPLICAS) -> tuple[Us
 
 def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tuple[User, ...]:
     """The users of `tutti up`'s own NATS: those of a cluster, and one for the process that runs all
-    controllers, with the rights of both controllers.
-
-    Args:
-        planners: Sets of consumers for planners.
-        webhooks: Webhook replicas.
-        observed: Whether services only observe: an observer replaces binders and controllers.
+    controllers, with the rights of both controllers. `observed`: an observer replaces binders and
+    controllers.
     """
     if observed:
         return (
@@ -119,7 +108,7 @@ def _planner(replicas: int) -> User:
     following = (
         subject
         for ordinal in range(replicas)
-        for stream in _STREAMS
+        for stream in subjects.STREAMS
         for subject in _following(stream, subjects.planner_consumer(stream, ordinal))
     )
     sets = tuple(
@@ -135,7 +124,7 @@ def _planner(replicas: int) -> User:
             subjects.WANTED_SUBJECTS,
             subjects.ASK_SNAPSHOT,
             *_fencing(subjects.DECISIONS),
-            *(_info(stream) for stream in _STREAMS if stream != subjects.DECISIONS),
+            *(_info(stream) for stream in subjects.STREAMS if stream != subjects.DECISIONS),
             _get(subjects.VERDICTS),
             *following,
             *_leasing(subjects.PLANNER_LEASE_KEY),
@@ -222,7 +211,7 @@ def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
     consumers = (
         f"{_API}.CONSUMER.CREATE.{stream}.{consumer['durable_name']}"
         for stream, consumer in (
-            *consumer_configs(planners, webhooks, 1),
+            *consumer_configs(planners, webhooks),
             *(observer_configs() if observed else ()),
         )
     )
@@ -249,8 +238,8 @@ def _reader(*, observed: bool = False) -> User:
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
             *((subjects.ASK_OBSERVATION,) if observed else ()),
-            *(f"{PEOPLES_API}.STREAM.INFO.{stream}" for stream in _STREAMS),
-            *(f"{PEOPLES_API}.STREAM.MSG.GET.{stream}" for stream in _STREAMS),
+            *(f"{PEOPLES_API}.STREAM.INFO.{stream}" for stream in subjects.STREAMS),
+            *(f"{PEOPLES_API}.STREAM.MSG.GET.{stream}" for stream in subjects.STREAMS),
         ),
         answers=False,
         apart=True,

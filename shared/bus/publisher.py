@@ -14,52 +14,34 @@ import msgspec
 
 from shared.bus.connection import Bus, Message
 from shared.bus.errors import AppendRefused, BusError, BusUnavailable, WrongLastSequence
-from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, decode_publish_answer
+from shared.bus.jetstream_api import WRONG_LAST_SEQUENCE, PublishAnswer, decode_publish_answer
 
 ATTEMPTS_MAX: Final = 5
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """An acknowledgement: the message is in the stream."""
-
-    stream: str
-    seq: int
-
-
-class _InFlight:
+class _InFlight(msgspec.Struct, eq=False):
     """One message between its first attempt and its answer."""
 
-    def __init__(
-        self,
-        subject: str,
-        payload: bytes,
-        headers: Mapping[str, str],
-        future: asyncio.Future[Stored],
-    ) -> None:
-        self.subject = subject
-        self.payload = payload
-        self.headers = headers
-        self.future = future
-        self.attempt = 0
-        self.reply = ""
-        self.overdue: asyncio.TimerHandle | None = None
+    subject: str
+    payload: bytes
+    headers: Mapping[str, str]
+    future: asyncio.Future[PublishAnswer]
+    attempt: int = 0
+    reply: str = ""
+    overdue: asyncio.TimerHandle | None = None
 
 
 class Publisher:
     """Publishes to streams without waiting for each acknowledgement."""
 
     def __init__(self, bus: Bus, *, in_flight_max: int = 256, timeout_s: float = 1.0) -> None:
-        """Prepare a publisher.
-
-        Args:
-            bus: The connection.
-            in_flight_max: Limit of messages without an answer.
-            timeout_s: How long one of the `ATTEMPTS_MAX` attempts waits for its answer.
+        """Prepare; at most `in_flight_max` messages have no answer, and each of the `ATTEMPTS_MAX`
+        attempts waits `timeout_s` seconds for it.
         """
         self._bus = bus
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(in_flight_max)
-        self._in_flight: set[asyncio.Future[Stored]] = set()
+        self._in_flight: set[asyncio.Future[PublishAnswer]] = set()
         self._retries: set[asyncio.Task[None]] = set()
 
     async def publish(
@@ -69,7 +51,7 @@ class Publisher:
         *,
         expected_last_subject_sequence: int | None = None,
         ttl_s: int | None = None,
-    ) -> asyncio.Future[Stored]:
+    ) -> asyncio.Future[PublishAnswer]:
         """Send one message as soon as fewer than `in_flight_max` are in flight.
 
         An attempt without an answer is repeated, so the message may be stored twice, which does not
@@ -84,9 +66,9 @@ class Publisher:
             ttl_s: Seconds after which the server deletes the message; None: it does not.
 
         Returns:
-            A future that resolves with `Stored`, or fails with `WrongLastSequence` (another writer
-            was first), `AppendRefused`, or `BusUnavailable` when no attempt was answered. It must
-            be awaited, or get a callback that reads it.
+            A future of the acknowledgement. It fails with `WrongLastSequence` (another writer was
+            first), `AppendRefused`, or `BusUnavailable` when no attempt was answered, and must be
+            awaited, or get a callback that reads it.
 
         Raises:
             MessageTooLarge: Nothing was sent.
@@ -136,7 +118,7 @@ class Publisher:
         answer = decode_publish_answer(message.payload)
         error = answer.error
         if error is None:
-            sent.future.set_result(Stored(stream=answer.stream, seq=answer.seq))
+            sent.future.set_result(answer)
         elif error.passes_by_itself:
             return
         else:
@@ -172,6 +154,6 @@ class Publisher:
         if sent.overdue is not None:
             sent.overdue.cancel()
 
-    def _finish(self, future: asyncio.Future[Stored]) -> None:
+    def _finish(self, future: asyncio.Future[PublishAnswer]) -> None:
         self._in_flight.discard(future)
         self._slots.release()

@@ -113,18 +113,14 @@ class ReadingPace:
 
     def __init__(self) -> None:
         """Full speed."""
-        self._full = True
+        #: Whether records are sent as they are stored.
+        self.full = True
         self._pause_s = 0.0
         self._changed = asyncio.Event()
 
-    @property
-    def full(self) -> bool:
-        """Whether records are sent as they are stored."""
-        return self._full
-
     def go_full(self) -> None:
         """Receive each record at once from now on; a pause in progress ends."""
-        self._full = True
+        self.full = True
         self._changed.set()
 
     def rest(self, pause_s: float) -> None:
@@ -133,14 +129,14 @@ class ReadingPace:
 
         With 0, one pull follows the other: the pace of a reader that catches up.
         """
-        self._full = False
+        self.full = False
         self._pause_s = pause_s
         self._changed.set()
 
     async def pause(self) -> None:
         """Wait for the pause, or until the pace changes."""
         self._changed.clear()
-        if self._full or not self._pause_s:
+        if self.full or not self._pause_s:
             return
         try:
             async with asyncio.timeout(self._pause_s):
@@ -162,15 +158,10 @@ class PullLoop:
         strict: bool = False,
         pace: ReadingPace | None = None,
     ) -> None:
-        """Bind to a consumer that setup made.
+        """Bind to a durable consumer that setup made.
 
-        Args:
-            bus: The connection.
-            stream: Name of the stream.
-            consumer: Name of the durable consumer.
-            batch: Limit of messages that are requested and not yet taken by the handler.
-            strict: End with `Interrupted` whenever a message may have been lost.
-            pace: The delay of reading; None: full speed.
+        At most `batch` messages are requested and not yet taken by the handler. `strict`: end with
+        `Interrupted` whenever a message may have been lost. `pace`: None for full speed.
         """
         self._bus = bus
         self._stream = stream
@@ -178,6 +169,7 @@ class PullLoop:
         self._batch = batch
         self._strict = strict
         self._pace = pace or ReadingPace()
+        self._topic = f"consumer {stream}/{consumer}"
         self._inbox = bus.new_inbox()
         self._pulls = itertools.count(1)
         self._arrived: list[Delivery] = []
@@ -346,7 +338,3 @@ class PullLoop:
         if self._unwell:
             self._unwell = False
             self._bus.report(self._topic, "")
-
-    @property
-    def _topic(self) -> str:
-        return f"consumer {self._stream}/{self._consumer}"

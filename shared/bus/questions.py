@@ -26,14 +26,9 @@ async def serve(
 ) -> Subscription:
     """Answer requests on `subject`, one after the other, until the subscription is closed.
 
-    A request that does not decode is logged and gets no answer. An exception of `answer` is a bug,
-    and fails the bus.
-
-    Args:
-        bus: The connection.
-        subject: Subject of the requests.
-        decode: From `shared.contracts.codec`.
-        answer: Returns the answer, None for no answer. Must be quick: the next request waits.
+    A request that `decode` (of `shared.contracts.codec`) does not decode is logged and gets no
+    answer. `answer` may return None for no answer, and must be quick, because the next request
+    waits; an exception of it is a bug, and fails the bus.
     """
 
     async def handle(message: Message) -> None:

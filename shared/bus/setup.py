@@ -56,6 +56,8 @@ PLANNER_SETS: Final = 5
 #: Between two attempts to set up.
 _TRY_AGAIN_S: Final = 1.0
 CONTROLLER_IN_FLIGHT_MAX: Final = 1000
+#: Decisions that all binders together may have unacknowledged.
+BINDER_IN_FLIGHT_MAX: Final = 256
 
 
 logger = logging.getLogger(__name__)
@@ -83,24 +85,16 @@ async def ensure_streams(
     planners: int = 2,
     webhooks: int = 2,
     observed: bool = False,
-    binder_in_flight_max: int = 256,
     survivors_wait_s: float = 0.0,
     remembered: str = "",
 ) -> str:
-    """Create or update all streams and consumers. Safe to repeat at any time, also while services
-    run.
+    """Create or update all streams, each stored by so many NATS servers (1 or 3), and consumers:
+    sets for planners and webhooks, of which each replica uses one; `observed`: for an observer in
+    place of the binders. Safe to repeat at any time, also while services run.
 
-    Args:
-        bus: A connection with the rights to do it.
-        replicas: The number of NATS servers that store each stream: 1 or 3.
-        planners: Sets of consumers for planners; each replica uses one.
-        webhooks: Webhook replicas; likewise.
-        observed: Whether an observer runs in place of the binders.
-        binder_in_flight_max: Decisions that all binders together may have unacknowledged.
-        survivors_wait_s: If DECISIONS is missing, wait so many seconds for a running service that
-            reports the generation of the lost one; 0 if none can run yet.
-        remembered: Generation that an earlier call returned: the services may have died with the
-            streams. "": none.
+    If DECISIONS is missing, its generation is the one that an earlier call returned (`remembered`),
+    since the services may have died with the streams, or that of a running service which reports it
+    within `survivors_wait_s` seconds; 0 if none can run yet.
 
     Returns:
         The generation of DECISIONS.
@@ -119,7 +113,7 @@ async def ensure_streams(
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
     made = await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
-    for stream, config in consumer_configs(planners, webhooks, binder_in_flight_max):
+    for stream, config in consumer_configs(planners, webhooks):
         await _ensure_consumer(bus, stream, config)
     for stream, config in observer_configs() if observed else ():
         await _ensure_consumer(bus, stream, config)
@@ -127,10 +121,8 @@ async def ensure_streams(
 
 
 def stream_configs(replicas: int) -> list[Config]:
-    """The configuration of every stream, as JetStream's API takes it.
-
-    Args:
-        replicas: The number of NATS servers that store each stream.
+    """The configuration of every stream, as JetStream's API takes it; `replicas` NATS servers store
+    each.
     """
 
     def log(name: str, subject: str, size: int, age_s: int, **more: Any) -> Config:
@@ -189,16 +181,8 @@ def stream_configs(replicas: int) -> list[Config]:
     ]
 
 
-def consumer_configs(
-    planners: int, webhooks: int, binder_in_flight_max: int
-) -> list[tuple[str, Config]]:
-    """Every durable consumer: its stream, and its configuration as JetStream's API takes it.
-
-    Args:
-        planners: Sets of consumers for planners.
-        webhooks: Webhook replicas.
-        binder_in_flight_max: Decisions that all binders together may have unacknowledged.
-    """
+def consumer_configs(planners: int, webhooks: int) -> list[tuple[str, Config]]:
+    """Every durable consumer: its stream, and its configuration as JetStream's API takes it."""
 
     def worker(name: str, deliver: str, subject: str, ack_wait_s: int, in_flight: int) -> Config:
         return {
@@ -216,46 +200,30 @@ def consumer_configs(
         (subjects.OUTCOMES,),
         (subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
     )
+    configs = [
+        (stream, _reader(subjects.planner_consumer(stream, ordinal), *filters))
+        for ordinal in range(planners)
+        for stream, *filters in logs
+    ]
+    of_webhooks = (
+        *(subjects.CLUSTER_QUEUES, subjects.CLUSTER_NAMESPACES),
+        *(subjects.CLUSTER_PRIORITY_CLASSES, subjects.CLUSTER_SYNCED),
+    )
+    configs += [
+        (subjects.CLUSTER, _reader(subjects.webhook_consumer(ordinal), *of_webhooks))
+        for ordinal in range(webhooks)
+    ]
     name, acts = subjects.BINDER_CONSUMER, subjects.DECISIONS_ACT
-    binder = worker(name, "all", acts, BINDER_ACK_WAIT_S, binder_in_flight_max)
-    controllers = (
+    binder = worker(name, "all", acts, BINDER_ACK_WAIT_S, BINDER_IN_FLIGHT_MAX)
+    configs.append((subjects.DECISIONS, {**binder, "max_deliver": BINDER_DELIVERIES_MAX}))
+    wait_s, in_flight = CONTROLLER_ACK_WAIT_S, CONTROLLER_IN_FLIGHT_MAX
+    for name, filter_subject in (
         (subjects.CONTROLLER_CONSUMER, subjects.VERDICTS_SUBJECTS),
         (subjects.PODGROUP_CONSUMER, subjects.WANTED_SUBJECTS),
-    )
-    return [
-        *(
-            (stream, _reader(subjects.planner_consumer(stream, ordinal), *filters))
-            for ordinal in range(planners)
-            for stream, *filters in logs
-        ),
-        *(
-            (
-                subjects.CLUSTER,
-                _reader(
-                    subjects.webhook_consumer(ordinal),
-                    subjects.CLUSTER_QUEUES,
-                    subjects.CLUSTER_NAMESPACES,
-                    subjects.CLUSTER_PRIORITY_CLASSES,
-                    subjects.CLUSTER_SYNCED,
-                ),
-            )
-            for ordinal in range(webhooks)
-        ),
-        (subjects.DECISIONS, {**binder, "max_deliver": BINDER_DELIVERIES_MAX}),
-        *(
-            (
-                subjects.VERDICTS,
-                worker(
-                    name,
-                    "last_per_subject",
-                    filter_subject,
-                    CONTROLLER_ACK_WAIT_S,
-                    CONTROLLER_IN_FLIGHT_MAX,
-                ),
-            )
-            for name, filter_subject in controllers
-        ),
-    ]
+    ):
+        controller = worker(name, "last_per_subject", filter_subject, wait_s, in_flight)
+        configs.append((subjects.VERDICTS, controller))
+    return configs
 
 
 def observer_configs() -> list[tuple[str, Config]]:
@@ -279,11 +247,8 @@ async def _ensure_stream(bus: Bus, config: Config) -> None:
     call = "CREATE" if found is None else "UPDATE"
     kept = found.generation if found is not None else ""
     generation = kept or secrets.token_hex(8)
-    await bus.api(f"STREAM.{call}.{name}", _with_generation(config, generation), StreamAnswer)
-
-
-def _with_generation(config: Config, generation: str) -> Config:
-    return {**config, "metadata": {GENERATION: generation}}
+    body = {**config, "metadata": {GENERATION: generation}}
+    await bus.api(f"STREAM.{call}.{name}", body, StreamAnswer)
 
 
 async def _write_record_one(bus: Bus, stream: str, subject: str, replaces: str = "") -> str:

@@ -39,12 +39,8 @@ async def newest_record(
     """The newest record of a subject that has few messages: reads the last message, and all of them
     if that is a foreign one.
 
-    Args:
-        bus: The connection.
-        stream: Name of the stream.
-        subject: One subject.
-        decode: Returns None for a foreign message (`unless_foreign`).
-        on_foreign: Called with each foreign message.
+    `decode` returns None for a foreign message (`unless_foreign`); `on_foreign` is called with
+    each.
 
     Raises:
         BusError: The leader does not answer, or refuses.

@@ -6,14 +6,11 @@ import hashlib
 
 @functools.lru_cache(maxsize=16_384)  # asked for each record and verdict of an attempt
 def gang_trace_id(root: str, attempt: int) -> str:
-    """Trace id of one attempt of one gang, 32 hexadecimal digits.
+    """Trace id of one attempt (1 or more) of one gang, 32 hexadecimal digits. `root` is the group's
+    `trace_root`, or the gang's id when it has none.
 
     Derived, not carried: any service that knows gang and attempt can add spans to the same trace,
     also after a restart.
-
-    Args:
-        root: The group's `trace_root`, or the gang's id when it has none.
-        attempt: From 1 on.
     """
     return hashlib.sha256(f"gang:{root}:{attempt}".encode()).hexdigest()[:32]
 

@@ -3,13 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from shared.job_plugins.plugin import (
-    Changeless,
-    JobPlugin,
-    Manifest,
-    add_env,
-    containers,
-)
+from shared.job_plugins.plugin import Changeless, JobPlugin, Manifest, add_env, containers
 from shared.kinds.job import Job, TaskSpec
 
 #: VK_TASK_INDEX is the older name.

@@ -6,26 +6,16 @@ Flags: --master, --worker (roles).
 from collections.abc import Sequence
 from typing import Final
 
-from shared.job_plugins.plugin import (
-    Changeless,
-    Flags,
-    JobPlugin,
-    Manifest,
-    containers,
-)
+from shared.job_plugins.plugin import Changeless, Flags, JobPlugin, Manifest, containers
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import task_named
 
 _RANK: Final = "hccl/rankIndex"
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    return _HcclRank(job, Flags(arguments, master="master", worker="worker"))
-
-
 class _HcclRank(Changeless):
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
+        flags = Flags(arguments, master="master", worker="worker")
         self._master = flags.text("master")
         self._worker = flags.text("worker")
         master = task_named(job, self._master)
@@ -51,3 +41,6 @@ def _given_rank(pod: Manifest) -> str | None:
             if entry.get("name") == "RANK" and entry.get("value"):
                 return str(entry["value"])
     return None
+
+
+build: Final[type[JobPlugin]] = _HcclRank

@@ -21,13 +21,9 @@ from shared.kinds.job_shape import hosts, task_named
 NEEDS: Final = ("svc", "ssh")
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    return _Mpi(job, Flags(arguments, master="master", worker="worker", port=22))
-
-
 class _Mpi(Changeless):
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
+        flags = Flags(arguments, master="master", worker="worker", port=22)
         self._master = flags.text("master")
         self._port = flags.number("port")
         worker = task_named(job, flags.text("worker"))
@@ -42,3 +38,6 @@ class _Mpi(Changeless):
                 add_env(container, entry)
         for container in containers(pod, init=True):
             add_port(container, "mpijob-port", self._port)
+
+
+build: Final[type[JobPlugin]] = _Mpi

@@ -62,14 +62,23 @@ class Flags:
     """Arguments of a plugin, as Go's flag package reads them.
 
     `--name=value`, `-name value`, `--switch`. As in Volcano, parsing stops at the first invalid
-    argument (`complaint`): flags before it have their values, all others their defaults.
+    argument: flags before it have their values, all others their defaults.
     """
 
     def __init__(self, arguments: Sequence[str], **defaults: str | int | bool) -> None:
         """Parse the arguments. A default's type is the flag's type; `_` in its name becomes `-`."""
         self._values = {name.replace("_", "-"): value for name, value in defaults.items()}
-        self.complaint = ""
-        self._read(list(arguments))
+        words = iter(arguments)
+        for word in words:
+            name, given, text = word.lstrip("-").partition("=")
+            default = self._values.get(name)
+            if default is None or not word.startswith("-"):
+                return
+            found = text if given else "true" if isinstance(default, bool) else next(words, None)
+            value = None if found is None else _value(default, found)
+            if value is None:
+                return
+            self._values[name] = value
 
     def text(self, name: str) -> str:
         """A flag's text."""
@@ -83,39 +92,15 @@ class Flags:
         """Whether a flag is on."""
         return bool(self._values[name])
 
-    def _read(self, arguments: list[str]) -> None:
-        while arguments:
-            word = arguments.pop(0)
-            name, given, text = word.lstrip("-").partition("=")
-            default = self._values.get(name)
-            if default is None or not word.startswith("-"):
-                self.complaint = f"{word}: no such flag"
-                return
-            if not given and not isinstance(default, bool):
-                if not arguments:
-                    self.complaint = f"{word}: needs a value"
-                    return
-                text = arguments.pop(0)
-            value = _value(default, text if given or not isinstance(default, bool) else "true")
-            if value is None:
-                self.complaint = f"{word}: {text!r} is no value for it"
-                return
-            self._values[name] = value
-
 
 def _value(default: str | float | bool, text: str) -> str | int | bool | None:
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
     if isinstance(default, int):
-        return _integer(text)
+        digits = text.removeprefix("-")
+        valid = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+        return int(text) if valid else None
     return text
-
-
-def _integer(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX):
-        return None
-    return int(text)
 
 
 def containers(pod: Manifest, *, init: bool) -> Iterator[Manifest]:
@@ -154,10 +139,12 @@ def selector(job: Job) -> dict[str, str]:
     }
 
 
-def owned_metadata(job: Job, name: str) -> Manifest:
-    """Metadata of an object that the job owns, so that it is deleted with the job."""
-    return {
+def owned_by(job: Job, resource: Resource, name: str, content: Manifest) -> Manifest:
+    """The manifest of an object that the job owns, so that it is deleted with the job."""
+    metadata = {
         "name": name,
         "namespace": job.metadata.namespace,
         "ownerReferences": [controlled_by(job).manifest],
     }
+    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return head | content

@@ -22,23 +22,17 @@ from shared.kinds.job_shape import hosts, task_named
 NEEDS: Final = ("svc",)
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments,
-        master="master",
-        worker="worker",
-        port=23456,
-        wait_master_enabled=False,
-        wait_master_timeout=300,
-        wait_master_image="busybox:1.36.1",
-    )
-    return _Pytorch(job, flags)
-
-
 class _Pytorch(Changeless):
-    def __init__(self, job: Job, flags: Flags) -> None:
-        self._flags = flags
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
+        flags = self._flags = Flags(
+            arguments,
+            master="master",
+            worker="worker",
+            port=23456,
+            wait_master_enabled=False,
+            wait_master_timeout=300,
+            wait_master_image="busybox:1.36.1",
+        )
         self._port = flags.number("port")
         self._master = task_named(job, flags.text("master"))
         worker = task_named(job, flags.text("worker"))
@@ -82,3 +76,6 @@ class _Pytorch(Changeless):
         }
         spec = pod["spec"]
         spec["initContainers"] = [*(spec.get("initContainers") or ()), waiting]
+
+
+build: Final[type[JobPlugin]] = _Pytorch

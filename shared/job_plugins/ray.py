@@ -16,7 +16,7 @@ from shared.job_plugins.plugin import (
     PluginError,
     add_port,
     containers,
-    owned_metadata,
+    owned_by,
     selector,
 )
 from shared.kinds.job import Job, TaskSpec
@@ -26,25 +26,19 @@ from shared.kube.resources import SERVICES
 NEEDS: Final = ("svc",)
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments,
-        head="head",
-        headContainer="head",
-        worker="worker",
-        workerContainer="worker",
-        port=6379,
-        dashboardPort=8265,
-        clientPort=10001,
-    )
-    return _Ray(job, flags)
-
-
 class _Ray:
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
         self._job = job
-        self._flags = flags
+        flags = self._flags = Flags(
+            arguments,
+            head="head",
+            headContainer="head",
+            worker="worker",
+            workerContainer="worker",
+            port=6379,
+            dashboardPort=8265,
+            clientPort=10001,
+        )
         self._head = flags.text("head")
         self._ports = {
             "gcs": flags.number("port"),
@@ -79,14 +73,13 @@ class _Ray:
             for name, number in self._ports.items()
         ]
         name = f"{self._job.metadata.name}-head-svc"
-        manifest = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": owned_metadata(self._job, name),
-            "spec": {"selector": {**selector(self._job), TASK_SPEC: self._head}, "ports": ports},
-        }
+        spec = {"selector": {**selector(self._job), TASK_SPEC: self._head}, "ports": ports}
+        manifest = owned_by(self._job, SERVICES, name, {"spec": spec})
         return (Owned(resource=SERVICES, manifest=manifest),)
 
     def _named(self, pod: Manifest, flag: str) -> list[Manifest]:
         wanted = self._flags.text(flag)
         return [one for one in containers(pod, init=False) if one.get("name") == wanted]
+
+
+build: Final[type[JobPlugin]] = _Ray

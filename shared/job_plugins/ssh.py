@@ -7,14 +7,7 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
-from shared.job_plugins.plugin import (
-    Flags,
-    JobPlugin,
-    Manifest,
-    Owned,
-    add_volume,
-    owned_metadata,
-)
+from shared.job_plugins.plugin import Flags, JobPlugin, Manifest, Owned, add_volume, owned_by
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, pod_name, template_spec
 from shared.kube.resources import SECRETS
@@ -30,18 +23,6 @@ _MODE_ROOT: Final = 0o600
 _MODE_OTHERS: Final = 0o644
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments,
-        ssh_key_file_path=_ROOTS_PATH,
-        ssh_private_key="",
-        ssh_public_key="",
-        ssh_port=22,
-    )
-    return _Ssh(job, flags)
-
-
 def with_keys(manifest: Manifest, private: str, public: str) -> Manifest:
     """The Secret's manifest with this key pair added."""
     keys = {PRIVATE: private, PUBLIC: public, AUTHORIZED: public}
@@ -49,9 +30,15 @@ def with_keys(manifest: Manifest, private: str, public: str) -> Manifest:
 
 
 class _Ssh:
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
         self._job = job
-        self._flags = flags
+        self._flags = Flags(
+            arguments,
+            ssh_key_file_path=_ROOTS_PATH,
+            ssh_private_key="",
+            ssh_public_key="",
+            ssh_port=22,
+        )
         self._secret = f"{job.metadata.name}-ssh"
 
     def change_pod(self, pod: Manifest, _task: TaskSpec, _index: int) -> None:
@@ -70,13 +57,8 @@ class _Ssh:
         add_volume(pod, volume, {"name": self._secret, "mountPath": path, "subPath": ".ssh"})
 
     def objects(self) -> Sequence[Owned]:
-        manifest: Manifest = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": owned_metadata(self._job, self._secret),
-            "type": "Opaque",
-            "data": {CONFIG: _b64(self._config())},
-        }
+        content = {"type": "Opaque", "data": {CONFIG: _b64(self._config())}}
+        manifest = owned_by(self._job, SECRETS, self._secret, content)
         private = self._flags.text("ssh-private-key")
         public = self._flags.text("ssh-public-key")
         if private and public:
@@ -97,3 +79,6 @@ class _Ssh:
 
 def _b64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+build: Final[type[JobPlugin]] = _Ssh

@@ -5,6 +5,7 @@ Flags: --publish-not-ready-addresses, --disable-network-policy, --inject-hosts-e
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from shared.job_plugins.plugin import (
     Flags,
@@ -14,29 +15,23 @@ from shared.job_plugins.plugin import (
     add_env,
     add_volume,
     containers,
-    owned_metadata,
+    owned_by,
     selector,
 )
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts
-from shared.kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES
-
-
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments,
-        publish_not_ready_addresses=False,
-        disable_network_policy=False,
-        inject_hosts_env=True,
-    )
-    return _Svc(job, flags)
+from shared.kube.resources import CONFIGMAPS, NETWORK_POLICIES, SERVICES, Resource
 
 
 class _Svc:
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
         self._job = job
-        self._flags = flags
+        self._flags = Flags(
+            arguments,
+            publish_not_ready_addresses=False,
+            disable_network_policy=False,
+            inject_hosts_env=True,
+        )
         self._map = f"{job.metadata.name}-svc"
 
     def change_pod(self, pod: Manifest, _task: TaskSpec, _index: int) -> None:
@@ -55,50 +50,41 @@ class _Svc:
         add_volume(pod, volume, {"name": self._map, "mountPath": "/etc/volcano"})
 
     def objects(self) -> Sequence[Owned]:
+        name, labels = self._job.metadata.name, selector(self._job)
+        service = {
+            "clusterIP": "None",
+            "selector": labels,
+            "publishNotReadyAddresses": self._flags.switch("publish-not-ready-addresses"),
+        }
         made = [
-            Owned(resource=CONFIGMAPS, manifest=self._config_map(), follows=True),
-            Owned(resource=SERVICES, manifest=self._service()),
+            self._owned(CONFIGMAPS, self._map, {"data": self._data()}, follows=True),
+            self._owned(SERVICES, name, {"spec": service}),
         ]
         if not self._flags.switch("disable-network-policy"):
-            made.append(Owned(resource=NETWORK_POLICIES, manifest=self._network_policy()))
+            ours = {"podSelector": {"matchLabels": labels}}
+            policy = {**ours, "ingress": [{"from": [ours]}], "policyTypes": ["Ingress"]}
+            made.append(self._owned(NETWORK_POLICIES, name, {"spec": policy}))
         return made
 
-    def _config_map(self) -> Manifest:
-        data = {}
+    def _owned(
+        self, resource: Resource, name: str, content: Manifest, *, follows: bool = False
+    ) -> Owned:
+        manifest = owned_by(self._job, resource, name, content)
+        return Owned(resource=resource, manifest=manifest, follows=follows)
+
+    def _data(self) -> dict[str, str]:
+        data: dict[str, str] = {}
         for task in self._job.spec.tasks:
             names = hosts(self._job, task)
             file = task.name.replace("-", "_")
             data[f"{file}.host"] = "\n".join(names)
             data[f"VC_{_variable(task)}_HOSTS"] = ",".join(names)
             data[f"VC_{_variable(task)}_NUM"] = str(len(names))
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": owned_metadata(self._job, self._map),
-            "data": data,
-        }
-
-    def _service(self) -> Manifest:
-        return {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": owned_metadata(self._job, self._job.metadata.name),
-            "spec": {
-                "clusterIP": "None",
-                "selector": selector(self._job),
-                "publishNotReadyAddresses": self._flags.switch("publish-not-ready-addresses"),
-            },
-        }
-
-    def _network_policy(self) -> Manifest:
-        ours = {"podSelector": {"matchLabels": selector(self._job)}}
-        return {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "NetworkPolicy",
-            "metadata": owned_metadata(self._job, self._job.metadata.name),
-            "spec": {**ours, "ingress": [{"from": [ours]}], "policyTypes": ["Ingress"]},
-        }
+        return data
 
 
 def _variable(task: TaskSpec) -> str:
     return task.name.replace("-", "_").upper()
+
+
+build: Final[type[JobPlugin]] = _Svc

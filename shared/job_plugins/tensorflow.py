@@ -8,14 +8,7 @@ from typing import Final
 
 import msgspec
 
-from shared.job_plugins.plugin import (
-    Changeless,
-    Flags,
-    JobPlugin,
-    Manifest,
-    add_env,
-    containers,
-)
+from shared.job_plugins.plugin import Changeless, Flags, JobPlugin, Manifest, add_env, containers
 from shared.kinds.job import Job, TaskSpec
 from shared.kinds.job_shape import hosts, replicas, task_named
 
@@ -23,16 +16,11 @@ NEEDS: Final = ("svc",)
 _ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
-def build(arguments: Sequence[str], job: Job) -> JobPlugin:
-    """The plugin for one job; the module's docstring lists its flags."""
-    flags = Flags(
-        arguments, ps="ps", worker="worker", chief="chief", evaluator="evaluator", port=2222
-    )
-    return _Tensorflow(job, flags)
-
-
 class _Tensorflow(Changeless):
-    def __init__(self, job: Job, flags: Flags) -> None:
+    def __init__(self, arguments: Sequence[str], job: Job) -> None:
+        flags = Flags(
+            arguments, ps="ps", worker="worker", chief="chief", evaluator="evaluator", port=2222
+        )
         self._alone = len(job.spec.tasks) == 1 and replicas(job) == 1
         self._roles = {flags.text(role): role for role in reversed(_ROLES)}
         self._cluster: dict[str, list[str]] = {}
@@ -50,3 +38,6 @@ class _Tensorflow(Changeless):
         entry = {"name": "TF_CONFIG", "value": msgspec.json.encode(config).decode()}
         for container in containers(pod, init=False):
             add_env(container, entry)
+
+
+build: Final[type[JobPlugin]] = _Tensorflow

@@ -4,7 +4,7 @@ from typing import Final
 
 from shared.kinds.command import COMMAND
 from shared.kinds.cronjob import CRON_JOB
-from shared.kinds.description import Description
+from shared.kinds.fields import Description
 from shared.kinds.hypernode import HYPER_NODE
 from shared.kinds.job import JOB
 from shared.kinds.jobflow import JOB_FLOW, JOB_TEMPLATE

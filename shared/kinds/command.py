@@ -5,17 +5,15 @@ A controller deletes a Command before it performs it, so that it performs it at 
 
 from typing import Annotated, Final
 
-from shared.kinds.description import Description
-from shared.kinds.fields import KindStruct, always, rules
-from shared.kinds.metadata import Metadata, OwnerReference
+from shared.kinds.fields import Description, always, rules
+from shared.kinds.metadata import KindObject, OwnerReference
 
 
-class Command(KindStruct, frozen=True, kw_only=True):
+class Command(KindObject, frozen=True, kw_only=True):
     """Command requests one action on an object. The controller deletes it before it acts."""
 
     api_version: str = always("bus.volcano.sh/v1alpha1")
     kind: str = always("Command")
-    metadata: Metadata = Metadata()
     action: Annotated[str, rules("The action: AbortJob, ResumeJob, OpenQueue, CloseQueue…")] = ""
     target: Annotated[
         OwnerReference | None, rules("The object on which to act.", map_type="atomic")

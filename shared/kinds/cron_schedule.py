@@ -9,7 +9,7 @@ an hour that it repeats has its instants twice.
 """
 
 from datetime import datetime, time, timedelta, tzinfo
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 from shared.kinds.durations import MS_MAX, exact_ms
 
@@ -47,17 +47,6 @@ _MINUTE: Final = timedelta(minutes=1)
 
 class ScheduleError(ValueError):
     """A text is not a schedule; the message names the invalid part."""
-
-
-class Schedule(Protocol):
-    """A parsed schedule."""
-
-    def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
-        """The first instant after `at`, a datetime with a zone; None if the next years have none.
-
-        The schedule's fields are in the local time of `zone`.
-        """
-        ...
 
 
 class _Field(NamedTuple):
@@ -99,8 +88,8 @@ class Fields(NamedTuple):
     either_day: bool
 
     def next_after(self, at: datetime, zone: tzinfo) -> datetime | None:
-        """The first minute after `at` whose local time in `zone` matches; None if the next years
-        have none.
+        """The first minute after `at`, a datetime with a zone, whose local time in `zone` matches;
+        None if the next years have none.
         """
         # Steps are in elapsed time; the zone only converts each instant to local time.
         instant = at.replace(second=0, microsecond=0) + _MINUTE
@@ -125,6 +114,9 @@ class Fields(NamedTuple):
         of_month = local.day in self.days
         of_week = local.isoweekday() % 7 in self.weekdays
         return of_month or of_week if self.either_day else of_month and of_week
+
+
+Schedule: TypeAlias = Every | Fields
 
 
 def parse(text: str) -> Schedule:

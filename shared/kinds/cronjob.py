@@ -5,10 +5,9 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.description import Description
-from shared.kinds.fields import Int32, KindStruct, always, rules
+from shared.kinds.fields import Description, Int32, KindStruct, always, rules
 from shared.kinds.job import JobSpec
-from shared.kinds.metadata import Metadata
+from shared.kinds.metadata import KindObject
 
 ConcurrencyPolicy: TypeAlias = Literal["Allow", "Forbid", "Replace"]
 CONCURRENCY_POLICIES: Final[tuple[ConcurrencyPolicy, ...]] = get_args(ConcurrencyPolicy)
@@ -93,12 +92,11 @@ class CronJobStatus(KindStruct, frozen=True, kw_only=True):
     last_successful_time: datetime | None = None
 
 
-class CronJob(KindStruct, frozen=True, kw_only=True):
+class CronJob(KindObject, frozen=True, kw_only=True):
     """CronJob creates Jobs on a schedule."""
 
     api_version: str = always("batch.volcano.sh/v1alpha1")
     kind: str = always("CronJob")
-    metadata: Metadata = Metadata()
     spec: CronJobSpec = CronJobSpec()
     status: CronJobStatus = CronJobStatus()
 

@@ -1,4 +1,6 @@
-"""Shared parts of all kinds: the base struct, field types, and rules for a field's CRD schema."""
+"""Shared parts of all kinds: the base struct, field types, rules for a field, and the other fields
+of a CRD.
+"""
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -13,7 +15,7 @@ BUILT_IN: Final = "x-tutti-built-in"
 SHALLOW: Final = "x-tutti-shallow"
 
 _DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 
 BuiltIn: TypeAlias = Literal["PodTemplateSpec", "PersistentVolumeClaimSpec", "LabelSelector"]
@@ -79,8 +81,6 @@ ResourceList: TypeAlias = dict[str, Quantity]
 Name: TypeAlias = Annotated[str, rules(max_length=63, pattern=_DNS_LABEL)]
 """A DNS label, or ""."""
 
-SUBDOMAIN_PATTERN: Final = _DNS_SUBDOMAIN
-
 PodTemplate: TypeAlias = Annotated[dict[str, Any], rules(built_in="PodTemplateSpec")]
 """A pod template as the user wrote it."""
 
@@ -109,3 +109,36 @@ class NetworkTopology(KindStruct, frozen=True, kw_only=True):
     highest_tier_name: Annotated[
         str, rules("The highest tier by name; mutually exclusive with highestTierAllowed.")
     ] = ""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of `kubectl get`; one of priority 1 appears only with `-o wide`."""
+
+    name: str
+    type: Literal["string", "integer", "date"]
+    json_path: str
+    priority: int = 0
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """The CRD of one kind; `struct` defines its schema and, by its docstring, its description."""
+
+    struct: type[msgspec.Struct]
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    #: Whether `status` is written only through the `/status` subresource.
+    status_subresource: bool = True
+    #: Installed only on request: kubectl would resolve its plural to it instead of a current kind.
+    opt_in: bool = False
+    #: Annotations of the CRD in addition to Tutti's own.
+    annotations: dict[str, str] = {}
+
+    @property
+    def crd_name(self) -> str:
+        """`metadata.name` of the CRD."""
+        return f"{self.plural}.{self.group}"

@@ -5,9 +5,16 @@ other.
 from datetime import datetime
 from typing import Annotated, Final
 
-from shared.kinds.description import Column, Description
-from shared.kinds.fields import SUBDOMAIN_PATTERN, KindStruct, RawSelector, always, rules
-from shared.kinds.metadata import Metadata
+from shared.kinds.fields import (
+    SUBDOMAIN_PATTERN,
+    Column,
+    Description,
+    KindStruct,
+    RawSelector,
+    always,
+    rules,
+)
+from shared.kinds.metadata import KindObject
 
 #: Label of a discovered HyperNode: the source that discovered it.
 TOPOLOGY_SOURCE: Final = "volcano.sh/network-topology-source"
@@ -96,12 +103,11 @@ class HyperNodeStatus(KindStruct, frozen=True, kw_only=True):
     ] = None
 
 
-class HyperNode(KindStruct, frozen=True, kw_only=True):
+class HyperNode(KindObject, frozen=True, kw_only=True):
     """HyperNode is a domain of the network topology: nodes, or HyperNodes of a lower tier."""
 
     api_version: str = always("topology.volcano.sh/v1alpha1")
     kind: str = always("HyperNode")
-    metadata: Metadata = Metadata()
     spec: HyperNodeSpec = HyperNodeSpec()
     status: HyperNodeStatus = HyperNodeStatus()
 

@@ -7,11 +7,12 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.description import Column, Description
 from shared.kinds.fields import (
     SUBDOMAIN_PATTERN,
     ClaimTemplate,
+    Column,
     Count,
+    Description,
     Int32,
     KindStruct,
     Name,
@@ -20,7 +21,7 @@ from shared.kinds.fields import (
     always,
     rules,
 )
-from shared.kinds.metadata import Metadata
+from shared.kinds.metadata import KindObject
 
 JobPhase: TypeAlias = Literal[
     "Pending",
@@ -261,12 +262,11 @@ class JobStatus(KindStruct, frozen=True, kw_only=True):
     conditions: tuple[JobCondition, ...] = ()
 
 
-class Job(KindStruct, frozen=True, kw_only=True):
+class Job(KindObject, frozen=True, kw_only=True):
     """Job is a set of tasks whose pods are scheduled together."""
 
     api_version: str = always("batch.volcano.sh/v1alpha1")
     kind: str = always("Job")
-    metadata: Metadata = Metadata()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 

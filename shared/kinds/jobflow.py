@@ -5,10 +5,9 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.description import Column, Description
-from shared.kinds.fields import Int32, KindStruct, always, rules
+from shared.kinds.fields import Column, Description, Int32, KindStruct, always, rules
 from shared.kinds.job import JobSpec, TaskState
-from shared.kinds.metadata import Metadata
+from shared.kinds.metadata import KindObject
 
 JobFlowPhase: TypeAlias = Literal["Pending", "Running", "Succeed", "Failed", "Terminating"]
 PHASES: Final[tuple[JobFlowPhase, ...]] = get_args(JobFlowPhase)
@@ -140,12 +139,11 @@ class JobFlowStatus(KindStruct, frozen=True, kw_only=True):
     state: JobFlowState = JobFlowState()
 
 
-class JobFlow(KindStruct, frozen=True, kw_only=True):
+class JobFlow(KindObject, frozen=True, kw_only=True):
     """JobFlow is a set of Jobs, which start after the Jobs that they depend on are Completed."""
 
     api_version: str = always("flow.volcano.sh/v1alpha1")
     kind: str = always("JobFlow")
-    metadata: Metadata = Metadata()
     spec: JobFlowSpec = JobFlowSpec()
     status: JobFlowStatus = JobFlowStatus()
 
@@ -156,12 +154,11 @@ class JobTemplateStatus(KindStruct, frozen=True, kw_only=True):
     job_depends_on_list: Annotated[tuple[str, ...], rules("The names of the Jobs.")] = ()
 
 
-class JobTemplate(KindStruct, frozen=True, kw_only=True):
+class JobTemplate(KindObject, frozen=True, kw_only=True):
     """JobTemplate is the spec of Jobs that JobFlows create."""
 
     api_version: str = always("flow.volcano.sh/v1alpha1")
     kind: str = always("JobTemplate")
-    metadata: Metadata = Metadata()
     spec: JobSpec = JobSpec()
     status: JobTemplateStatus = JobTemplateStatus()
 

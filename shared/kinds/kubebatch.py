@@ -8,9 +8,8 @@ As in the old CRDs, unknown fields (minResources among them) are kept.
 
 from typing import Annotated, Final
 
-from shared.kinds.description import Description
-from shared.kinds.fields import Int32, KindStruct, ResourceList, always, rules
-from shared.kinds.metadata import Metadata
+from shared.kinds.fields import Description, Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.metadata import KindObject
 from shared.kinds.podgroup import PodGroupCondition
 
 
@@ -39,12 +38,10 @@ class OldPodGroupStatus(KindStruct, frozen=True, kw_only=True):
     failed: Int32 = 0
 
 
-class OldPodGroup(KindStruct, frozen=True, kw_only=True):
+class OldPodGroup(KindObject, frozen=True, kw_only=True):
     """PodGroup is a set of pods that are bound together or not at all."""
 
-    api_version: str = ""
     kind: str = always("PodGroup")
-    metadata: Metadata = Metadata()
     spec: Annotated[OldPodGroupSpec, rules(preserve=True)] = OldPodGroupSpec()
     status: Annotated[OldPodGroupStatus, rules(preserve=True)] = OldPodGroupStatus()
 
@@ -64,46 +61,36 @@ class OldQueueStatus(KindStruct, frozen=True, kw_only=True):
     running: Int32 = 0
 
 
-class OldQueue(KindStruct, frozen=True, kw_only=True):
+class OldQueue(KindObject, frozen=True, kw_only=True):
     """Queue has a share of the cluster, which the groups that are submitted to it use."""
 
-    api_version: str = ""
     kind: str = always("Queue")
-    metadata: Metadata = Metadata()
     spec: Annotated[OldQueueSpec, rules(preserve=True)] = OldQueueSpec()
     status: Annotated[OldQueueStatus, rules(preserve=True)] = OldQueueStatus()
 
 
 #: The API server requires this annotation on a CRD of a *.k8s.io group without an API review.
 _UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, the API of the retired kube-batch"}
+_GROUPS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
+    ("scheduling.incubator.k8s.io", "v1alpha1", _UNAPPROVED),
+    ("scheduling.sigs.dev", "v1alpha2", {}),
+)
+_KINDS: Final[tuple[tuple[type[KindObject], str, str, bool], ...]] = (
+    (OldPodGroup, "PodGroup", "podgroups", True),
+    (OldQueue, "Queue", "queues", False),
+)
 
-
-def _described(
-    group: str, version: str, annotations: dict[str, str]
-) -> tuple[Description, Description]:
-    groups = Description(
-        struct=OldPodGroup,
+KUBE_BATCH: Final = tuple(
+    Description(
+        struct=struct,
         group=group,
         version=version,
-        kind="PodGroup",
-        plural="podgroups",
+        kind=kind,
+        plural=plural,
+        namespaced=namespaced,
         opt_in=True,
         annotations=annotations,
     )
-    queues = Description(
-        struct=OldQueue,
-        group=group,
-        version=version,
-        kind="Queue",
-        plural="queues",
-        namespaced=False,
-        opt_in=True,
-        annotations=annotations,
-    )
-    return groups, queues
-
-
-KUBE_BATCH: Final = (
-    *_described("scheduling.incubator.k8s.io", "v1alpha1", _UNAPPROVED),
-    *_described("scheduling.sigs.dev", "v1alpha2", {}),
+    for group, version, annotations in _GROUPS
+    for struct, kind, plural, namespaced in _KINDS
 )

@@ -1,7 +1,7 @@
 """The fields of `metadata` that controllers need, and references to other objects."""
 
 from datetime import datetime
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 
@@ -66,18 +66,15 @@ class Metadata(KindStruct, frozen=True, kw_only=True):
         return None
 
 
-class Owner(Protocol):
+class KindObject(KindStruct, frozen=True, kw_only=True):
     """An object of any kind."""
 
-    @property
-    def api_version(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def metadata(self) -> Metadata: ...
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = Metadata()
 
 
-def controlled_by(owner: Owner) -> OwnerReference:
+def controlled_by(owner: KindObject) -> OwnerReference:
     """A controller reference to `owner`: an object that has it is deleted with `owner`."""
     return OwnerReference(
         api_version=owner.api_version,

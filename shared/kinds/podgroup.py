@@ -9,10 +9,11 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.description import Column, Description
 from shared.kinds.fields import (
     SUBDOMAIN_PATTERN,
+    Column,
     Count,
+    Description,
     Int32,
     KindStruct,
     NetworkTopology,
@@ -21,7 +22,7 @@ from shared.kinds.fields import (
     always,
     rules,
 )
-from shared.kinds.metadata import Metadata
+from shared.kinds.metadata import KindObject
 
 PodGroupPhase: TypeAlias = Literal["Pending", "Running", "Unknown", "Inqueue", "Completed"]
 PHASES: Final[tuple[PodGroupPhase, ...]] = get_args(PodGroupPhase)
@@ -107,12 +108,11 @@ class PodGroupStatus(KindStruct, frozen=True, kw_only=True):
     failed: Int32 = 0
 
 
-class PodGroup(KindStruct, frozen=True, kw_only=True):
+class PodGroup(KindObject, frozen=True, kw_only=True):
     """PodGroup is a set of pods that are bound together or not at all."""
 
     api_version: str = always("scheduling.volcano.sh/v1beta1")
     kind: str = always("PodGroup")
-    metadata: Metadata = Metadata()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 

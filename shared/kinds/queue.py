@@ -4,9 +4,8 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from shared.kinds.description import Column, Description
-from shared.kinds.fields import Int32, KindStruct, ResourceList, always, rules
-from shared.kinds.metadata import Metadata
+from shared.kinds.fields import Column, Description, Int32, KindStruct, ResourceList, always, rules
+from shared.kinds.metadata import KindObject
 
 QueueState: TypeAlias = Literal["Open", "Closed", "Closing", "Unknown"]
 STATES: Final[tuple[QueueState, ...]] = get_args(QueueState)
@@ -120,12 +119,11 @@ class QueueStatus(KindStruct, frozen=True, kw_only=True):
     completed: Int32 = 0
 
 
-class Queue(KindStruct, frozen=True, kw_only=True):
+class Queue(KindObject, frozen=True, kw_only=True):
     """Queue has a share of the cluster, which the groups that are submitted to it use."""
 
     api_version: str = always("scheduling.volcano.sh/v1beta1")
     kind: str = always("Queue")
-    metadata: Metadata = Metadata()
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
 

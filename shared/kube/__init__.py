@@ -1,6 +1,6 @@
 """The Kubernetes client, and Kubernetes' own types and arithmetic.
 
-* `credentials` is the identity and `tls` the trusted CAs: from a `kubeconfig` or the service
+* `credentials` is the identity and the trusted CAs: from a `kubeconfig` or the service
   account, with plugins run in a process of their own (`resolve_credentials`),
 * `transport` sends single requests (`post_pool` and `http1` those of the binding path,
   `connections` is common to both), `client` has the API's verbs, `errors` all exceptions,

@@ -150,20 +150,12 @@ class KubeClient(Transport):
         dry_run: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> Reply:
-        """Bind a pod to a node, if it still has this UID. Like `send`, it returns every answer.
+        """Bind a pod to a node, if it still has this UID; `annotations` are merged into the pod's
+        in the same write. Like `send`, it returns every answer.
 
         The API server checks neither the node's capacity nor its existence. 201 is success; 409
         means another UID, bound already (to any node), being deleted or gated; `errors.api_error`
         reads the answer.
-
-        Args:
-            namespace: The pod's namespace.
-            pod: The pod's name.
-            uid: The pod's UID, a precondition.
-            node: The node's name.
-            annotations: Merged into the pod's annotations in the same write.
-            dry_run: Check only, write nothing.
-            timeout_s: As for `send`.
         """
         body = _encode(
             _Binding(

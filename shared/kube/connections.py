@@ -145,11 +145,9 @@ class LineStream:
         """All whole lines that have arrived, at least one; [] when the answer has ended.
 
         Empty lines are left out. A batch is bounded by the connection's read buffer (4 MiB) plus
-        one line. When the answer ends within a line, that line is dropped.
-
-        Args:
-            news: Whether the last batch had new objects, so that users may wait for the next one.
-                If not, a busy stream is read in larger batches.
+        one line. When the answer ends within a line, that line is dropped. `news`: whether the last
+        batch had new objects, so that users may wait for the next one. If not, a busy stream is
+        read in larger batches.
 
         Raises:
             ConnectionLost: The connection broke.

@@ -72,15 +72,11 @@ async def load(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> "Credentials":
-    """Credentials from the first of: the kubeconfig given, `$KUBECONFIG`, ~/.kube/config, the
-    service account of the pod.
+    """Credentials from the first of: the kubeconfig given, which must exist, `$KUBECONFIG`,
+    ~/.kube/config, the service account of the pod.
 
-    Args:
-        kubeconfig: Path of a file, which must exist; "" to look in the other places.
-        context: Name of a context in the kubeconfig; "" for the current one.
-        server: URL to use in place of the one found there (kubectl's --server).
-        environ: The environment.
-        service_account: Folder where a pod's token is mounted.
+    `context` is the name of one in the kubeconfig; "" for the current one. `server` is a URL to use
+    in place of the one found there (kubectl's --server).
 
     Raises:
         CredentialsError: There are none, or they are invalid: names file, field and rule.
@@ -141,6 +137,12 @@ class Credentials:
         wall_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        #: Base URL of the API server, without trailing slash.
+        self.server: Final = access.server
+        #: The namespace of the context or of the service account.
+        self.namespace: Final = access.namespace
+        #: Name to expect in the server's certificate; "" for the URL's host.
+        self.tls_server_name: Final = access.tls_server_name
         self._access = access
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
@@ -150,26 +152,6 @@ class Credentials:
         self._fresh_until_s = 0.0
         self._pause_s = _TOKEN_FILE_PAUSE_S if access.token_file else _PLUGIN_PAUSE_S
         self._renewed_s = -self._pause_s
-
-    @property
-    def server(self) -> str:
-        """Base URL of the API server, without trailing slash."""
-        return self._access.server
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the context or of the service account."""
-        return self._access.namespace
-
-    @property
-    def origin(self) -> str:
-        """Source of these credentials, for messages."""
-        return self._access.origin
-
-    @property
-    def tls_server_name(self) -> str:
-        """Name to expect in the server's certificate; "" for the URL's host."""
-        return self._access.tls_server_name
 
     def fresh(self) -> Authorization | None:
         """The present authorization; None when `refresh` must be awaited first. Costs nothing."""

@@ -3,16 +3,20 @@
 The fast path decodes a whole list or watch line into typed structs in one pass. When that fails,
 the slow path reads the item alone, with nulls removed (null means absent to Kubernetes), and if it
 still does not fit its type it becomes an `Undecodable`: its identity and the reason, so that the
-caller can report it. An object that is nested too deep for the decoder is read without its deepest
-parts (`shared.kube.nesting`).
+caller can report it.
+
+An object that is nested too deep for the decoder is read without its deepest parts. A user can
+create one with a field that no schema checks (labels of a template, a part that the schema
+preserves), ten thousand levels deep: the API server stores it, and every recursive decoder fails on
+the whole object.
 """
 
+import re
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from shared.kube.errors import ApiError, watch_error
-from shared.kube.nesting import shallow
 from shared.kube.objects import KubeStruct, ObjectMeta, Status
 
 if TYPE_CHECKING:
@@ -54,7 +58,6 @@ class ListMeta(KubeStruct, frozen=True, kw_only=True):
     resource_version: str = ""
     #: Token for the next page; "" on the last one.
     continue_: str = msgspec.field(default="", name="continue")
-    remaining_item_count: int = 0
 
 
 class ListPage(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -84,17 +87,13 @@ class _RawEvent(KubeStruct, frozen=True, kw_only=True):
     object: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Identity(KubeStruct, frozen=True, kw_only=True):
-    """The fields that identify an object, for one whose metadata does not fit its type."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
 #: Limit of an error's text, which goes into conditions and logs, and may quote the object.
 _REASON_CHARACTERS_MAX: Final = 500
+#: Kubernetes' own kinds are about thirty levels deep.
+DEPTH_MAX: Final = 200
+#: A bracket, or a whole string, so that brackets within it do not count. A string without an end
+#: reaches to the end of the text. Possessive (`++`), because backtracking would be quadratic.
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 _decode_raw_list: Final = msgspec.json.Decoder(_RawList).decode
 _decode_raw_event: Final = msgspec.json.Decoder(_RawEvent).decode
@@ -189,6 +188,28 @@ def _guarded(read: "Callable[[Any], R]", body: bytes | msgspec.Raw) -> R:
         raise msgspec.DecodeError(str(error)) from None
 
 
+def shallow(body: bytes) -> bytes:
+    """The same JSON with null for each array or object that is more than DEPTH_MAX deep.
+
+    Linear in time, and without recursion. A text that is not JSON is not JSON afterwards either.
+    """
+    kept: list[bytes] = []
+    depth, begin = 0, 0
+    for token in _TOKEN.finditer(body):
+        bracket = token[0]
+        if bracket in {b"[", b"{"}:
+            depth += 1
+            if depth == DEPTH_MAX + 1:
+                kept.append(body[begin : token.start()])
+        elif bracket in {b"]", b"}"}:
+            depth -= 1
+            if depth == DEPTH_MAX:
+                kept.append(b"null")
+                begin = token.end()
+    # With brackets that never close, the rest is dropped, and the result is not JSON.
+    return b"".join([*kept, body[begin:]]) if depth <= DEPTH_MAX else b"".join(kept)
+
+
 def without_nulls(value: Any) -> Any:
     """The same JSON value without null members of objects and null items of arrays."""
     if isinstance(value, dict):
@@ -207,12 +228,11 @@ def _identify(plain: Any) -> ObjectMeta:
         return msgspec.convert(metadata, ObjectMeta)
     except msgspec.ValidationError:
         texts = {key: value for key, value in metadata.items() if isinstance(value, str)}
-        named = msgspec.convert(texts, _Identity)
         return ObjectMeta(
-            name=named.name,
-            namespace=named.namespace,
-            uid=named.uid,
-            resource_version=named.resource_version,
+            name=texts.get("name", ""),
+            namespace=texts.get("namespace", ""),
+            uid=texts.get("uid", ""),
+            resource_version=texts.get("resourceVersion", ""),
         )
 
 

@@ -119,12 +119,8 @@ _TEXT_CHARACTERS_MAX: Final = 512
 
 
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The error for an answer with status 400 or above, with any body.
-
-    Args:
-        status: HTTP status.
-        body: The answer: a Status, plain text, HTML, or nothing.
-        retry_after: The value of the header `Retry-After`; a date in it is ignored.
+    """The error for an answer with status 400 or above, with any body: a Status, plain text, HTML,
+    or nothing. `retry_after` is the header `Retry-After`; a date in it is ignored.
     """
     try:
         answer = _decode_status(body)

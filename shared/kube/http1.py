@@ -38,12 +38,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 
 def encode_post(target: bytes, headers: bytes, body: bytes) -> bytes:
-    """A whole POST request.
-
-    Args:
-        target: Percent-encoded path and query.
-        headers: Header lines, each with its line end; Content-Length is added.
-        body: The body.
+    """A whole POST request. `target` is the percent-encoded path and query; each of the header
+    lines has its line end, and Content-Length is added.
     """
     return b"POST %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
         target,

@@ -13,12 +13,14 @@ import base64
 import binascii
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 from shared.kube.errors import CredentialsError
+
+T = TypeVar("T")
 
 #: A kubeconfig has a few kilobytes; a larger file is not one.
 _FILE_BYTES_MAX = 8 * 1024 * 1024
@@ -52,13 +54,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_access(files: list[Path], context: str = "", *, must_exist: bool) -> Access:
-    """Read the cluster and the identity of one context.
-
-    Args:
-        files: Kubeconfig files in order of precedence.
-        context: Name of the context; "" for the current context.
-        must_exist: Whether a missing file is an error (kubectl skips missing files of
-            `$KUBECONFIG`).
+    """Read the cluster and the identity of one context, "" for the current one. The first of
+    several files takes precedence; a missing one is an error only if it must exist (kubectl skips
+    missing files of `$KUBECONFIG`).
 
     Raises:
         CredentialsError: Names the file, the field and the rule.
@@ -81,27 +79,20 @@ class _Entry(msgspec.Struct, frozen=True):
     def error(self, key: str, rule: str) -> CredentialsError:
         return CredentialsError(f"{self.path}: {self.field}.{key}: {rule}")
 
-    def text(self, key: str) -> str:
+    def _typed(self, key: str, kind: type[T], rule: str) -> T | None:
         value = self.value.get(key)
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            raise self.error(key, "must be a string")
+        if value is not None and not isinstance(value, kind):
+            raise self.error(key, f"must be {rule}")
         return value
+
+    def text(self, key: str) -> str:
+        return self._typed(key, str, "a string") or ""
 
     def flag(self, key: str) -> bool:
-        value = self.value.get(key)
-        if value is None:
-            return False
-        if not isinstance(value, bool):
-            raise self.error(key, "must be true or false")
-        return value
+        return self._typed(key, bool, "true or false") or False
 
     def section(self, key: str) -> Mapping[str, Any] | None:
-        value = self.value.get(key)
-        if value is not None and not isinstance(value, dict):
-            raise self.error(key, "must be a mapping")
-        return value
+        return self._typed(key, dict, "a mapping")
 
     def resolved(self, name: str) -> Path:
         return self.path.parent / Path(name).expanduser()
@@ -129,9 +120,8 @@ class _Merged:
     """Merges several files: the first definition of each name, and the first current-context."""
 
     def __init__(self) -> None:
-        self._clusters: dict[str, _Entry] = {}
-        self._users: dict[str, _Entry] = {}
-        self._contexts: dict[str, _Entry] = {}
+        #: By kind and name.
+        self._entries: dict[str, dict[str, _Entry]] = {"clusters": {}, "users": {}, "contexts": {}}
         self._current = ""
 
     def include(self, path: Path) -> None:
@@ -139,11 +129,8 @@ class _Merged:
         current = document.get("current-context")
         if isinstance(current, str) and current and not self._current:
             self._current = current
-        for kind, singular, entries in (
-            ("clusters", "cluster", self._clusters),
-            ("users", "user", self._users),
-            ("contexts", "context", self._contexts),
-        ):
+        for kind, entries in self._entries.items():
+            singular = kind.removesuffix("s")
             for name, value in _named(path, document, kind, singular):
                 entries.setdefault(name, _Entry(path, f"{kind}[{name}].{singular}", value))
 
@@ -151,12 +138,19 @@ class _Merged:
         name = context or self._current
         if not name:
             raise CredentialsError(f"{origin}: current-context: must be set, or name a context")
-        chosen = _entry(self._contexts, "contexts", name, origin)
-        cluster = _entry(self._clusters, "clusters", chosen.text("cluster"), origin)
+        chosen = self._entry("contexts", name, origin)
+        cluster = self._entry("clusters", chosen.text("cluster"), origin)
         user_name = chosen.text("user")
         # kubectl allows a context without a user, for clusters without authentication.
-        user = _entry(self._users, "users", user_name, origin) if user_name else None
+        user = self._entry("users", user_name, origin) if user_name else None
         return _access(f"{origin} (context {name})", chosen, cluster, user)
+
+    def _entry(self, kind: str, name: str, origin: str) -> _Entry:
+        entries = self._entries[kind]
+        if name not in entries:
+            known = ", ".join(sorted(entries)) or "none"
+            raise CredentialsError(f"{origin}: {kind}[{name}]: is missing, known are: {known}")
+        return entries[name]
 
 
 def _access(origin: str, context: _Entry, cluster: _Entry, user: _Entry | None) -> Access:
@@ -219,14 +213,6 @@ def _exec_plugin(user: _Entry) -> Mapping[str, Any] | None:
     if "/" in command:
         return {**section, "command": str(user.resolved(command))}
     return section
-
-
-def _entry(entries: dict[str, _Entry], kind: str, name: str, origin: str) -> _Entry:
-    found = entries.get(name)
-    if found is None:
-        known = ", ".join(sorted(entries)) or "none"
-        raise CredentialsError(f"{origin}: {kind}[{name}]: is missing, known are: {known}")
-    return found
 
 
 def _read_yaml(path: Path) -> Mapping[str, Any]:

@@ -13,7 +13,9 @@ half-open connections are detected by TCP keepalive and by silence (bookmarks co
 Failures are retried with exponential backoff and jitter without end: only cancellation ends `run`.
 """
 
+import asyncio
 import logging
+import time
 from asyncio import Event
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
@@ -22,7 +24,6 @@ from typing import Final, Generic, Literal, NoReturn, Protocol, TypeVar
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.clock import Clock, SystemClock
 from shared.kube.connections import LineStream
 from shared.kube.decoding import Bookmark, Change, KindDecoder, ListPage, Undecodable
 from shared.kube.errors import (
@@ -37,6 +38,37 @@ from shared.kube.errors import (
 )
 from shared.kube.resources import Resource
 from shared.pacing import Backoff
+
+
+class Clock(Protocol):
+    """Monotonic time and sleep, which tests replace."""
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    async def sleep(self, delay_s: float) -> None:
+        """Return after `delay_s` seconds."""
+        ...
+
+    async def wait(self, event: Event, timeout_s: float) -> bool:
+        """Return True as soon as the event is set, or False after `timeout_s` seconds."""
+        ...
+
+
+class _SystemClock:
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+
+    async def wait(self, event: Event, timeout_s: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await event.wait()
+        except TimeoutError:
+            return False
 
 
 class HasVersion(Protocol):
@@ -127,7 +159,6 @@ class ListWatch(Generic[T]):
     Attributes:
         resource: What is watched.
         state: Its state. In "watching", the sink has the current state of the resource.
-        heard_s: When (clock's monotonic seconds) the API server last answered about this resource.
         relists: Number of lists after the first, one for each gap that the watch could not bridge.
         last_error: Why it is "failing"; None when it is not.
     """
@@ -148,18 +179,9 @@ class ListWatch(Generic[T]):
     ) -> None:
         """Prepare; nothing is sent before `run`.
 
-        Args:
-            client: An open client. Every ListWatch holds one of its connections.
-            resource: What to watch.
-            kind: Struct to decode objects to.
-            namespace: Only objects of this namespace; "" for all.
-            label_selector: Only objects with these labels.
-            field_selector: Only objects with these fields.
-            page_limit: Objects per page of a list; 0 for one answer (see docs/adr for the
-                measurement).
-            pace: Times.
-            clock: For tests.
-            random: For tests; jitter needs no secrecy.
+        The client must be open; every ListWatch holds one of its connections. `namespace` and the
+        selectors restrict the objects. `page_limit` is the number of objects per page of a list, 0
+        for one answer. `clock` and `random` (jitter, which needs no secrecy) are for tests.
         """
         self.resource = resource
         self.state: State = "starting"
@@ -172,7 +194,7 @@ class ListWatch(Generic[T]):
         self._decoder = KindDecoder(kind)
         self._page_limit = page_limit
         self._pace = pace or Pace()
-        self._clock = clock or SystemClock()
+        self._clock = clock or _SystemClock()
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._backoff = Backoff(
             base_s=self._pace.backoff_s_base, max_s=self._pace.backoff_s_max, random=self._random
@@ -186,7 +208,6 @@ class ListWatch(Generic[T]):
         self._news = True
         #: Whether the last answer to a watch was that its version has expired.
         self._expired = False
-        self.heard_s = self._clock.monotonic_s()
 
     def wake(self) -> None:
         """Probe for an absent kind now, not at the next interval. No effect in other states."""
@@ -216,7 +237,7 @@ class ListWatch(Generic[T]):
         if self.state != "absent":
             self.state = "listing"
         objects, version = await self._list_pages()
-        self._heard()
+        self.last_error = None
         self.state = "listing"
         self._version = version
         self.relists += self._lists > 0
@@ -296,7 +317,7 @@ class ListWatch(Generic[T]):
         async with self._client.stream(
             self._path, params, silence_s=lasts_s + pace.silence_margin_s
         ) as stream:
-            self._heard()
+            self.last_error = None
             self.state = "watching"
             self._news = True
             had_events = False
@@ -328,7 +349,7 @@ class ListWatch(Generic[T]):
             broken = MalformedAnswer(f"watch of {self.resource.title}: {error}")
         self._news = any(change.type == "ADDED" for change in changes)
         if changes or broken is None:
-            self._heard()
+            self.last_error = None
             self._backoff.reset()
             self._expired = False
             await _hand(sink, Changes(changes, _number(self._version)))
@@ -350,7 +371,7 @@ class ListWatch(Generic[T]):
 
     async def _absent(self, sink: Sink[T]) -> None:
         """Notify the sink once, then wait for the next probe or a wake-up."""
-        self._heard()
+        self.last_error = None
         self._backoff.reset()
         if self.state != "absent":
             self.state = "absent"
@@ -366,10 +387,6 @@ class ListWatch(Generic[T]):
         self.state = "failing"
         self.last_error = error
         await self._clock.sleep(delay_s)
-
-    def _heard(self) -> None:
-        self.heard_s = self._clock.monotonic_s()
-        self.last_error = None
 
 
 async def _hand(sink: Sink[T], batch: Batch[T]) -> None:

@@ -87,8 +87,6 @@ def instant_ms(instant: datetime | None) -> int:
 
 
 class Condition(KubeStruct, frozen=True, kw_only=True):
-    """`status.conditions[]` of any kind."""
-
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -128,8 +126,6 @@ class NodeSelector(KubeStruct, frozen=True, kw_only=True):
 
 
 class PreferredNodeTerm(KubeStruct, frozen=True, kw_only=True):
-    """A preferred term of a node affinity."""
-
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
@@ -151,8 +147,6 @@ class LabelSelector(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
-    """A term about other pods."""
-
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
@@ -162,8 +156,6 @@ class PodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
 
 
 class WeightedPodAffinityTerm(KubeStruct, frozen=True, kw_only=True):
-    """A preferred term about other pods."""
-
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
@@ -302,8 +294,6 @@ class PodSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class ContainerStateWaiting(KubeStruct, frozen=True, kw_only=True):
-    """`state.waiting`: why a container does not run yet."""
-
     reason: str = ""
     message: str = ""
 
@@ -315,8 +305,6 @@ class ContainerState(KubeStruct, frozen=True, kw_only=True):
 
 
 class ContainerStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status.containerStatuses[]` and `initContainerStatuses[]`."""
-
     name: str = ""
     state: ContainerState = ContainerState()
     restart_count: Int32 = 0
@@ -391,8 +379,6 @@ class Node(KubeObject, frozen=True, kw_only=True):
 
 
 class NetworkTopology(KubeStruct, frozen=True, kw_only=True):
-    """`networkTopology` of a PodGroup or of a sub-group policy."""
-
     mode: str = ""
     highest_tier_allowed: Int32 = 0
     highest_tier_name: str = ""
@@ -436,14 +422,10 @@ class PodGroup(KubeObject, frozen=True, kw_only=True):
 
 
 class Guarantee(KubeStruct, frozen=True, kw_only=True):
-    """`spec.guarantee` of a Volcano queue."""
-
     resource: ResourceList = {}
 
 
 class NodeGroups(KubeStruct, frozen=True, kw_only=True):
-    """Groups of nodes, by name."""
-
     required: tuple[str, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -453,8 +435,6 @@ class NodeGroups(KubeStruct, frozen=True, kw_only=True):
 
 
 class QueueAffinity(KubeStruct, frozen=True, kw_only=True):
-    """`spec.affinity` of a Volcano queue."""
-
     node_group_affinity: NodeGroups = NodeGroups()
     node_group_anti_affinity: NodeGroups = NodeGroups()
 

@@ -29,12 +29,9 @@ _IDLE_S: Final = 45.0
 
 
 class PostPool:
-    """Connections to one server. Needs a running event loop; `close` ends it.
-
-    Args:
-        server: Base URL.
-        server_hostname: Name to expect in the certificate; None for the URL's host.
-        connections_max: Requests beyond it wait for a connection.
+    """Connections to one server. Needs a running event loop; `close` ends it. Requests beyond
+    `connections_max` wait for a connection. `server_hostname` is expected in the certificate; None:
+    the URL's host.
     """
 
     def __init__(self, server: str, server_hostname: str | None, connections_max: int) -> None:
@@ -59,17 +56,13 @@ class PostPool:
         tls: ssl.SSLContext | None,
         timeout_s: float,
     ) -> Answer:
-        """Send one request and return the whole answer.
+        """Send one request and return the whole answer, within `timeout_s` seconds, waiting for a
+        connection included.
 
-        After an error or cancellation the request may or may not have been carried out.
-
-        Args:
-            target: Percent-encoded path and query, below the base URL's path.
-            headers: Header lines, each with its line end.
-            body: The body.
-            tls: The context for new connections; None for plain http. Another context than last
-                time retires the connections made with the old one.
-            timeout_s: For all of it, waiting for a connection included.
+        `target` is the percent-encoded path and query, below the base URL's path; each of the
+        header lines has its line end. `tls` is the context for new connections; None for plain
+        http. Another context than last time retires the connections made with the old one. After an
+        error or cancellation the request may or may not have been carried out.
 
         Raises:
             RequestTimeout: No whole answer in time.

@@ -45,10 +45,6 @@ def amount(resource: str, text: Quantity) -> int:
     """A quantity of a resource in our unit: cpu in milli-CPU, everything else in whole base units,
     rounded up.
 
-    Args:
-        resource: The resource's name; only "cpu" matters.
-        text: The quantity as JSON holds it, a string or a number.
-
     Raises:
         QuantityError: No quantity, negative, or above 2**63-1 of our unit.
     """

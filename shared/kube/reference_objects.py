@@ -22,8 +22,6 @@ class Namespace(KubeObject, frozen=True, kw_only=True):
 
 
 class ScopeRequirement(KubeStruct, frozen=True, kw_only=True):
-    """One requirement of a scope selector."""
-
     scope_name: str = ""
     operator: str = ""
     values: tuple[str, ...] = ()
@@ -40,8 +38,6 @@ class ResourceQuotaSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class ResourceQuotaStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a ResourceQuota: the enforced limits, and the usage."""
-
     hard: ResourceList = msgspec.field(default_factory=dict)
     used: ResourceList = msgspec.field(default_factory=dict)
 
@@ -187,14 +183,10 @@ class CsiStorageCapacity(KubeObject, frozen=True, kw_only=True):
 
 
 class ExactMatch(KubeStruct, frozen=True, kw_only=True):
-    """Members by name."""
-
     name: str = ""
 
 
 class RegexMatch(KubeStruct, frozen=True, kw_only=True):
-    """Members by a regular expression on their names."""
-
     pattern: str = ""
 
 
@@ -225,8 +217,6 @@ class HyperNode(KubeObject, frozen=True, kw_only=True):
 
 
 class CelSelector(KubeStruct, frozen=True, kw_only=True):
-    """A selector of devices in CEL."""
-
     expression: str = ""
 
 
@@ -346,8 +336,6 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class WorkloadPhase(KubeStruct, frozen=True, kw_only=True):
-    """`status.state` of a Volcano Job."""
-
     phase: str = ""
 
 

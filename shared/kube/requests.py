@@ -68,11 +68,8 @@ def resize_of(status: PodStatus) -> Resize:
 
 def effective_requests(spec: PodSpec, resize: Resize = _NO_RESIZE) -> Resources:
     """The pod's requests in total, with "pods": 1, sorted by name and without amounts of 0. cpu is
-    in milli-CPU, everything else in whole units.
-
-    Args:
-        spec: The pod's spec.
-        resize: The state of an in-place resize (`resize_of`).
+    in milli-CPU, everything else in whole units. `resize` is the state of an in-place resize
+    (`resize_of`).
 
     Raises:
         QuantityError: An amount is malformed, negative or too large; the message names field, text
@@ -100,7 +97,13 @@ def amounts(resources: ResourceList, field: str) -> Amounts:
     Raises:
         QuantityError: An amount is malformed; the message names `field` and the resource.
     """
-    return {name: _amount(name, text, field) for name, text in resources.items()}
+    found: Amounts = {}
+    for name, text in resources.items():
+        try:
+            found[name] = amount(name, text)
+        except QuantityError as error:
+            raise QuantityError(f"{field}.{name}: {error}") from None
+    return found
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -183,13 +186,6 @@ def _apply_pod_level(total: Amounts, resources: ResourceRequirements, resize: Re
                 total[name] = in_force.get(name, 0)
             else:
                 total.setdefault(name, limits[name])
-
-
-def _amount(name: str, text: str | float, field: str) -> int:
-    try:
-        return amount(name, text)
-    except QuantityError as error:
-        raise QuantityError(f"{field}.{name}: {error}") from None
 
 
 def _add(total: Amounts, more: Amounts) -> None:

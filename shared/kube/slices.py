@@ -47,11 +47,8 @@ class Slices:
     async def turn(self, *, news: bool) -> None:
         """Return when the next batch may be read: at once, unless the stream is busy.
 
-        Afterwards the connection has its normal settings, also after an exception.
-
-        Args:
-            news: Whether the last batch had new objects. Without any for `NEWS_S`, slices are
-                longer.
+        Afterwards the connection has its normal settings, also after an exception. `news`: whether
+        the last batch had new objects. Without any for `NEWS_S`, slices are longer.
         """
         now_s = asyncio.get_running_loop().time()
         if news:

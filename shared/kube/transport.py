@@ -55,11 +55,9 @@ class Reply(msgspec.Struct, frozen=True):
 class Transport:
     """One pool of connections to one API server. `async with` opens and closes it.
 
-    Args:
-        credentials: The server, and our identity there.
-        connections_max: Requests beyond it wait for a free connection; every open watch holds one.
-        user_agent: Shown in the API server's audit log.
-        on_call: See `OnCall`; must be quick and must not raise.
+    Requests beyond `connections_max` wait for a free connection; every open watch holds one.
+    `user_agent` is shown in the API server's audit log; `on_call` (see `OnCall`) must be quick and
+    must not raise.
     """
 
     def __init__(
@@ -125,15 +123,8 @@ class Transport:
 
         After a 401 the credentials are renewed, if possible, and the request is sent again. Nothing
         else is retried. After a TransportError or cancellation the request may or may not have been
-        carried out.
-
-        Args:
-            method: HTTP method.
-            path: Percent-encoded path, as `Resource.path` makes it.
-            params: Query parameters.
-            body: The body.
-            content_type: Of the body.
-            timeout_s: For all of it, waiting for a connection included.
+        carried out. `path` is percent-encoded, as `Resource.path` makes it; `timeout_s` covers
+        everything, waiting for a connection included.
 
         Raises:
             RequestTimeout: No whole answer in time.
@@ -178,12 +169,8 @@ class Transport:
         return reply
 
     async def post(self, path: str, body: bytes, *, timeout_s: float = TIMEOUT_S) -> Reply:
-        """As `send` with POST, for small JSON bodies and answers, at half of its CPU.
-
-        Args:
-            path: Percent-encoded path, and query if there is one.
-            body: The JSON.
-            timeout_s: As for `send`.
+        """As `send` with POST, for small JSON bodies and answers, at half of its CPU. `path` may
+        have a query.
 
         Raises:
             RequestTimeout: No whole answer in time.
@@ -237,12 +224,8 @@ class Transport:
         *,
         silence_s: float,
     ) -> AsyncIterator[LineStream]:
-        """Open a GET whose answer is a stream of lines without end: a watch.
-
-        Args:
-            path: As for `send`.
-            params: As for `send`.
-            silence_s: A stream without a byte for this long is considered dead.
+        """Open a GET whose answer is a stream of lines without end: a watch. After `silence_s`
+        seconds without a byte it is considered dead.
 
         Raises:
             ApiError: The answer is an error.
@@ -260,10 +243,6 @@ class Transport:
 
     async def chunks(self, path: str, params: Mapping[str, str]) -> AsyncIterator[bytes]:
         """The bytes of a GET's answer as they arrive: a pod's log.
-
-        Args:
-            path: As for `send`.
-            params: As for `send`.
 
         Raises:
             ApiError: The answer is an error.

@@ -91,15 +91,8 @@ def issue(
     *,
     for_peers: bool = False,
 ) -> Issued:
-    """A server's certificate.
-
-    Args:
-        authority: The CA that signs it.
-        name: Common name.
-        addresses: DNS names and IP addresses of the server.
-        at: Begin of its validity.
-        lifetime: Its length.
-        for_peers: Whether the server also uses it as a client of other such servers.
+    """A server's certificate for DNS names and IP addresses, valid from `at` on. `for_peers`: the
+    server also uses it as a client of other such servers.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     usage = [ExtendedKeyUsageOID.SERVER_AUTH]

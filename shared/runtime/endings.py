@@ -46,11 +46,10 @@ _LACKING = BusUnavailable | NoAnswer | BusClosed | ApiRefused
 
 
 def ending_of(crash: BaseExceptionGroup[BaseException]) -> tuple[Ending, str]:
-    """Classify the exceptions that ended a generation, and log them.
+    """Classify the exceptions that ended a generation, and log them; returns the ending, and its
+    reason as text.
 
-    Returns:
-        The ending, and its reason as text. One exception of any other type makes it a crash.
-        Cancellations do not count.
+    One exception of any other type makes it a crash. Cancellations do not count.
     """
     errors = [error for error in _leaves(crash) if not isinstance(error, asyncio.CancelledError)]
     superseded = [error for error in errors if isinstance(error, _SUPERSEDED)]

@@ -45,12 +45,7 @@ class Readiness:
         self._change(name, "")
 
     def unready(self, name: str, why: str) -> None:
-        """Mark a condition as not met.
-
-        Args:
-            name: Name of the condition.
-            why: The reason, not empty.
-        """
+        """Mark a condition as not met, for a reason, which is not empty."""
         if not why:
             raise InvariantViolation(name, "has a reason while it is not met")
         self._change(name, why)
@@ -83,11 +78,6 @@ class Readiness:
             _log.info("not ready: %s: %s", name, why)
 
 
-class _Report(msgspec.Struct, frozen=True):
-    ready: bool
-    reasons: tuple[str, ...] = ()
-
-
 class HealthServer:
     """Serves the three pages on one port for all generations of a process, and sends heartbeats to
     a supervisor that wants them, also between two generations.
@@ -101,16 +91,8 @@ class HealthServer:
         self.port = 0
 
     async def start(self, host: str, port: int, readiness: Readiness, metrics: Metrics) -> int:
-        """Serve the pages of a generation. A server that listens already keeps its port.
-
-        Args:
-            host: Address to listen on.
-            port: Its port; 0: the kernel chooses one.
-            readiness: Conditions for `/readyz`.
-            metrics: Metrics for `/metrics`.
-
-        Returns:
-            The port.
+        """Serve the pages of a generation, and return the port. A server that listens already keeps
+        its own; with port 0 the kernel chooses one.
 
         Raises:
             OSError: The address is in use, or not of this machine.
@@ -152,11 +134,11 @@ class HealthServer:
 
     async def _readyz(self, _: web.Request) -> web.Response:
         readiness = self._required_pages()[0]
-        report = _Report(readiness.ready, readiness.reasons())
+        report = {"ready": readiness.ready, "reasons": readiness.reasons()}
         return web.Response(
             body=msgspec.json.encode(report),
             content_type="application/json",
-            status=200 if report.ready else 503,
+            status=200 if readiness.ready else 503,
         )
 
     async def _exposition(self, request: web.Request) -> web.Response:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 import uvloop
 
 from shared.bus.connection import Bus
-from shared.bus.lease_thread import LeaseThread
+from shared.bus.lease import LeaseThread
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.questions import ServiceStatus, StatusRequest
@@ -73,9 +73,8 @@ class Step(enum.IntEnum):
     STOP_TAKING = 1
     FINISH = 2
     PUBLISH = 3
-    ACKNOWLEDGE = 4
-    RELEASE_LEASE = 5
-    CLOSE_KUBE = 6
+    RELEASE_LEASE = 4
+    CLOSE_KUBE = 5
 
 
 #: Steps that a crashed process still runs.
@@ -158,9 +157,7 @@ class Context(Generic[S]):
 
     async def connect(self, on_health: Callable[[str, str], None] | None = None) -> Bus:
         """A new connection to NATS with this service's settings; waits for a server without limit.
-
-        Args:
-            on_health: As in `Bus.connect`.
+        `on_health` as in `Bus.connect`.
         """
         settings = self.settings
         return await Bus.connect(
@@ -174,24 +171,17 @@ class Context(Generic[S]):
         )
 
     def lease(self, key: str, able: Callable[[], bool]) -> LeaseThread:
-        """A lease that selects one of this service's processes.
-
-        Args:
-            key: Of the lease.
-            able: Whether this process could do the holder's work now; called in another thread.
+        """A lease that selects one of this service's processes. `able`, whether this process could
+        do the holder's work now, is called in another thread.
         """
         return LeaseThread(self.connect, key, self.instance, able)
 
     def on_shutdown(self, step: Step, name: str, callback: Callback) -> None:
-        """Run `callback` in `step` of the shutdown.
+        """Run `callback` in `step` of the shutdown, concurrently with the step's other callbacks;
+        `name` is for the log.
 
         All steps share the grace period; a callback that exceeds it is cancelled and logged. After
         a crash only the steps from RELEASE_LEASE on run.
-
-        Args:
-            step: The step.
-            name: Name for the log.
-            callback: Awaited concurrently with the step's other callbacks.
         """
         self._callbacks.append((step, name, callback))
 
@@ -366,16 +356,10 @@ class _Generation(Generic[S]):
 
 def run(service: str, kind: type[S], main: Callable[[Context[S]], Awaitable[None]]) -> int:
     """Run a service, with the settings of the command line and the environment, until it stops or
-    crashes.
+    crashes; returns the exit status: 0 stopped on request, 1 crashed.
 
-    Args:
-        service: The service's name.
-        kind: The type of its settings.
-        main: Called once for each generation (`endings`), and cancelled after the shutdown's steps.
-            When it returns by itself, the shutdown begins.
-
-    Returns:
-        The exit status: 0 stopped on request, 1 crashed.
+    `main` is called once for each generation (`endings`), and cancelled after the shutdown's steps.
+    When it returns by itself, the shutdown begins.
     """
     settings = load(kind, sys.argv[1:], os.environ, service)
     collector.relax()

@@ -5,17 +5,15 @@ Levels: an error requires an operator; a warning is a failure that Tutti handles
 pods; info is a performed action, debug a skipped one.
 
 Code logs through `logging.getLogger(__name__)`; values go into `extra={"gang": …}` and become
-fields of the line. `in_trace` adds a trace id to all records inside it.
+fields of the line, also the trace id.
 """
 
 import collections
-import contextlib
-import contextvars
 import datetime as dt
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -29,7 +27,6 @@ WINDOW_S: Final = 10.0
 #: Message templates whose repetition is counted; the one with the oldest window is forgotten first.
 TEMPLATES_MAX: Final = 1000
 
-_trace_id: contextvars.ContextVar[str] = contextvars.ContextVar("trace_id", default="")
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
@@ -37,25 +34,6 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "trace_id",
     "suppressed",
 }
-
-
-@contextlib.contextmanager
-def in_trace(trace_id: str) -> Iterator[None]:
-    """All records logged inside have `trace_id`."""
-    token = _trace_id.set(trace_id)
-    try:
-        yield
-    finally:
-        _trace_id.reset(token)
-
-
-class TraceFilter(logging.Filter):
-    """Adds the current trace id to each record without one."""
-
-    @override
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.trace_id = getattr(record, "trace_id", "") or _trace_id.get()
-        return True
 
 
 class RepetitionFilter(logging.Filter):
@@ -151,7 +129,6 @@ def configure(
         JsonFormatter(service, instance) if log_format == "json" else TextFormatter()
     )
     handler.addFilter(RepetitionFilter())
-    handler.addFilter(TraceFilter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     # At INFO these log each connection and each request.

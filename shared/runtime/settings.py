@@ -89,24 +89,15 @@ class SettingsError(Exception):
     """A setting is unknown or breaks its rule; the text names the setting, its source and rule."""
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting, for the documentation."""
-
-    flag: str
-    variable: str
-    default: str
-    rule: str
-    description: str
-
-
-class _Field(msgspec.Struct, frozen=True):
-    """A field of a settings struct, with its annotation taken apart."""
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: a field of a settings struct, with its annotation taken apart."""
 
     name: str
     annotation: Any
     kind: Any
     meta: Meta
-    default: Any
+    #: What the field has without flag and variable; `msgspec.NODEFAULT` if it is required.
+    unset: Any
 
     @property
     def flag(self) -> str:
@@ -119,6 +110,34 @@ class _Field(msgspec.Struct, frozen=True):
     @property
     def is_list(self) -> bool:
         return get_origin(self.kind) is tuple
+
+    @property
+    def description(self) -> str:
+        return self.meta.description or ""
+
+    @property
+    def default(self) -> str:
+        """The default, as text for users."""
+        if self.unset is msgspec.NODEFAULT:
+            return "none, required"
+        if isinstance(self.unset, tuple):
+            return ",".join(str(item) for item in self.unset) or "empty"
+        return str(self.unset) if self.unset != "" else "empty"
+
+    @property
+    def rule(self) -> str:
+        """Its type and bounds, as text for users."""
+        kind, meta = self.kind, self.meta
+        if get_origin(kind) is Literal:
+            return " | ".join(str(choice) for choice in get_args(kind))
+        if self.is_list:
+            item = get_args(kind)[0]
+            return f"list of {getattr(item, '__origin__', item).__name__}"
+        bounds = {">=": meta.ge, ">": meta.gt, "<=": meta.le, "<": meta.lt}
+        parts = [f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None]
+        if meta.min_length:
+            parts.append("not empty")
+        return " ".join([getattr(kind, "__name__", str(kind)), ", ".join(parts)]).strip()
 
     def read(self, raw: str | Sequence[str] | bool, source: str) -> object:
         """Convert a flag's or variable's value. Raises SettingsError if it breaks the rule."""
@@ -140,24 +159,24 @@ class _Parser(argparse.ArgumentParser):
         raise SettingsError(message)
 
 
-def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
+def parse(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: str = "") -> S:
     """Fill `kind` from flags over variables.
 
     Lists are given by repeating a flag or by commas, booleans by `--x` and `--no-x` (variables:
     true, false, 1, 0). An unknown variable with our prefix is ignored, since it may be another
-    service's (`unknown_variables` lists them).
+    service's (`unknown_variables` lists them). With `prog`, the program's name, `--help` is
+    answered.
 
     Raises:
         SettingsError: A flag is unknown, or a value breaks its rule.
     """
-    return _build(kind, vars(_parser(kind, "").parse_args(list(argv))), environ)
+    return _build(kind, vars(_parser(kind, prog).parse_args(list(argv))), environ)
 
 
 def load(kind: type[S], argv: Sequence[str], environ: Mapping[str, str], prog: str) -> S:
-    """`parse`, for a `__main__`: answers `--help`, and on an error prints it and exits with 2."""
-    parser = _parser(kind, prog)
+    """`parse`, for a `__main__`: on an error prints it and exits with 2."""
     try:
-        settings = _build(kind, vars(parser.parse_args(list(argv))), environ)
+        settings = parse(kind, argv, environ, prog)
     except SettingsError as error:
         sys.stderr.write(f"{prog}: {error}\n")
         raise SystemExit(EXIT_STATUS) from None
@@ -171,7 +190,7 @@ def unknown_variables(kind: type[msgspec.Struct], environ: Mapping[str, str]) ->
     """Variables with our prefix that are no settings of `kind`, each with the most similar variable
     that is one, or "".
     """
-    known = [field.variable for field in _fields(kind)]
+    known = [field.variable for field in describe(kind)]
     return {
         name: next(iter(difflib.get_close_matches(name, known, 1)), "")
         for name in sorted(environ)
@@ -181,26 +200,27 @@ def unknown_variables(kind: type[msgspec.Struct], environ: Mapping[str, str]) ->
 
 def describe(kind: type[msgspec.Struct]) -> list[Setting]:
     """All settings of `kind`, in order."""
-    return [
-        Setting(
-            flag=field.flag,
-            variable=field.variable,
-            default=_shown(field.default),
-            rule=_rule(field),
-            description=field.meta.description or "",
-        )
-        for field in _fields(kind)
-    ]
+    settings = []
+    for field in msgspec.structs.fields(kind):
+        annotation: Any = field.type
+        metas = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Meta)]
+        inner = annotation.__origin__ if metas else annotation
+        default = field.default
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = field.default_factory()
+        meta = metas[0] if metas else Meta()
+        settings.append(Setting(field.name, annotation, inner, meta, default))
+    return settings
 
 
 def _build(kind: type[S], flags: Mapping[str, Any], environ: Mapping[str, str]) -> S:
     values: dict[str, object] = {}
-    for field in _fields(kind):
+    for field in describe(kind):
         if flags[field.name] is not None:
             values[field.name] = field.read(flags[field.name], field.flag)
         elif field.variable in environ:
             values[field.name] = field.read(environ[field.variable], field.variable)
-        elif field.default is msgspec.NODEFAULT:
+        elif field.unset is msgspec.NODEFAULT:
             raise SettingsError(f"{field.flag} (or {field.variable}) is required")
     return kind(**values)
 
@@ -212,8 +232,8 @@ def _parser(kind: type[msgspec.Struct], prog: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
         add_help=bool(prog),
     )
-    for field in _fields(kind):
-        text = f"{field.meta.description or ''} [{_rule(field)}; default: {_shown(field.default)}]"
+    for field in describe(kind):
+        text = f"{field.description} [{field.rule}; default: {field.default}]"
         options: dict[str, Any] = {"dest": field.name, "default": None}
         options["help"] = text.replace("%", "%%")
         if field.kind is bool:
@@ -224,41 +244,6 @@ def _parser(kind: type[msgspec.Struct], prog: str) -> argparse.ArgumentParser:
             options["metavar"] = "X"
         parser.add_argument(field.flag, **options)
     return parser
-
-
-def _fields(kind: type[msgspec.Struct]) -> list[_Field]:
-    fields = []
-    for field in msgspec.structs.fields(kind):
-        annotation: Any = field.type
-        metas = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Meta)]
-        inner = annotation.__origin__ if metas else annotation
-        default = field.default
-        if field.default_factory is not msgspec.NODEFAULT:
-            default = field.default_factory()
-        fields.append(_Field(field.name, annotation, inner, metas[0] if metas else Meta(), default))
-    return fields
-
-
-def _rule(field: _Field) -> str:
-    kind, meta = field.kind, field.meta
-    if get_origin(kind) is Literal:
-        return " | ".join(str(choice) for choice in get_args(kind))
-    if field.is_list:
-        item = get_args(kind)[0]
-        return f"list of {getattr(item, '__origin__', item).__name__}"
-    bounds = {">=": meta.ge, ">": meta.gt, "<=": meta.le, "<": meta.lt}
-    parts = [f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None]
-    if meta.min_length:
-        parts.append("not empty")
-    return " ".join([getattr(kind, "__name__", str(kind)), ", ".join(parts)]).strip()
-
-
-def _shown(default: object) -> str:
-    if default is msgspec.NODEFAULT:
-        return "none, required"
-    if isinstance(default, tuple):
-        return ",".join(str(item) for item in default) or "empty"
-    return str(default) if default != "" else "empty"
 
 
 def visible_settings(settings: msgspec.Struct) -> dict[str, str]:

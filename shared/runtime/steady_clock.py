@@ -36,11 +36,8 @@ class SteadyClock:
         wall_ms: Callable[[], float] = _wall_ms,
         steady: Callable[[], float] = steady_s,
     ) -> None:
-        """Begin with the wall clock's time.
-
-        Args:
-            wall_ms: The machine's clock, in milliseconds since the epoch.
-            steady: Seconds of a clock that is never set.
+        """Begin with the time of the wall clock, in milliseconds since the epoch; `steady` has the
+        seconds of a clock that is never set.
         """
         self._wall_ms = wall_ms
         self._steady = steady

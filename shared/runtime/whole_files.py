@@ -6,12 +6,8 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace the file in one step; after a failure it is unchanged. Blocks.
-
-    Args:
-        path: The file, in an existing folder.
-        content: The whole content.
-        mode: The file's permissions, less the process's umask; by default only its owner has any.
+    """Replace a file, in an existing folder, in one step; after a failure it is unchanged. Blocks.
+    `mode` are its permissions, less the process's umask; by default only its owner has any.
 
     Raises:
         OSError: It cannot be written.

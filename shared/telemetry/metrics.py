@@ -35,6 +35,10 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 CHILDREN_MAX: Final = 200
 
 _Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
+Values = Callable[[], Mapping[tuple[str, ...], float]]
+"""Called for the values of a counter, by those of its labels; the latter must be few, and the
+former never decrease.
+"""
 
 
 class Exposition(NamedTuple):
@@ -105,16 +109,8 @@ class Metrics:
         parent = Histogram(self._full(name), text, [label], buckets=buckets, registry=self._own)
         return _children(parent, f"{name} by {label}", known)
 
-    def totals(
-        self,
-        name: str,
-        text: str,
-        labels: tuple[str, ...],
-        values: Callable[[], Mapping[tuple[str, ...], float]],
-    ) -> None:
-        """Counters whose `values` are called whenever the metrics are read. They map the labels'
-        values, which must be few, to numbers that never decrease.
-        """
+    def totals(self, name: str, text: str, labels: tuple[str, ...], values: Values) -> None:
+        """Counters whose `values` are called whenever the metrics are read."""
         self._own.register(Totals(self._counter_name(name), text, labels, values))
 
     def figures(self) -> dict[str, float]:
@@ -197,13 +193,7 @@ class ComponentMetrics:
         gauge = Gauge(PREFIX + name, text, [LABEL], registry=self._registry)
         gauge.labels(self._component).set_function(value)
 
-    def totals(
-        self,
-        name: str,
-        text: str,
-        labels: tuple[str, ...],
-        values: Callable[[], Mapping[tuple[str, ...], float]],
-    ) -> None:
+    def totals(self, name: str, text: str, labels: tuple[str, ...], values: Values) -> None:
         """As `Metrics.totals`."""
         own = (self._component,)
         self._registry.register(
@@ -225,13 +215,7 @@ class ComponentMetrics:
 class Totals(Collector):
     """Counters whose `values` are called whenever the metrics are read."""
 
-    def __init__(
-        self,
-        name: str,
-        text: str,
-        labels: tuple[str, ...],
-        values: Callable[[], Mapping[tuple[str, ...], float]],
-    ) -> None:
+    def __init__(self, name: str, text: str, labels: tuple[str, ...], values: Values) -> None:
         self._name = name
         self._text = text
         self._labels = labels

@@ -10,7 +10,6 @@ class _NoTracer:
     lost = 0
 
     def keeps(self, trace_id: str) -> bool:
-        """Whether spans of the trace are exported: never."""
         del trace_id
         return False
 
@@ -18,17 +17,14 @@ class _NoTracer:
         """Drop the span."""
 
     async def close(self, timeout_s: float) -> None:
-        """Return at once: no spans wait."""
+        """Return at once."""
 
 
 def tracer_for(endpoint: str, *, service: str, instance: str, ratio: float = 1.0) -> Tracer:
     """The tracer that a service's settings configure; call it in the event loop that exports.
 
-    Args:
-        endpoint: Where to export by OTLP/HTTP, `http://host:4318`; "": nowhere.
-        service: The service's name, part of each span's resource.
-        instance: Which of the service's instances this is.
-        ratio: Share of all traces that is exported, 0 to 1.
+    `endpoint` takes OTLP/HTTP, `http://host:4318`; "": none. Service and instance are part of each
+    span's resource. `ratio` is the share of all traces that is exported, 0 to 1.
     """
     if not endpoint or not ratio:
         return _NoTracer()

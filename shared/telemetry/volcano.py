@@ -70,12 +70,8 @@ class VolcanoMetrics:
         return {value: parent.labels(value) for value in values}
 
     def table(self, columns: Iterable[Column], rows: Callable[[str], Iterable[Row]]) -> None:
-        """Register metrics whose series are computed when a client reads them.
-
-        Args:
-            columns: The metrics.
-            rows: Called with a column's name for its rows. The first `SERIES_MAX` are shown; of
-                rows with equal labels, the last.
+        """Register metrics whose series are computed when a client reads them: `rows` is called
+        with a column's name. The first `SERIES_MAX` are shown; of rows with equal labels, the last.
         """
         self._registry.register(_Table(tuple(columns), rows))
 
@@ -96,13 +92,7 @@ class Latencies(Collector):
         metrics.registry.register(self)
 
     def observe(self, value: str, amount: float, times: int = 1) -> None:
-        """Add an amount.
-
-        Args:
-            value: The label's value.
-            amount: The amount.
-            times: How often it was observed.
-        """
+        """Add an amount that was observed `times` times, under the label's value."""
         counts = self._counts.get(value)
         if counts is None:
             counts = self._counts[value] = [0] * (len(self._bounds) + 1)

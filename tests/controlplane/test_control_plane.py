@@ -16,12 +16,7 @@ from aiohttp import ClientError, web
 
 from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane, KubectlError
-from tests.controlplane.components import (
-    APISERVER,
-    ETCD,
-    WORKLOAD_CONTROLLERS,
-    ControlPlaneOptions,
-)
+from tests.controlplane.components import APISERVER, ETCD, WORKLOAD_CONTROLLERS, ControlPlaneOptions
 from tests.controlplane.nodes import (
     GPU,
     NodeShape,

@@ -8,13 +8,7 @@ from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import APISERVER
 from tests.controlplane.kubelet import EXIT_CODE, RUN_SECONDS, FakeKubelet
-from tests.controlplane.nodes import (
-    NodeShape,
-    bind_pod,
-    create_nodes,
-    create_pods,
-    pod_manifest,
-)
+from tests.controlplane.nodes import NodeShape, bind_pod, create_nodes, create_pods, pod_manifest
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("empty_cluster")]

@@ -25,7 +25,7 @@ from shared.contracts import (
     verdicts,
 )
 from shared.kinds.catalogue import CATALOGUE
-from shared.kinds.description import Description
+from shared.kinds.fields import Description
 from shared.model import objects
 from tutti.cli import main
 from tutti.manifests.schemas import BuiltInSchema, root_schema

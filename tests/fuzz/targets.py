@@ -15,9 +15,8 @@ from services.admission_webhook.core import admission, fit_advice
 from services.admission_webhook.core.review import decode_review, encode_answer
 from services.admission_webhook.errors import BadConfiguration, BadReview
 from services.admission_webhook.group_file import parsed_groups
-from services.controller.core.hypernodes.discovery import ConfigurationError as BadDiscovery
-from services.controller.core.hypernodes.discovery import discover, topologies
-from services.controller.core.hypernodes.node_sets import counted
+from services.controller.core.hypernodes import ConfigurationError as BadDiscovery
+from services.controller.core.hypernodes import counted, discover, topologies
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.framework.arguments import ConfigurationError
 from shared.contracts import annotations, codec
@@ -29,10 +28,9 @@ from shared.kinds.catalogue import CATALOGUE
 from shared.kinds.durations import duration_ms
 from shared.kinds.hypernode import HyperNode
 from shared.kinds.patterns import Pattern, PatternError
-from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
+from shared.kube.decoding import Bookmark, KindDecoder, Undecodable, shallow
 from shared.kube.errors import ApiError, MalformedAnswer
 from shared.kube.http1 import parse_answer
-from shared.kube.nesting import shallow
 from shared.kube.objects import Pod
 from shared.kube.quantities import INT64_MAX, QuantityError, amount, format_quantity
 from shared.kube.resources import Resource

@@ -130,7 +130,7 @@ async def test_what_people_ask_steps_over_junk(tmp_path: Path) -> None:
         await world.ask("binder", question, (subjects.act("uid-first"),), stream=DECISIONS)
         history = await read_gang(hall.bus, read_reference("default/first", "default"))
         assert [one for _, one in history.records if one == decided] == [decided]
-        logs = (await read_logs(hall.bus, 0)).logs
+        logs = await read_logs(hall.bus, 0)
         assert decided in [one for _, one in logs.decisions]
         assert [one.gang_id for one in logs.verdicts] == ["uid-first"]
         archive = Archive()

@@ -31,12 +31,11 @@ from tests.services.controller.playing import running
 from tests.services.controller.test_cronjob_controller import Clock, cron
 from tests.services.controller.test_podgroups_on_kubernetes import CONSUMER, groups_of, wanting
 from tests.services.controller.test_status_on_kubernetes import placed_in
-from tests.support.rbac import as_account, service_account
+from tests.support.rbac import account, as_account, service_account
 from tests.support.waiting import eventually
 from tutti.crds_command import crds
 from tutti.manifests.crds import default_names
 from tutti.nats_server import NatsServer
-from tutti.rights.table import account
 
 pytestmark = [pytest.mark.integration, pytest.mark.certify]
 

@@ -16,7 +16,7 @@ from services.binder.outcome_ledger import OutcomeLedger
 from services.binder.service import Binder
 from services.binder.state import EpochsSeen
 from services.gang_planner.core.ingest import decision_log
-from services.gang_planner.core.lifecycle import found_gangs, release, repair
+from services.gang_planner.core.lifecycle import assessment, release, repair
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.preemption import requests, tracking
@@ -198,7 +198,7 @@ def _half_a_gang() -> Replaced:
 
 
 def _start_assumed() -> Replaced:
-    return [(found_gangs, "was_never_complete", lambda _: False)]
+    return [(assessment, "was_never_complete", lambda _: False)]
 
 
 def _bound_ignored() -> Replaced:

@@ -14,7 +14,7 @@ from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
 from services.gang_planner.core.state.devices.ledger import Devices
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.storage import ledger, provisioning
+from services.gang_planner.core.state.storage import available_volumes, ledger
 from services.gang_planner.core.state.storage.demand import demand_of
 from services.gang_planner.core.state.storage.ledger import Storage
 from shared.contracts.decisions import VolumeChoice
@@ -56,7 +56,7 @@ def _volume_limits_ignored() -> Replaced:
 
 
 def _capacity_ignored() -> Replaced:
-    return [(provisioning, "enough", provisioning.allowed)]
+    return [(ledger, "enough_capacity", available_volumes.may_provision)]
 
 
 def _former_pods_claim_used() -> Replaced:

@@ -10,13 +10,7 @@ when it starts.
 from collections.abc import Callable
 from typing import Final
 
-from shared.kube.resources import (
-    DEVICE_CLASSES,
-    NODES,
-    PODS,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-)
+from shared.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.volumes import ClaimKey, key_of

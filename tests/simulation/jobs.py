@@ -124,7 +124,7 @@ class JobRun:
             namespace="kube-system",
             others=OtherControllers(client, ()),
         )
-        controller = Controller(JobReconciler(runtime, ("volcano",)), runtime.informers, shards)
+        controller = Controller(JobReconciler(runtime, ("volcano",)), shards)
         async with asyncio.TaskGroup() as group:
             group.create_task(shards.run(), name="shards")
             group.create_task(runtime.run(), name="runtime")

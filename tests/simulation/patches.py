@@ -21,8 +21,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from shared.bus.connection import Bus
-from shared.bus.lease import Lease
-from shared.bus.lease_thread import LeaseThread
+from shared.bus.lease import Lease, LeaseThread
 from shared.kube import credentials
 from shared.kube.client import KubeClient
 from shared.runtime import lifecycle

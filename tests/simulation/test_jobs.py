@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.controller.core.jobs.observed_pods import SeenPod
+from services.controller.core.jobs.step import SeenPod
 from tests.simulation.jobs import JobRun
 
 SEEDS = 10

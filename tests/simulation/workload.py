@@ -10,12 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from shared.contracts import annotations
-from shared.kube.resources import (
-    PODGROUPS_INCUBATOR,
-    PODGROUPS_SIGS,
-    PODGROUPS_VOLCANO,
-    Resource,
-)
+from shared.kube.resources import PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO, Resource
 from tests.simulation.kube_api import BUDGET
 
 OwnerKind = Literal["ReplicaSet", "TFJob", "Job", ""]

@@ -7,7 +7,7 @@ from tests.controlplane.client import ApiError, Object, RawClient, connection_of
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tutti.rights.rules import rules
-from tutti.rights.table import RELEASE, Right, account
+from tutti.rights.table import ACCOUNTS, RELEASE, Account, Right
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -47,6 +47,11 @@ async def grant(
         plural = f"{kind.lower()}s"
         await _put(api, f"{folder}/{plural}", user, role)
         await _put(api, f"{folder}/{plural.removesuffix('s')}bindings", user, binding)
+
+
+def account(name: str) -> Account:
+    """The account of that name."""
+    return next(one for one in ACCOUNTS if one.name == name)
 
 
 async def as_account(admin: Path, name: str) -> Path:

@@ -13,9 +13,10 @@ from shared.bus.permissions import PROVISION, READER, users
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
 from tests.support.nats_server import running_nats_server
+from tutti.api.failures import Refusal
 from tutti.nats_server import NatsServer
 from tutti.provision.folder import provision
-from tutti.service_bus import NotReachable, ServiceBus, service_options
+from tutti.service_bus import ServiceBus, service_options
 from tutti.up.readiness import STATE_FILE
 
 
@@ -25,13 +26,13 @@ async def test_what_is_typed_goes_before_what_is_found(tmp_path: Path) -> None:
 
 
 async def test_a_folder_without_a_running_suite_is_named_in_the_error(tmp_path: Path) -> None:
-    with pytest.raises(NotReachable, match=f"no tutti up runs in {tmp_path}"):
+    with pytest.raises(Refusal, match=f"no tutti up runs in {tmp_path}"):
         await ServiceBus(data_dir=tmp_path).find()
 
 
 async def test_a_state_file_that_cannot_be_read_is_no_suite(tmp_path: Path) -> None:
     (tmp_path / STATE_FILE).write_bytes(b"half a li")
-    with pytest.raises(NotReachable):
+    with pytest.raises(Refusal, match="no tutti up runs in"):
         await ServiceBus(data_dir=tmp_path).find()
 
 

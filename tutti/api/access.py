@@ -8,6 +8,7 @@ import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
+from tutti.api.conventions import conventions
 
 #: A command sends a few requests at once; every followed log holds a connection of its own.
 CONNECTIONS_MAX = 64
@@ -16,28 +17,21 @@ _LOG_REQUESTS = 4
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How to reach the API server.
+    """How to reach the API server."""
 
-    Attributes:
-        kubeconfig: Path of a file; "" for kubectl's default locations, or a pod's service account.
-        context: Context in it; "" for the current one.
-        server: URL that replaces the kubeconfig's; "" to keep it.
-        verbosity: At level 4 and above, every request is logged on standard error.
-    """
-
+    #: Path of a file; "" for kubectl's default locations, or a pod's service account.
     kubeconfig: str = ""
+    #: Context in it; "" for the current one.
     context: str = ""
+    #: URL that replaces the kubeconfig's; "" to keep it.
     server: str = ""
+    #: At level 4 and above, every request is logged on standard error.
     verbosity: int = 0
 
 
 @asynccontextmanager
 async def open_client(access: Access) -> AsyncIterator[KubeClient]:
-    """An open client; `client.credentials.namespace` is the context's namespace.
-
-    Raises:
-        CredentialsError: There is no usable kubeconfig.
-    """
+    """An open client. Raises CredentialsError when there is no usable kubeconfig."""
     credentials = await load(access.kubeconfig, access.context, server=access.server)
 
     def log_request(verb: str, status: int) -> None:
@@ -51,3 +45,14 @@ async def open_client(access: Access) -> AsyncIterator[KubeClient]:
     )
     async with client:
         yield client
+
+
+@asynccontextmanager
+async def open_namespace(access: Access, namespace: str) -> AsyncIterator[tuple[KubeClient, str]]:
+    """An open client, and the namespace: as given, or else the program's or the context's."""
+    async with open_client(access) as client:
+        yield client, namespace_or_default(namespace, client.credentials.namespace)
+
+
+def namespace_or_default(given: str, of_context: str) -> str:
+    return given or conventions().namespace or of_context

@@ -1,11 +1,26 @@
 """Spans of time as kubectl writes them: `45s`, `3m20s`, `5h12m`, `2d3h`, `400d`."""
 
+import math
 from datetime import datetime
+from typing import Final
 
-_MINUTE_S = 60
-_HOUR_S = 3_600
-_DAY_S = 86_400
-_YEAR_S = 365 * _DAY_S
+_SECOND: Final = (1, "s")
+_MINUTE: Final = (60, "m")
+_HOUR: Final = (3_600, "h")
+_DAY: Final = (86_400, "d")
+_YEAR: Final = (365 * 86_400, "y")
+#: Below each limit in seconds: the unit, and the second unit if it is significant.
+_UNITS: Final = (
+    (2 * 60, _SECOND, None),
+    (10 * 60, _MINUTE, _SECOND),
+    (3 * 3_600, _MINUTE, None),
+    (8 * 3_600, _HOUR, _MINUTE),
+    (2 * 86_400, _HOUR, None),
+    (8 * 86_400, _DAY, _HOUR),
+    (2 * 365 * 86_400, _DAY, None),
+    (8 * 365 * 86_400, _YEAR, _DAY),
+    (math.inf, _YEAR, None),
+)
 
 
 def span(seconds: int) -> str:
@@ -15,23 +30,11 @@ def span(seconds: int) -> str:
     """
     if seconds < -1:
         return "<invalid>"
-    if seconds < 2 * _MINUTE_S:
-        return f"{max(seconds, 0)}s"
-    if seconds < 10 * _MINUTE_S:
-        return _two(seconds, _MINUTE_S, "m", 1, "s")
-    if seconds < 3 * _HOUR_S:
-        return f"{seconds // _MINUTE_S}m"
-    if seconds < 8 * _HOUR_S:
-        return _two(seconds, _HOUR_S, "h", _MINUTE_S, "m")
-    if seconds < 2 * _DAY_S:
-        return f"{seconds // _HOUR_S}h"
-    if seconds < 8 * _DAY_S:
-        return _two(seconds, _DAY_S, "d", _HOUR_S, "h")
-    if seconds < 2 * _YEAR_S:
-        return f"{seconds // _DAY_S}d"
-    if seconds < 8 * _YEAR_S:
-        return _two(seconds, _YEAR_S, "y", _DAY_S, "d")
-    return f"{seconds // _YEAR_S}y"
+    whole = max(seconds, 0)
+    _, (unit_s, unit), second = next(row for row in _UNITS if whole < row[0])
+    if second is None or not (rest := whole % unit_s // second[0]):
+        return f"{whole // unit_s}{unit}"
+    return f"{whole // unit_s}{unit}{rest}{second[1]}"
 
 
 def since(instant: object, now: datetime) -> str:
@@ -44,8 +47,3 @@ def since(instant: object, now: datetime) -> str:
     except (ValueError, TypeError):
         # TypeError: without a zone it cannot be compared with anything.
         return "<unknown>"
-
-
-def _two(seconds: int, unit_s: int, name: str, small_s: int, small: str) -> str:
-    rest = seconds % unit_s // small_s
-    return f"{seconds // unit_s}{name}{rest}{small}" if rest else f"{seconds // unit_s}{name}"

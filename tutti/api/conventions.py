@@ -10,25 +10,18 @@ import msgspec
 
 
 class Conventions(msgspec.Struct, frozen=True, kw_only=True):
-    """The conventions of one program.
-
-    Attributes:
-        namespace: Default namespace; "" for the context's.
-        names_by_part: Whether `--selector word` means a part of the name, as in Volcano's tools;
-            a selector (`a=b`, `!a`) is read as one in any case.
-        volcano_failures: Whether a failure is reported as Volcano's tools report it: on standard
-            output, with status 255.
-        default_name: Name of an object that is created without one; "" where that is an error.
-        ignored: Flags that are accepted with their value and ignored: those that Go's libraries
-            give every program.
-        help_: Returns the help of a command; None: click's help.
-    """
-
+    #: Default namespace; "" for the context's.
     namespace: str = ""
+    #: Whether `--selector word` means a part of the name, as in Volcano's tools; a selector (`a=b`,
+    #: `!a`) is read as one in any case.
     names_by_part: bool = False
+    #: Whether a failure is reported on standard output, with status 255, as by Volcano's tools.
     volcano_failures: bool = False
+    #: Name of an object that is created without one; "" where that is an error.
     default_name: str = ""
+    #: Flags that Go's libraries give every program; accepted with their value and ignored.
     ignored: frozenset[str] = frozenset()
+    #: Returns the help of a command; None: click's help.
     help_: Callable[[click.Context], str | None] | None = None
 
 

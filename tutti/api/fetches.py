@@ -1,19 +1,17 @@
 """Lists objects, and follows their changes."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from random import Random
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from shared.kube.client import KubeClient
-from shared.kube.clock import SystemClock
-from shared.kube.decoding import Bookmark, KindDecoder, Undecodable
+from shared.kube.decoding import Bookmark, KindDecoder, ListPage, Undecodable
 from shared.kube.errors import ApiError, Gone, KubeError, MalformedAnswer, TransportError
-from shared.kube.objects import KubeStruct
 from shared.kube.resources import Resource
 from shared.pacing import Backoff
-from tutti.api.objects import Object, text
+from tutti.api.objects import Object, name_of, namespace_of, text
 
 #: kubectl's; an API server answers pages of this size from its cache.
 _PAGE: Final = 500
@@ -25,20 +23,13 @@ _BACKOFF_S_MAX: Final = 10.0
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
-T = TypeVar("T", bound=KubeStruct)
+T = TypeVar("T")
 
 _decoder: Final = KindDecoder[dict[str, Any]](dict[str, Any])
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A selection of objects.
-
-    Attributes:
-        resource: Their kind.
-        namespace: Their namespace; "" for all, and for kinds without namespaces.
-        label_selector: As the API server reads it.
-        field_selector: As the API server reads it.
-    """
+    """A selection of objects of a kind; namespace "": of all, or of a kind without namespaces."""
 
     resource: Resource
     namespace: str = ""
@@ -48,6 +39,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     def params(self) -> dict[str, str]:
         given = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
         return {key: value for key, value in given.items() if value}
+
+
+def named(resource: Resource, obj: Object) -> Wanted:
+    """The object with the name and the namespace of `obj`."""
+    return Wanted(
+        resource=resource,
+        namespace=namespace_of(obj),
+        field_selector=f"metadata.name={name_of(obj)}",
+    )
 
 
 async def get(client: KubeClient, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -71,44 +71,29 @@ async def list_typed(
     namespace: str = "",
     field_selector: str = "",
 ) -> list[T]:
-    """List all objects of a kind, page by page, decoded as `kind`; undecodable ones are left out.
-
-    Raises as `KubeClient.request` does.
-    """
-    found: list[T] = []
-    token = ""
-    while True:
-        page = await client.list(
-            resource,
-            kind,
-            namespace=namespace,
-            field_selector=field_selector,
-            limit=_PAGE,
-            continue_=token,
-        )
-        found.extend(one for one in page.items if not isinstance(one, Undecodable))
-        token = page.metadata.continue_
-        if not token:
-            return found
+    """All objects of a kind, decoded as `kind`, without undecodable ones. Raises as `get` does."""
+    wanted = Wanted(resource=resource, namespace=namespace, field_selector=field_selector)
+    return [
+        one
+        async for page in _pages(client, wanted, kind)
+        for one in page.items
+        if not isinstance(one, Undecodable)
+    ]
 
 
-async def follow(
-    client: KubeClient, wanted: Wanted, *, random: Random | None = None
-) -> AsyncIterator[tuple[EventType, Object]]:
+async def follow(client: KubeClient, wanted: Wanted) -> AsyncIterator[tuple[EventType, Object]]:
     """Every present object as ADDED, then each change, without gaps, until the caller stops.
 
     A lost connection is resumed with growing pauses. After a gap that a watch cannot bridge,
     changed objects follow as MODIFIED, and deleted ones as DELETED in their last known state.
 
-    Raises:
-        ApiError: The API server refuses to list or watch.
-        KubeError: The first list fails. Later transient failures are retried.
+    Raises KubeError when the first list fails, or the API server refuses; later transient failures
+    are retried.
     """
-    backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX, random=random)
+    backoff = Backoff(base_s=_BACKOFF_S_BASE, max_s=_BACKOFF_S_MAX)
     known: dict[str, Object] = {}
     version = ""
     first = True
-    clock = SystemClock()
     while True:
         try:
             if not version:
@@ -124,32 +109,42 @@ async def follow(
                 _remember(known, kind, obj)
                 yield kind, obj
             # A watch that ends at once, again and again, must not become a hot loop.
-            await clock.sleep(backoff.next_s())
+            await asyncio.sleep(backoff.next_s())
         except Gone:
             version = ""
         except (TransportError, MalformedAnswer, ApiError) as error:
             if first or not _is_transient(error):
                 raise
-            await clock.sleep(backoff.next_s())
+            await asyncio.sleep(backoff.next_s())
+
+
+async def _pages(client: KubeClient, wanted: Wanted, kind: type[T]) -> AsyncIterator[ListPage[T]]:
+    token = ""
+    while True:
+        page = await client.list(
+            wanted.resource,
+            kind,
+            namespace=wanted.namespace,
+            label_selector=wanted.label_selector,
+            field_selector=wanted.field_selector,
+            limit=_PAGE,
+            continue_=token,
+        )
+        yield page
+        token = page.metadata.continue_
+        if not token:
+            return
 
 
 async def _listed(client: KubeClient, wanted: Wanted) -> tuple[list[Object], str]:
+    # Items of a list have no kind of their own when the kind is built in.
+    known = {"apiVersion": wanted.resource.api_version, "kind": wanted.resource.kind}
     objects: list[Object] = []
-    params = {**wanted.params(), "limit": str(_PAGE)}
-    path = wanted.resource.path(wanted.namespace)
-    while True:
-        reply = await client.request("GET", path, params=params, timeout_s=60.0)
-        try:
-            page = _decoder.page(reply.body)
-        except msgspec.MsgspecError as error:
-            raise MalformedAnswer(f"list of {wanted.resource.title}: {error}") from None
-        for item in page.items:
-            # Items of a list have no kind of their own when the kind is built in.
-            known = {"apiVersion": wanted.resource.api_version, "kind": wanted.resource.kind}
-            objects.append({**known, **_decoded(item)})
-        if not page.metadata.continue_:
-            return objects, page.metadata.resource_version
-        params["continue"] = page.metadata.continue_
+    version = ""
+    async for page in _pages(client, wanted, dict[str, Any]):
+        objects += [{**known, **_decoded(item)} for item in page.items]
+        version = page.metadata.resource_version
+    return objects, version
 
 
 async def _watched(

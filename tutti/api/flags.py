@@ -7,14 +7,17 @@ Scripts contain `-N=train` and `--all-namespaces=true`; click would read the fir
 import asyncio
 import functools
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Final, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeAlias
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 from typing_extensions import override
 
+from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
-from tutti.api.access import Access, open_client
+from tutti.api.access import Access, open_client, open_namespace
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal
 from tutti.api.fetches import Wanted, fetch
@@ -22,7 +25,9 @@ from tutti.api.objects import name_of
 from tutti.api.output import FORMATS
 from tutti.up.options import SCHEDULER_NAMES
 
-F = TypeVar("F", bound=Callable[..., Any])
+Function: TypeAlias = Callable[..., Any]
+Flag: TypeAlias = Callable[[Function], Function]
+"""Adds flags to the function of a command."""
 
 #: Where click's context keeps it.
 _VERBOSITY = "tutti.verbosity"
@@ -57,12 +62,8 @@ PflagGroup.group_class = PflagGroup
 def as_click_reads(
     command: click.Command, args: Sequence[str], ignored: Container[str] = ()
 ) -> list[str]:
-    """The arguments with `-x=value` taken apart, and `--switch=true` reduced to the switch.
-
-    Args:
-        command: Whose arguments they are.
-        args: As they were typed.
-        ignored: Flags that are removed with their values.
+    """The arguments of a command with `-x=value` taken apart, and `--switch=true` reduced to the
+    switch; the flags in `ignored` are removed with their values.
     """
     options = {
         name: param
@@ -92,86 +93,85 @@ def _one_option(option: click.Option, name: str, value: str) -> list[str]:
     return [f"{name}={value}"] if name.startswith("--") else [name, value]
 
 
-def combined(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Several decorators as one, in the order in which the help lists them."""
+def gathered(kind: type[msgspec.Struct], name: str, *options: Flag) -> Flag:
+    """Several options as one, given to the function as a struct: the argument `name`.
 
-    def decorate(function: F) -> F:
-        for each in reversed(decorators):
-            function = each(function)
-        return function
+    An option sets the field of its name; fields without an option have their defaults.
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = {each: kwargs.pop(each) for each in kind.__struct_fields__ if each in kwargs}
+            return function(*args, **{name: kind(**given)}, **kwargs)
+
+        decorated: Function = call
+        # The last decorator is the first in the help.
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 
 
-def access_flags(function: F) -> F:
-    """`--kubeconfig`, `--context`, `--master`, `-v`, given to the function as `access`."""
-
-    @functools.wraps(function)
-    def gathered(*args: Any, **kwargs: Any) -> Any:
-        kwargs["access"] = Access(
-            kubeconfig=kwargs.pop("kubeconfig"),
-            context=kwargs.pop("context"),
-            server=kwargs.pop("master"),
-            verbosity=click.get_current_context().meta.get(_VERBOSITY, 0),
-        )
-        return function(*args, **kwargs)
-
-    flags = combined(
-        click.option(
-            "--kubeconfig",
-            "-k",
-            default="",
-            metavar="FILE",
-            help="Kubeconfig of the cluster; default: as kubectl finds it.",
-        ),
-        click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
-        click.option(
-            "--master",
-            "-s",
-            default="",
-            metavar="URL",
-            help="URL of the API server; default: the context's.",
-        ),
-        click.option(
-            "--v",
-            "-v",
-            "verbosity",
-            type=int,
-            default=0,
-            expose_value=False,
-            callback=remember_verbosity,
-            metavar="LEVEL",
-            help="At level 4 and above, log every request.",
-        ),
-    )
-    return flags(gathered)  # type: ignore[return-value]  # the same callable, with flags
+def remember_verbosity(ctx: click.Context, _: click.Parameter, level: int) -> int:
+    """Keep and return the highest level that is given, before or after the command."""
+    highest: int = max(level, ctx.meta.get(_VERBOSITY, 0))
+    ctx.meta[_VERBOSITY] = highest
+    return highest
 
 
-def remember_verbosity(ctx: click.Context, _: click.Parameter, level: int) -> None:
-    """Keep the highest level that is given, before or after the command."""
-    ctx.meta[_VERBOSITY] = max(level, ctx.meta.get(_VERBOSITY, 0))
+#: `--kubeconfig`, `--context`, `--master`, `-v`, given to the function as `access`.
+access_flags = gathered(
+    Access,
+    "access",
+    click.option(
+        "--kubeconfig",
+        "-k",
+        default="",
+        metavar="FILE",
+        help="Kubeconfig of the cluster; default: as kubectl finds it.",
+    ),
+    click.option("--context", default="", metavar="NAME", help="Context in the kubeconfig."),
+    click.option(
+        "--master",
+        "-s",
+        "server",
+        default="",
+        metavar="URL",
+        help="URL of the API server; default: the context's.",
+    ),
+    click.option(
+        "--v",
+        "-v",
+        "verbosity",
+        type=int,
+        default=0,
+        callback=remember_verbosity,
+        metavar="LEVEL",
+        help="At level 4 and above, log every request.",
+    ),
+)
 
 
-def namespace_flag(letter: str = "-n") -> Callable[[F], F]:
-    """`--namespace`; read it with `namespace_or_default`."""
+def namespace_flag(letter: str = "-n") -> Flag:
     return click.option(
         "--namespace", letter, default="", metavar="NAME", help="Namespace; default: the context's."
     )
 
 
-def everywhere_flag(function: F) -> F:
-    return click.option("--all-namespaces", "-A", is_flag=True, help="Use all namespaces.")(
-        function
-    )
+everywhere_flag = click.option(
+    "--all-namespaces", "-A", "everywhere", is_flag=True, help="Use all namespaces."
+)
 
 
-def output_flag(*formats: str, default: str = "table") -> Callable[[F], F]:
+def output_flag(*formats: str) -> Flag:
     """`--output`; all formats unless some are named."""
     return click.option(
         "--output",
         "-o",
         type=click.Choice(formats or FORMATS),
-        default=default,
+        default="table",
         show_default=True,
         help="Output format.",
     )
@@ -188,7 +188,7 @@ report_flag = click.option(
 )
 
 
-def scheduler_names_flag(help_: str) -> Callable[[F], F]:
+def scheduler_names_flag(help_: str) -> Flag:
     """`--scheduler-name`; by default the names that Tutti serves without settings."""
     return click.option(
         "--scheduler-name",
@@ -201,25 +201,17 @@ def scheduler_names_flag(help_: str) -> Callable[[F], F]:
     )
 
 
-def watch_flag(function: F) -> F:
-    return click.option(
-        "--watch", "-w", is_flag=True, help="After the list, print changes until Ctrl-C."
-    )(function)
-
-
-def selector_flag(function: F) -> F:
-    """`--selector`: a label selector, as kubectl reads it."""
-    return click.option(
-        "--selector",
-        "-l",
-        default="",
-        metavar="LABELS",
-        help="Only objects with these labels, such as app=train,tier!=test.",
-    )(function)
-
-
-def namespace_or_default(given: str, of_context: str) -> str:
-    return given or conventions().namespace or of_context
+watch_flag = click.option(
+    "--watch", "-w", is_flag=True, help="After the list, print changes until Ctrl-C."
+)
+#: A label selector, as kubectl reads it.
+selector_flag = click.option(
+    "--selector",
+    "-l",
+    default="",
+    metavar="LABELS",
+    help="Only objects with these labels, such as app=train,tier!=test.",
+)
 
 
 def split_selector(given: str) -> tuple[str, str]:
@@ -233,40 +225,63 @@ def split_selector(given: str) -> tuple[str, str]:
     return given, ""
 
 
-def name_flag(kind: str, letter: str = "-N") -> Callable[[F], F]:
-    """`--name`, which Volcano's tools require; read it with `required_name` or `required_names`."""
+def name_flag(kind: str, letter: str = "-N") -> Flag:
+    """`--name`, which Volcano's tools require instead of arguments."""
     return click.option("--name", letter, default="", metavar="NAME", help=f"Name of the {kind}.")
 
 
-def names_argument(resource: Resource) -> Callable[[F], F]:
+def names_argument(resource: Resource) -> Flag:
     """Names as arguments, completed from the existing objects."""
     return click.argument(
         "names", nargs=-1, metavar="[NAME]...", shell_complete=_completion(resource)
     )
 
 
-def required_names(kind: str, flag: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The names that were given, by flag or as arguments.
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects of one kind, as a user names them: by `--name`, by arguments, or both."""
 
-    Raises:
-        Refusal: There is none.
+    access: Access
+    namespace: str = ""
+    name: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        return (*([self.name] if self.name else []), *self.names)
+
+    def opened(self) -> AbstractAsyncContextManager[tuple[KubeClient, str]]:
+        """A client and the namespace; see `open_namespace`."""
+        return open_namespace(self.access, self.namespace)
+
+    def required(self, resource: Resource) -> tuple[str, ...]:
+        """All names. Raises Refusal if there is none."""
+        if not self.all_names:
+            kind = resource.kind.lower()
+            raise Refusal(f"{kind} name is mandatory: give it as an argument, or with --name")
+        return self.all_names
+
+    def single(self, resource: Resource) -> str:
+        """The only name. Raises Refusal if there is none, or more than one."""
+        first, *more = found = self.required(resource)
+        if more:
+            kind = resource.kind.lower()
+            raise Refusal(f"give one {kind} name, not {len(found)}: {', '.join(found)}")
+        return first
+
+
+def selection_flags(resource: Resource, *own: Flag, letter: str = "-N") -> Flag:
+    """The flags and arguments that name objects of a kind, given to the function as `selection`;
+    the help lists the command's own flags between them. `letter` is the short form of `--name`.
     """
-    found = (*([flag] if flag else []), *arguments)
-    if not found:
-        raise Refusal(f"{kind} name is mandatory: give it as an argument, or with --name")
-    return found
-
-
-def required_name(kind: str, flag: str, arguments: Sequence[str]) -> str:
-    """The single name that was given.
-
-    Raises:
-        Refusal: There is none, or more than one.
-    """
-    name, *more = required_names(kind, flag, arguments)
-    if more:
-        raise Refusal(f"give one {kind} name, not {1 + len(more)}: {', '.join([name, *more])}")
-    return name
+    return gathered(
+        Selection,
+        "selection",
+        *([namespace_flag()] if resource.namespaced else []),
+        name_flag(resource.kind, letter),
+        *own,
+        names_argument(resource),
+        access_flags,
+    )
 
 
 def _completion(
@@ -291,7 +306,7 @@ async def _names(resource: Resource, ctx: click.Context) -> list[str]:
     access = Access(
         kubeconfig=typed.get("kubeconfig") or "",
         context=typed.get("context") or "",
-        server=typed.get("master") or "",
+        server=typed.get("server") or "",
     )
     async with asyncio.timeout(_PATIENCE_S), open_client(access) as client:
         default = conventions(ctx).namespace or client.credentials.namespace

@@ -1,123 +1,146 @@
 """The commands that every kind has: `list`, `get`, `describe`, `create`, `delete`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 import click
 import msgspec
 
+from shared.kube.client import KubeClient
 from shared.kube.resources import Resource
 from tutti.api import flags, manifests
-from tutti.api.access import Access, open_client
+from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
-from tutti.api.fetches import Wanted, fetch, get
-from tutti.api.listing import Listing, list_kind, listing_flags
+from tutti.api.fetches import Wanted, fetch, follow, get
+from tutti.api.flags import Flag, Selection, split_selector
 from tutti.api.objects import Object, name_of, namespace_of, without_managed_fields
-from tutti.api.output import NOTHING, Format, as_json, as_yaml, echo
-from tutti.api.tables import Layout
+from tutti.api.output import NOTHING, Format, Layout, Printer, as_json, as_yaml, echo
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of a `list`."""
+
+    access: Access
+    namespace: str = ""
+    everywhere: bool = False
+    selector: str = ""
+    #: A label selector of the command's own.
+    labels: str = ""
+    output: Format = "table"
+    watch: bool = False
+    #: A filter that the API server cannot apply.
+    keep: Callable[[Object], bool] = lambda _: True
+
+
+def listing_flags(*filters: Flag, namespace_letter: str = "-n") -> Flag:
+    """The flags of a `list`, given to the function as `listing`, and `filters` of its own."""
+    return flags.gathered(
+        Listing,
+        "listing",
+        flags.namespace_flag(namespace_letter),
+        flags.everywhere_flag,
+        *filters,
+        flags.selector_flag,
+        flags.output_flag(),
+        flags.watch_flag,
+        flags.access_flags,
+    )
+
+
+async def list_kind(
+    resource: Resource, layout: Callable[[bool], Layout], listing: Listing, name: str = ""
+) -> None:
+    """Print the objects of a kind, or the one with a name.
+
+    The argument of `layout` is whether the table may have several namespaces. Raises KubeError, and
+    Refusal for a name in all namespaces.
+    """
+    if name and listing.everywhere:
+        raise Refusal(f"{name!r} in all namespaces: give its namespace (-n)")
+    printer = Printer(resource, layout(listing.everywhere), listing.output)
+    async with open_namespace(listing.access, listing.namespace) as (client, default):
+        place = "" if listing.everywhere or not resource.namespaced else default
+        if listing.watch:
+            await _watch(client, _wanted(resource, place, listing, name), listing, printer)
+        elif name:
+            printer.one(await get(client, resource, name, place))
+        else:
+            found = await fetch(client, _wanted(resource, place, listing))
+            printer.all(kept(found, listing))
+
+
+def kept(objects: Sequence[Object], listing: Listing) -> list[Object]:
+    _, part = split_selector(listing.selector)
+    return [each for each in objects if part in name_of(each) and listing.keep(each)]
+
+
+def _wanted(resource: Resource, place: str, listing: Listing, name: str = "") -> Wanted:
+    labels, _ = split_selector(listing.selector)
+    return Wanted(
+        resource=resource,
+        namespace=place,
+        label_selector=",".join(each for each in (listing.labels, labels) if each),
+        field_selector=f"metadata.name={name}" if name else "",
+    )
+
+
+async def _watch(client: KubeClient, wanted: Wanted, listing: Listing, printer: Printer) -> None:
+    async for _, obj in follow(client, wanted):
+        if passed := kept([obj], listing):
+            printer.more(passed)
+
 
 _RULE: Final = "---------------------------------"
 
 
-class ListedKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind and its table.
-
-    Attributes:
-        resource: The kind.
-        layout: Its table; the argument is whether it may have several namespaces.
-    """
-
-    resource: Resource
-    layout: Callable[[bool], Layout]
-
-    @property
-    def word(self) -> str:
-        """Its name in messages: "jobflow"."""
-        return self.resource.kind.lower()
-
-
-def add_read_commands(group: click.Group, kind: ListedKind) -> None:
-    """Add `list`, `get` and `describe` to the group."""
-    title = kind.resource.kind
+def add_kind_commands(
+    group: click.Group, resource: Resource, layout: Callable[[bool], Layout]
+) -> None:
+    """Add the commands of a kind to its group; `layout` as in `list_kind`."""
+    title = resource.kind
 
     @group.command("list", help=f"List {title}s.")
     @listing_flags()
     def list_(*, listing: Listing) -> None:
-        run(list_kind(kind.resource, kind.layout, listing))
+        run(list_kind(resource, layout, listing))
 
     @group.command("get", help=f"Show one {title} as `list` does.")
-    @flags.namespace_flag()
-    @flags.name_flag(title)
-    @flags.output_flag()
-    @flags.watch_flag
-    @flags.names_argument(kind.resource)
-    @flags.access_flags
-    def get_(
-        *,
-        access: Access,
-        namespace: str,
-        name: str,
-        output: Format,
-        watch: bool,
-        names: tuple[str, ...],
-    ) -> None:
-        listing = Listing(access=access, namespace=namespace, output=output, watch=watch)
-        run(_get(kind, listing, name, names))
+    @flags.selection_flags(resource, flags.output_flag(), flags.watch_flag)
+    def get_(*, selection: Selection, output: Format, watch: bool) -> None:
+        listing = Listing(
+            access=selection.access, namespace=selection.namespace, output=output, watch=watch
+        )
+        run(_get(resource, layout, listing, selection))
 
     @group.command("describe", help=f"Show whole {title}s: the ones named, or all of them.")
-    @flags.namespace_flag()
-    @flags.name_flag(title)
-    @click.option(
-        "--format",
-        "-o",
-        "output",
-        type=click.Choice(["yaml", "json"]),
-        default="yaml",
-        show_default=True,
+    @flags.selection_flags(
+        resource,
+        click.option(
+            "--format",
+            "-o",
+            "output",
+            type=click.Choice(["yaml", "json"]),
+            default="yaml",
+            show_default=True,
+        ),
     )
-    @flags.names_argument(kind.resource)
-    @flags.access_flags
-    def describe(
-        *,
-        access: Access,
-        namespace: str,
-        name: str,
-        output: Literal["yaml", "json"],
-        names: tuple[str, ...],
-    ) -> None:
-        chosen = (*([name] if name else []), *names)
-        run(_describe(kind, access, namespace, chosen, output))
-
-
-def add_write_commands(group: click.Group, kind: ListedKind) -> None:
-    """Add `create` and `delete` to the group."""
-    title = kind.resource.kind
+    def describe(*, selection: Selection, output: Literal["yaml", "json"]) -> None:
+        run(_describe(resource, selection, output))
 
     @group.command("create", help=f"Create {title}s from manifests.")
     @flags.namespace_flag()
     @_files_flag(required=True)
     @flags.access_flags
     def create(*, access: Access, namespace: str, files: tuple[str, ...]) -> None:
-        run(_create(kind, access, namespace, files))
+        run(_create(resource, access, namespace, files))
 
     @group.command("delete", help=f"Delete {title}s by name, or those of manifests.")
-    @flags.namespace_flag()
-    @flags.name_flag(title)
-    @_files_flag(required=False)
-    @flags.names_argument(kind.resource)
-    @flags.access_flags
-    def delete(
-        *,
-        access: Access,
-        namespace: str,
-        name: str,
-        files: tuple[str, ...],
-        names: tuple[str, ...],
-    ) -> None:
-        run(_delete(kind, access, namespace, name, names, files))
+    @flags.selection_flags(resource, _files_flag(required=False))
+    def delete(*, selection: Selection, files: tuple[str, ...]) -> None:
+        run(_delete(resource, selection, files))
 
 
-def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
+def _files_flag(*, required: bool) -> flags.Flag:
     return click.option(
         "--file",
         "--filename",
@@ -130,20 +153,18 @@ def _files_flag(*, required: bool) -> Callable[[flags.F], flags.F]:
     )
 
 
-async def _get(kind: ListedKind, listing: Listing, name: str, names: tuple[str, ...]) -> None:
-    chosen = flags.required_name(kind.word, name, names)
-    await list_kind(kind.resource, kind.layout, listing, chosen)
-
-
-async def _describe(
-    kind: ListedKind, access: Access, namespace: str, names: tuple[str, ...], output: str
+async def _get(
+    resource: Resource, layout: Callable[[bool], Layout], listing: Listing, selection: Selection
 ) -> None:
-    async with open_client(access) as client:
-        place = flags.namespace_or_default(namespace, client.credentials.namespace)
-        if names:
-            found = [await get(client, kind.resource, each, place) for each in names]
+    await list_kind(resource, layout, listing, selection.single(resource))
+
+
+async def _describe(resource: Resource, selection: Selection, output: str) -> None:
+    async with selection.opened() as (client, place):
+        if selection.all_names:
+            found = [await get(client, resource, each, place) for each in selection.all_names]
         else:
-            found = await fetch(client, Wanted(resource=kind.resource, namespace=place))
+            found = await fetch(client, Wanted(resource=resource, namespace=place))
     if not found:
         echo(NOTHING)
     for index, each in enumerate(found):
@@ -153,27 +174,19 @@ async def _describe(
         echo(as_json(whole) if output == "json" else as_yaml(whole))
 
 
-async def _create(kind: ListedKind, access: Access, namespace: str, files: tuple[str, ...]) -> None:
-    found = manifests.read(files, kind.resource)
-    async with open_client(access) as client:
-        place = flags.namespace_or_default(namespace, client.credentials.namespace)
-        await manifests.create_all(client, kind.resource, found, place)
-
-
-async def _delete(
-    kind: ListedKind,
-    access: Access,
-    namespace: str,
-    name: str,
-    names: tuple[str, ...],
-    files: tuple[str, ...],
+async def _create(
+    resource: Resource, access: Access, namespace: str, files: tuple[str, ...]
 ) -> None:
-    found: list[Object] = manifests.read(files, kind.resource) if files else []
-    if not files:
-        names = flags.required_names(kind.word, name, names)
-    elif name or names:
+    found = manifests.read(files, resource)
+    async with open_namespace(access, namespace) as (client, place):
+        await manifests.create_all(client, resource, found, place)
+
+
+async def _delete(resource: Resource, selection: Selection, files: tuple[str, ...]) -> None:
+    names = () if files else selection.required(resource)
+    found: list[Object] = manifests.read(files, resource) if files else []
+    if files and selection.all_names:
         raise Refusal("give either names or --file")
-    async with open_client(access) as client:
-        place = flags.namespace_or_default(namespace, client.credentials.namespace)
+    async with selection.opened() as (client, place):
         keys = [(namespace_of(each) or place, name_of(each)) for each in found]
-        await manifests.delete_all(client, kind.resource, keys or [(place, each) for each in names])
+        await manifests.delete_all(client, resource, keys or [(place, each) for each in names])

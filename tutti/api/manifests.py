@@ -25,10 +25,8 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def read(files: Sequence[str], resource: Resource) -> list[Object]:
-    """All documents of the files in order, without empty ones.
-
-    Raises:
-        Refusal: A file cannot be read, is not YAML, or contains another kind.
+    """All documents of the files in order, without empty ones. Raises Refusal when a file cannot be
+    read, is not YAML, or contains another kind.
     """
     found = [document for file in files for document in _documents(file)]
     if not found:
@@ -69,10 +67,7 @@ async def create(
     """Create one object, in its own namespace or else the one given; return it as stored.
 
     The API server's warnings are printed on standard error, as kubectl prints them; the webhook
-    warns there of a gang that would not fit now. In a dry run nothing is stored.
-
-    Raises:
-        ApiError: The API server refuses.
+    warns there of a gang that would not fit now. In a dry run nothing is stored. Raises KubeError.
     """
     place = namespace_of(manifest) or namespace if resource.namespaced else ""
     reply = await client.create(resource, manifest, namespace=place, dry_run=dry_run)
@@ -92,10 +87,8 @@ def warnings_of(headers: Mapping[str, str]) -> list[str]:
 async def create_all(
     client: KubeClient, resource: Resource, manifests: Sequence[Object], namespace: str
 ) -> None:
-    """Create each object and print its name; continue after a failure.
-
-    Raises:
-        Refusal: Some were not created; the message names them and the reasons.
+    """Create each object and print its name; continue after a failure. Raises Refusal at the end,
+    which names those that were not created, and the reasons.
     """
     failed: list[str] = []
     for manifest in manifests:
@@ -113,11 +106,7 @@ async def create_all(
 async def delete_all(
     client: KubeClient, resource: Resource, keys: Sequence[tuple[str, str]]
 ) -> None:
-    """Delete each (namespace, name) and print it; continue after a failure.
-
-    Raises:
-        Refusal: Some were not deleted; the message names them and the reasons.
-    """
+    """Delete each (namespace, name) and print it, as `create_all` does."""
     failed: list[str] = []
     for namespace, name in keys:
         place = namespace if resource.namespaced else ""

@@ -55,9 +55,13 @@ def without_managed_fields(obj: Object) -> Object:
     return {**obj, "metadata": kept}
 
 
+def condition_of(obj: Object, kind: str) -> Object:
+    """The condition of a type; {} if there is none."""
+    conditions: list[Object] = field(obj, "status.conditions", [])
+    return next((each for each in conditions if text(each, "type") == kind), {})
+
+
 def why_unschedulable(group: Object) -> str:
     """The message of a PodGroup's condition Unschedulable, while that is True; otherwise ""."""
-    for condition in field(group, "status.conditions", []):
-        if text(condition, "type") == "Unschedulable" and text(condition, "status") == "True":
-            return text(condition, "message")
-    return ""
+    found = condition_of(group, "Unschedulable")
+    return text(found, "message") if text(found, "status") == "True" else ""

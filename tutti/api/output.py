@@ -1,7 +1,11 @@
-"""Prints objects: as a table, by name, as JSON or as YAML."""
+"""Prints objects: as a table, by name, as JSON or as YAML.
+
+The widths of tables are Volcano's, so that `vcctl ... list` gives the same bytes; where a cell
+would touch its neighbour there, the column grows instead.
+"""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import click
@@ -9,13 +13,87 @@ import msgspec
 
 from shared.kube.resources import Resource
 from tutti.api.objects import Object, name_of, without_managed_fields
-from tutti.api.tables import Layout, Table
 
 Format: TypeAlias = Literal["table", "wide", "name", "json", "yaml"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 #: The text of Volcano's tools and of kubectl.
 NOTHING = "No resources found"
+#: Colours of phases and states.
+_COLOURS = {
+    **dict.fromkeys(("Running", "Completed", "Succeed", "Succeeded", "Open"), "green"),
+    **dict.fromkeys(("Pending", "Inqueue", "Restarting", "Completing", "Terminating"), "yellow"),
+    **dict.fromkeys(("Aborting", "Closing"), "yellow"),
+    **dict.fromkeys(("Aborted", "Closed"), "magenta"),
+    **dict.fromkeys(("Terminated", "Failed", "Unknown", "Error"), "red"),
+    **dict.fromkeys(("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull"), "red"),
+}
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a table: its head, and the cell of an object."""
+
+    title: str
+    value: Callable[[Object], object]
+    #: Fixed width; 0 for the longest cell and the table's gap.
+    width: int = 0
+    #: Whether only `-o wide` shows it.
+    wide: bool = False
+    #: Whether its values are phases, which have colours.
+    coloured: bool = False
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a kind, and the space after those that have no fixed width."""
+
+    columns: tuple[Column, ...]
+    gap: int = 3
+    #: Whether the head counts for the width of a column.
+    heads_count: bool = True
+
+
+class Table:
+    """Formats objects as rows: the head once, and later rows at least as wide as earlier ones."""
+
+    def __init__(self, layout: Layout, *, wide: bool = False) -> None:
+        self._layout = layout
+        self._columns = [each for each in layout.columns if wide or not each.wide]
+        self._widths = [each.width for each in self._columns]
+        self._headed = False
+
+    def lines(self, objects: Iterable[Object]) -> list[str]:
+        """The lines for these objects, preceded by the head the first time."""
+        rows = [[_cell(column, obj) for column in self._columns] for obj in objects]
+        self._grow(rows)
+        heads = [] if self._headed else [self._line([each.title for each in self._columns])]
+        self._headed = True
+        return heads + [self._line(row, self._columns) for row in rows]
+
+    def _grow(self, rows: Sequence[Sequence[str]]) -> None:
+        layout = self._layout
+        for index, column in enumerate(self._columns):
+            longest = max((len(row[index]) for row in rows), default=0)
+            if column.width:
+                # The last column needs no space behind its cells.
+                if index + 1 < len(self._columns):
+                    longest = max(longest, len(column.title))
+                needed = longest + 1 if longest >= column.width else 0
+            else:
+                head = len(column.title) if layout.heads_count or not rows else 0
+                needed = max(longest, head) + layout.gap
+            self._widths[index] = max(self._widths[index], needed)
+
+    def _line(self, cells: Sequence[str], columns: Sequence[Column] = ()) -> str:
+        padded = [cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True)]
+        for index, column in enumerate(columns):
+            if column.coloured and cells[index] in _COLOURS:
+                padded[index] = click.style(padded[index], fg=_COLOURS[cells[index]])
+        return "".join(padded)
+
+
+def _cell(column: Column, obj: Object) -> str:
+    found = column.value(obj)
+    return "" if found is None else str(found)
 
 
 def echo(line: str = "") -> None:
@@ -24,26 +102,12 @@ def echo(line: str = "") -> None:
 
 
 class Printer:
-    """Prints the objects of one kind, at once or one by one.
+    """Prints the objects of one kind, at once or one by one."""
 
-    Args:
-        resource: Their kind.
-        layout: Their table.
-        format_: The format.
-        out: Receives each line.
-    """
-
-    def __init__(
-        self,
-        resource: Resource,
-        layout: Layout,
-        format_: Format = "table",
-        out: Callable[[str], None] = echo,
-    ) -> None:
+    def __init__(self, resource: Resource, layout: Layout, format_: Format) -> None:
         self._resource = resource
         self._format = format_
         self._table = Table(layout, wide=format_ == "wide")
-        self._out = out
 
     def all(self, objects: Sequence[Object]) -> None:
         if self._format in {"json", "yaml"}:
@@ -52,7 +116,7 @@ class Printer:
         elif objects:
             self.more(objects)
         else:
-            self._out(NOTHING)
+            echo(NOTHING)
 
     def one(self, obj: Object) -> None:
         if self._format in {"json", "yaml"}:
@@ -63,18 +127,18 @@ class Printer:
     def more(self, objects: Sequence[Object]) -> None:
         if self._format == "name":
             for each in objects:
-                self._out(reference(self._resource, name_of(each)))
+                echo(reference(self._resource, name_of(each)))
         elif self._format in {"json", "yaml"}:
             for each in objects:
                 if self._format == "yaml":
-                    self._out("---")
+                    echo("---")
                 self._document(without_managed_fields(each))
         else:
             for line in self._table.lines(objects):
-                self._out(line)
+                echo(line)
 
     def _document(self, document: Object) -> None:
-        self._out(as_json(document) if self._format == "json" else as_yaml(document))
+        echo(as_json(document) if self._format == "json" else as_yaml(document))
 
 
 def reference(resource: Resource, name: str) -> str:
@@ -84,13 +148,20 @@ def reference(resource: Resource, name: str) -> str:
 
 
 def as_json(document: Object) -> str:
-    """Indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
 def echo_json(found: object) -> None:
     """Print a result of a command with `--output json`."""
     click.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
+
+
+def print_report(found: object, output: str, show: Callable[[], None]) -> None:
+    """Print the result of a command with `report_flag`: as JSON, or as `show` does."""
+    if output == "json":
+        echo_json(found)
+    else:
+        show()
 
 
 def as_yaml(document: Object) -> str:

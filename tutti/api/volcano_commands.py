@@ -40,11 +40,8 @@ def build_command(resource: Resource, target: Object, action: Action) -> Object:
 async def send_command(
     client: KubeClient, resource: Resource, name: str, action: Action, namespace: str = ""
 ) -> None:
-    """Create a Command for the controller of an object.
-
-    Raises:
-        NotFound: There is no such object, or the API server does not serve Commands.
-        ApiError: The API server refuses.
+    """Create a Command for the controller of an object. Raises KubeError: NotFound also when the
+    API server does not serve Commands.
     """
     target = await get(client, resource, name, namespace)
     await client.create(

@@ -44,9 +44,7 @@ class _Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def services(archive: Archive, bus: Bus) -> list[ServiceStatus]:
-    """Add the instances that answer, with figures and settings; return their answers. Raises
-    BusError.
-    """
+    """Add the instances that answer, with figures and settings; return them. Raises BusError."""
     request = StatusRequest(settings=True)
     found = await ask_all(bus, ASK_STATUS, request, decode_status, wait_s=_ANSWERS_S)
     found.sort(key=lambda one: one.instance)
@@ -81,15 +79,7 @@ async def streams(archive: Archive, bus: Bus) -> None:
         except BusError as error:
             archive.miss(f"stream {name}", str(error))
             continue
-        states.append(
-            _Stream(
-                stream=name,
-                generation=info.generation,
-                messages=info.messages,
-                first_seq=info.first_seq,
-                last_seq=info.last_seq,
-            )
-        )
+        states.append(msgspec.convert(info, _Stream, from_attributes=True))
     archive.add_json("streams.json", "the streams in NATS", states)
     try:
         verdicts = await read_verdicts(bus)

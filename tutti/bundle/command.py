@@ -70,21 +70,6 @@ async def _write(
     bytes_max: int,
 ) -> Manifest:
     archive = Archive()
-    await _collect(archive, services, namespace, recordings, bytes_max)
-    try:
-        return archive.write(
-            path,
-            version=_version(),
-            created_at=now.isoformat(timespec="seconds"),
-            created_s=int(now.timestamp()),
-        )
-    except FileExistsError:
-        raise Refusal(f"{path} exists") from None
-
-
-async def _collect(
-    archive: Archive, services: ServiceBus, namespace: str, recordings: Path | None, bytes_max: int
-) -> None:
     data_dir = await services.folder()
     async with services.connected("tutti-bundle") as bus:
         found = await collection.services(archive, bus)
@@ -100,6 +85,15 @@ async def _collect(
     else:
         await asyncio.to_thread(collection.recordings, archive, folder, bytes_max)
     await _collect_from_cluster(archive, services, namespace)
+    try:
+        return archive.write(
+            path,
+            version=_version(),
+            created_at=now.isoformat(timespec="seconds"),
+            created_s=int(now.timestamp()),
+        )
+    except FileExistsError:
+        raise Refusal(f"{path} exists") from None
 
 
 async def _collect_from_cluster(archive: Archive, services: ServiceBus, namespace: str) -> None:

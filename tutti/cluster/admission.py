@@ -9,6 +9,7 @@ import asyncio
 import base64
 import ssl
 import uuid
+from functools import lru_cache
 from typing import NamedTuple
 
 import aiohttp
@@ -21,8 +22,6 @@ from tutti.cluster.resources import MUTATING, NAMESPACES, VALIDATING, Key, Resou
 from tutti.cluster.selectors import labels_of_object
 from tutti.cluster.store import Store
 
-# Maximum number of cached TLS contexts, one per caBundle: certificates rotate.
-_CONTEXTS_MAX = 32
 _OWN_KINDS = {"binding": "Binding", "eviction": "Eviction"}
 
 
@@ -55,7 +54,6 @@ class Admission:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def close(self) -> None:
         """Close the connections to webhooks."""
@@ -151,7 +149,7 @@ class Admission:
                 target["url"],
                 data=encode(body),
                 headers={"Content-Type": "application/json"},
-                ssl=self._context(target.get("caBundle") or ""),
+                ssl=_context(target.get("caBundle") or ""),
             ) as answer,
         ):
             if answer.status != 200:
@@ -163,13 +161,12 @@ class Admission:
             raise ValueError("webhook returned a patch but not patchType=JSONPatch")
         return response
 
-    def _context(self, bundle: str) -> ssl.SSLContext:
-        if bundle not in self._contexts:
-            if len(self._contexts) >= _CONTEXTS_MAX:
-                self._contexts.clear()
-            authorities = base64.b64decode(bundle).decode() if bundle else None
-            self._contexts[bundle] = ssl.create_default_context(cadata=authorities)
-        return self._contexts[bundle]
+
+@lru_cache(maxsize=32)  # certificates rotate
+def _context(bundle: str) -> ssl.SSLContext:
+    """The TLS context for a caBundle."""
+    authorities = base64.b64decode(bundle).decode() if bundle else None
+    return ssl.create_default_context(cadata=authorities)
 
 
 def _internal_error(text: str) -> ApiError:
@@ -207,10 +204,7 @@ def _request(review: Review) -> Obj:
     served = {"group": call.resource.group, "version": call.version}
     kind = served | {"kind": own_kind or call.resource.kind}
     resource = served | {"resource": call.resource.plural}
-    options = {
-        "kind": f"{review.operation.capitalize()}Options",
-        "apiVersion": "meta.k8s.io/v1",
-    }
+    options = {"kind": f"{review.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
     request: Obj = {
         "uid": str(uuid.uuid4()),
         "kind": kind,

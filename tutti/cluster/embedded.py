@@ -4,7 +4,6 @@ import asyncio
 import socket
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
@@ -77,12 +76,7 @@ class EmbeddedCluster:
             self._tasks.append(asyncio.create_task(run(), name=f"embedded-{name}"))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
             task.cancel()
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)

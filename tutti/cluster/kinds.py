@@ -11,7 +11,7 @@ import msgspec
 
 from shared.kube.objects import DisruptionBudget, KubeStruct, Node, ObjectMeta, Pod
 from shared.kube.quantities import QuantityError
-from tutti.cluster import crds, pods, schema
+from tutti.cluster import crds, pods
 from tutti.cluster.errors import (
     FieldError,
     cannot_be_handled,
@@ -82,7 +82,7 @@ def decoded(resource: Resource, version: str, obj: Obj) -> tuple[Obj, list[str]]
     obj["metadata"] = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None}
     try:
         if resource.custom:
-            return obj, schema.fit(resource.schemas[version], obj)[0]
+            return obj, crds.fit(resource.schemas[version], obj)[0]
         if resource.key == PODS:
             pods.default(obj)
         elif resource.key == CRDS:
@@ -157,7 +157,7 @@ def errors(resource: Resource, version: str, obj: Obj, old: Obj | None) -> list[
     """Every broken rule of an object before it is stored."""
     found = _check_metadata(obj["metadata"], (old or obj)["metadata"])
     if resource.custom:
-        found += schema.fit(resource.schemas[version], clone(obj))[1]
+        found += crds.fit(resource.schemas[version], clone(obj))[1]
     elif resource.key == PODS:
         found += pods.check(obj) if old is None else pods.check_update(obj, old)
     elif resource.key == CRDS:
@@ -269,10 +269,7 @@ def deleted(resource: Resource, obj: Obj, options: Obj) -> tuple[Obj, bool]:
         metadata["generation"] += 1
     if resource.key == NAMESPACES:
         new["status"] = {"phase": "Terminating"}
-    metadata |= {
-        "deletionTimestamp": now_text(grace_s),
-        "deletionGracePeriodSeconds": grace_s,
-    }
+    metadata |= {"deletionTimestamp": now_text(grace_s), "deletionGracePeriodSeconds": grace_s}
     return new, must_go(resource, new)
 
 

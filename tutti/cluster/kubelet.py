@@ -39,6 +39,7 @@ class _Worker:
 
     def __init__(self, obj: Obj) -> None:
         self.obj = obj
+        self.uid: str = obj["metadata"]["uid"]
         self.place = (obj["metadata"]["namespace"], obj["metadata"]["name"])
         self.node: str = obj["spec"]["nodeName"]
         self.requests: dict[str, int] = {}  # set once it is admitted
@@ -47,10 +48,6 @@ class _Worker:
         self.seen_exit = ""  # value of the annotation at the last restart
         self.restarts = 0
         self.task: asyncio.Task[None] | None = None
-
-    @property
-    def uid(self) -> str:
-        return str(self.obj["metadata"]["uid"])
 
     def exit_text(self) -> str:
         return str((self.obj["metadata"].get("annotations") or {}).get(EXIT, ""))
@@ -82,7 +79,6 @@ class Kubelets:
         memory: str = "16Gi",
         resources: Mapping[str, str | int] | None = None,
         labels: dict[str, str] | None = None,
-        taints: list[Obj] | None = None,
     ) -> None:
         """Register a Ready node; `resources` are those besides cpu, memory and pods.
 
@@ -99,7 +95,7 @@ class Kubelets:
             set_condition(status, pressure, "False", reason="Simulated")
         set_condition(status, "Ready", "True", reason="KubeletReady")
         node: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own}}
-        node |= {"spec": {"taints": taints or []}, "status": status}
+        node |= {"spec": {"taints": []}, "status": status}
         self._nodes[name] = await self._api.create(self._api.call("nodes"), node)
         if self._group is not None:  # pods may have been bound to it before it was there
             for row in self._api.store.rows(PODS):

@@ -1,26 +1,47 @@
-"""The HTTP server: from requests to calls, and from their results to responses."""
+"""The HTTP server: discovery, from requests to calls, and from their results to responses."""
 
 import asyncio
 import logging
+import random
+from collections.abc import AsyncIterator, Mapping
+from typing import NamedTuple
 
+import msgspec
 from aiohttp import web
 
-from tutti.cluster import discovery
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
-from tutti.cluster.errors import ApiError, bad_request, details_of
+from tutti.cluster.errors import (
+    ApiError,
+    bad_request,
+    details_of,
+    invalid,
+    no_such_path,
+    not_allowed,
+    not_permitted,
+    not_supported,
+    unsupported,
+)
 from tutti.cluster.faults import FaultInjector
-from tutti.cluster.objects import Obj, dig, encode
-from tutti.cluster.queries import body_of, call_of, delete_options_of, selected, watch_request_of
-from tutti.cluster.resources import PODS
+from tutti.cluster.objects import Obj, Value, decode, dig, encode
+from tutti.cluster.resources import PODS, Registry, Resource
+from tutti.cluster.selectors import Predicate, selector
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
-from tutti.cluster.watches import lines
+from tutti.cluster.watches import WATCH_S, Encode, lines
 
 _log = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 3 * 1024 * 1024  # the API server's own limit
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+_TRUE = ("1", "true", "True")
+_JSON_TYPES = ("", "application/json", "application/octet-stream")
+# Verbs by method: of an object or its status, of a collection, of binding and eviction.
+_ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_ON_COLLECTION = {"GET": "list", "POST": "create"}
+_ON_ACTION = {"POST": "create"}
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
+_DISCOVERED_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
 class Server:
@@ -63,10 +84,10 @@ class Server:
             if request.method == "POST":
                 self.faults.apply(await request.read())
             return _json({"done": self.faults.done})
-        document = discovery.answer(path, self._api.registry)
+        document = _discovery(path, self._api.registry)
         if document is not None:
             return _json(document)
-        verb, call = call_of(request, self._api.registry)
+        verb, call = _call_of(request, self._api.registry)
         rule = self.faults.rule_for(verb, call)
         if rule is None:
             return await self._do(verb, call, request)
@@ -85,7 +106,7 @@ class Server:
                 return await self._watch(call, request)
             case "list":
                 # `limit` is ignored: a list is complete, which clients must support.
-                wanted = selected(call, request.query)
+                wanted = _selected(call, request.query)
                 rows = api.store.rows(call.resource.key, call.namespace)
                 chosen = [row for row in rows if wanted is None or wanted(row.obj)]
                 return _list(request, call, chosen, api.store.revision)
@@ -94,20 +115,20 @@ class Server:
             case "create":
                 return await self._create(call, request)
             case "update":
-                body = await body_of(request)
+                body = await _body_of(request)
                 return _object(call, await api.update(call, lambda _: body))
             case "patch":
                 content_type = request.headers.get("Content-Type", "")
                 return _object(call, await api.patch(call, content_type, await request.read()))
             case _:
-                obj, gone = await api.delete(call, await delete_options_of(request, call))
+                obj, gone = await api.delete(call, await _delete_options_of(request, call))
                 if not gone or call.resource.key == PODS:
                     return _object(call, obj)
                 details = details_of(call.resource, call.name) | {"uid": obj["metadata"]["uid"]}
                 return _json({**_SUCCESS, "details": details}, warnings=call.warnings)
 
     async def _create(self, call: Call, request: web.Request) -> web.Response:
-        body = await body_of(request)
+        body = await _body_of(request)
         if call.subresource not in ("binding", "eviction"):
             return _object(call, await self._api.create(call, body), status=201)
         if dig(body, "metadata.name") != call.name:
@@ -118,7 +139,6 @@ class Server:
         return _json({**_SUCCESS, "code": 201}, status=201, warnings=call.warnings)
 
     async def _watch(self, call: Call, request: web.Request) -> web.StreamResponse:
-        watch = watch_request_of(call, request.query)
         as_table = _wants_table(request)
 
         def encoded(row: Stored) -> bytes:
@@ -126,6 +146,7 @@ class Server:
                 return encode(table(call, [row], row.revision))
             return row.encoded(call.resource, call.version)
 
+        pieces = self._watch_lines(call, request.query, encoded)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         transport = request.transport
@@ -134,7 +155,7 @@ class Server:
         self._watching.add(transport)
         try:
             await response.prepare(request)
-            async for piece in lines(self._api.store, call, watch, encoded):
+            async for piece in pieces:
                 await response.write(piece)
             await response.write_eof()
         except ConnectionResetError:
@@ -142,6 +163,194 @@ class Server:
         finally:
             self._watching.discard(transport)
         return response
+
+    def _watch_lines(
+        self, call: Call, query: Mapping[str, str], encoded: Encode
+    ) -> AsyncIterator[bytes]:
+        """The lines of a watch. Raises ApiError 400, and 422 for a streaming list.
+
+        Clients that prefer streaming lists then fall back to a list.
+        """
+        if "sendInitialEvents" in query:
+            error = not_permitted("sendInitialEvents", "streaming lists are not supported here")
+            raise invalid("ListOptions", "meta.k8s.io", "", [error])
+        # Random, so that the watches of many clients do not end together.
+        spread_s = WATCH_S * (1 + random.random())  # noqa: S311 - no secret
+        return lines(
+            self._api.store,
+            call,
+            encoded,
+            revision=_number(query, "resourceVersion") or None,
+            bookmarks=query.get("allowWatchBookmarks") in _TRUE,
+            timeout_s=_number(query, "timeoutSeconds") or spread_s,
+            wanted=_selected(call, query),
+        )
+
+
+def _discovery(path: str, registry: Registry) -> Obj | None:
+    """The document at a path, or None if the path is not one of discovery.
+
+    Raises:
+        ApiError: 404 for a group or version that is not served.
+    """
+    match [step for step in path.split("/") if step]:
+        case ["version"]:
+            return _VERSION
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(registry)}
+        case ["api", version]:
+            return _resource_list("", version, registry)
+        case ["apis", group, version]:
+            return _resource_list(group, version, registry)
+        case _:
+            return None
+
+
+def _groups(registry: Registry) -> list[Obj]:
+    groups: dict[str, dict[str, Obj]] = {}
+    for resource in registry.all():
+        for version in resource.versions if resource.group else ():
+            entry = {"groupVersion": f"{resource.group}/{version}", "version": version}
+            groups.setdefault(resource.group, {})[version] = entry
+    found = [(group, list(entries.values())) for group, entries in groups.items()]
+    return [{"name": name, "versions": each, "preferredVersion": each[0]} for name, each in found]
+
+
+def _resource_list(group: str, version: str, registry: Registry) -> Obj:
+    served = [each for each in registry.all() if each.group == group and version in each.versions]
+    if not served:
+        raise no_such_path()
+    group_version = f"{group}/{version}" if group else version
+    head = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
+    return head | {"resources": [row for resource in served for row in _rows(resource)]}
+
+
+def _rows(resource: Resource) -> list[Obj]:
+    """A kind and its subresources."""
+    row: Obj = {"name": resource.plural, "namespaced": resource.namespaced, "kind": resource.kind}
+    rows = [row | {"singularName": resource.singular, "verbs": _DISCOVERED_VERBS}]
+    if resource.short_names:
+        rows[0]["shortNames"] = list(resource.short_names)
+    if resource.has_status:
+        name = f"{resource.plural}/status"
+        rows.append(row | {"name": name, "singularName": "", "verbs": ["get", "patch", "update"]})
+    if resource.key == PODS:
+        part = {"singularName": "", "namespaced": True, "verbs": ["create"]}
+        eviction = {"kind": "Eviction", "group": "policy", "version": "v1"}
+        rows.append({"name": "pods/binding", "kind": "Binding", **part})
+        rows.append({"name": "pods/eviction", **eviction, **part})
+    return rows
+
+
+class _Address(NamedTuple):
+    group: str
+    version: str
+    namespace: str
+    plural: str
+    name: str = ""
+    subresource: str = ""
+
+
+def _address(path: str) -> _Address:
+    """The address of an object or a collection. Raises ApiError 404 for another path."""
+    match [step for step in path.split("/") if step]:
+        case ["api", version, first, *more]:
+            group = ""
+        case ["apis", group, version, first, *more]:
+            pass
+        case _:
+            raise no_such_path()
+    namespace = ""
+    if first == "namespaces" and len(more) >= 2 and more[1] != "status":
+        namespace, first, *more = more
+    if len(more) > 2:
+        raise no_such_path()
+    return _Address(group, version, namespace, first, *more)
+
+
+def _call_of(request: web.Request, registry: Registry) -> tuple[str, Call]:
+    """The verb and the call.
+
+    Raises:
+        ApiError: 404 for an unknown kind, 405 for an unsupported method, 422 for parameters.
+    """
+    group, version, namespace, plural, name, sub = _address(request.path)
+    resource = registry.get((group, plural))
+    if resource is None or version not in resource.versions:
+        raise no_such_path()
+    if namespace and not resource.namespaced:
+        raise no_such_path()
+    verb = _verb(request, resource, name, sub)
+    if verb not in ("list", "watch") and resource.namespaced and not namespace:
+        raise not_allowed()
+    dry_run = request.query.getall("dryRun", [])
+    if dry_run not in ([], ["All"]):
+        error = not_supported("dryRun", dry_run[0], ["All"])
+        raise invalid(f"{verb.capitalize()}Options", "meta.k8s.io", "", [error])
+    strict = request.query.get("fieldValidation") == "Strict"
+    return verb, Call(resource, version, namespace, name, sub, bool(dry_run), strict)
+
+
+def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:
+    acts = sub in ("binding", "eviction") and resource.key == PODS
+    if sub and not acts and not (sub == "status" and resource.has_status):
+        raise no_such_path()
+    verbs = _ON_ACTION if acts else _ON_OBJECT if name else _ON_COLLECTION
+    verb = verbs.get(request.method)
+    if verb is None or (sub and verb == "delete"):
+        raise not_allowed()
+    return "watch" if verb == "list" and request.query.get("watch") in _TRUE else verb
+
+
+def _number(query: Mapping[str, str], name: str) -> int:
+    """A query parameter that is a whole number; 0 when it is absent. Raises ApiError 400."""
+    text = query.get(name) or "0"
+    if not text.isascii() or not text.isdigit():
+        raise bad_request(f'{name}: Invalid value: "{text}": must be a whole number, 0 or more')
+    return int(text)
+
+
+def _selected(call: Call, query: Mapping[str, str]) -> Predicate | None:
+    """The predicate of the call's selectors; None: all objects."""
+    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    return selector(labels, fields, call.resource.plural, call.namespace)
+
+
+async def _body_of(request: web.Request) -> Value:
+    """The request's JSON. Raises ApiError 400 or 415."""
+    content_type = request.content_type if "Content-Type" in request.headers else ""
+    if content_type not in _JSON_TYPES:
+        raise unsupported(content_type, "application/json")
+    try:
+        return decode(await request.read())
+    except ValueError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+
+
+class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    preconditions: dict[str, str] | None = None
+    dry_run: list[str] | None = None
+
+
+async def _delete_options_of(request: web.Request, call: Call) -> Obj:
+    """DeleteOptions from the body, or without one from the query; sets the call's dry run.
+
+    Raises:
+        ApiError: 400, 415.
+    """
+    sent = await _body_of(request) if await request.read() else None
+    query = {key: value for key, value in request.query.items() if key != "dryRun"}
+    try:
+        options = msgspec.convert(query if sent is None else sent, _DeleteOptions, strict=False)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"DeleteOptions: {error}") from error
+    call.dry_run = call.dry_run or options.dry_run == ["All"]
+    found: Obj = msgspec.to_builtins(options)
+    return found
 
 
 def _wants_table(request: web.Request) -> bool:

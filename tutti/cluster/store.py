@@ -7,7 +7,7 @@ gap.
 
 import asyncio
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from tutti.cluster.errors import expired
 from tutti.cluster.objects import Obj, encode
@@ -60,7 +60,8 @@ class Log:
         self._changes: list[Change] = []
         self._floor = floor  # the history is complete from this revision on
         self._history_max = history_max
-        self.wakers: set[asyncio.Event] = set()
+        #: Set, and replaced by another one, when the history changes.
+        self.changed = asyncio.Event()
 
     def append(self, change: Change) -> None:
         """Add a change. The history is trimmed by half, so that most changes copy nothing."""
@@ -69,15 +70,17 @@ class Log:
         if dropped > self._history_max:
             self._floor = self._changes[dropped - 1].revision
             del self._changes[:dropped]
-        for waker in self.wakers:
-            waker.set()
+        self._wake_readers()
 
     def expire(self, floor: int) -> None:
         """Discard the changes before a revision."""
         self._changes.clear()
         self._floor = floor
-        for waker in self.wakers:
-            waker.set()
+        self._wake_readers()
+
+    def _wake_readers(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def after(self, revision: int) -> list[Change]:
         """The changes since a revision; ApiError 410 if the history does not reach it."""
@@ -151,35 +154,3 @@ class Store:
         self._floor = self.revision
         for log in self._logs.values():
             log.expire(self.revision)
-
-
-class Follower:
-    """A reader of one kind's history: only a position, so that a slow reader needs no memory."""
-
-    def __init__(self, store: Store, key: Key, revision: int | None = None) -> None:
-        self._store, self._log = store, store.log(key)
-        self.revision = store.revision if revision is None else revision
-        self._waker = asyncio.Event()
-
-    async def read(self) -> list[Change]:
-        """Wait for changes and return all of them. A cancellation loses nothing.
-
-        Raises:
-            ApiError: 410 when changes were lost.
-        """
-        while True:
-            self._waker.clear()
-            changes = self._log.after(self.revision)
-            # The history is read up to here, so the position advances: an idle reader never
-            # expires.
-            self.revision = max(self.revision, self._store.revision)
-            if changes:
-                return changes
-            await self._waker.wait()
-
-    def __enter__(self) -> Self:
-        self._log.wakers.add(self._waker)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._log.wakers.discard(self._waker)

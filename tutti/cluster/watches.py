@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-import msgspec
-
 from tutti.cluster.admission import Call
 from tutti.cluster.errors import ApiError
 from tutti.cluster.objects import encode
 from tutti.cluster.selectors import Predicate
-from tutti.cluster.store import Change, Follower, Store, Stored
+from tutti.cluster.store import Change, Store, Stored
 
 # Duration of a watch without a timeout of the client (the real server: 30 to 60 min).
 WATCH_S = 1800
@@ -18,13 +16,6 @@ BOOKMARK_S = 60
 LAST_BOOKMARK_BEFORE_END_S = 2
 
 Encode = Callable[[Stored], bytes]
-
-
-class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    revision: int | None  # None: begin with all present objects
-    bookmarks: bool
-    timeout_s: float
-    wanted: Predicate | None
 
 
 def _line(kind: str, obj: bytes) -> bytes:
@@ -55,36 +46,50 @@ def seen(change: Change, wanted: Predicate | None) -> tuple[str, Stored] | None:
 
 
 async def lines(
-    store: Store, call: Call, watch: WatchRequest, encoded: Encode
+    store: Store,
+    call: Call,
+    encoded: Encode,
+    *,
+    revision: int | None,
+    bookmarks: bool,
+    timeout_s: float,
+    wanted: Predicate | None,
 ) -> AsyncIterator[bytes]:
-    """The stream, in pieces of whole lines, until its timeout.
+    """The stream, in pieces of whole lines, until its timeout; without a revision, it begins with
+    all present objects.
 
     After a lost history the last line is an error 410. It can be cancelled at any point.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + watch.timeout_s
+    end = loop.time() + timeout_s
     next_bookmark = _next_bookmark(loop.time(), end)
-    with Follower(store, call.resource.key, watch.revision) as follower:
-        if watch.revision is None:
-            # Read in one step with the follower's position: no change is lost between them.
-            rows = store.rows(call.resource.key, call.namespace)
-            chosen = [row for row in rows if watch.wanted is None or watch.wanted(row.obj)]
-            if chosen:
-                yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
-        while True:
-            until = min(end, next_bookmark) if watch.bookmarks else end
-            try:
-                async with asyncio.timeout_at(until):
-                    changes = await follower.read()
-            except TimeoutError:
-                if until == end:
-                    return
-                next_bookmark = _next_bookmark(loop.time(), end)
-                yield _bookmark(call, follower.revision)
-                continue
-            except ApiError as error:
-                yield _line("ERROR", encode(error.body()))
+    log = store.log(call.resource.key)
+    if revision is None:
+        revision = store.revision
+        rows = store.rows(call.resource.key, call.namespace)
+        chosen = [row for row in rows if wanted is None or wanted(row.obj)]
+        if chosen:
+            yield b"".join(_line("ADDED", encoded(row)) for row in chosen)
+    while True:
+        changed = log.changed
+        try:
+            changes = log.after(revision)
+        except ApiError as error:
+            yield _line("ERROR", encode(error.body()))
+            return
+        # The history is read up to here, so the position advances: an idle reader never expires.
+        revision = max(revision, store.revision)
+        events = [event for change in changes if (event := seen(change, wanted))]
+        if events:
+            yield b"".join(_line(kind, encoded(stored)) for kind, stored in events)
+        if changes:
+            continue
+        until = min(end, next_bookmark) if bookmarks else end
+        try:
+            async with asyncio.timeout_at(until):
+                await changed.wait()
+        except TimeoutError:
+            if until == end:
                 return
-            events = [event for change in changes if (event := seen(change, watch.wanted))]
-            if events:
-                yield b"".join(_line(kind, encoded(stored)) for kind, stored in events)
+            next_bookmark = _next_bookmark(loop.time(), end)
+            yield _bookmark(call, revision)

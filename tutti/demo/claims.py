@@ -187,12 +187,7 @@ def never_in_part(jobs: Collection[Job], record: Record, *, spread_ms_max: float
 
 
 def never_over_committed(nodes: Mapping[str, Mapping[str, int]], record: Record) -> Finding:
-    """At no instant did the pods on a node use more of any resource than is allocatable.
-
-    Args:
-        nodes: The allocatable amounts of each node, by resource.
-        record: What was observed.
-    """
+    """At no instant did the pods on a node use more of any resource than is allocatable there."""
     over: set[str] = set()
     most_gpus = 0
     for observation, latest in replay(record):
@@ -217,13 +212,7 @@ def never_over_committed(nodes: Mapping[str, Mapping[str, int]], record: Record)
 def all_survived(
     killed: Mapping[str, int], ready: Mapping[str, int], expected: Sequence[str]
 ) -> Finding:
-    """Each process was killed, and its successor is ready.
-
-    Args:
-        killed: The pid that was killed, by the process's name.
-        ready: The pid that is ready at the end, by name.
-        expected: Every name.
-    """
+    """Each process was killed, and its successor is ready: pids by the process's name."""
     spared = [name for name in expected if name not in killed]
     lost = [name for name in expected if name not in ready or ready[name] == killed.get(name)]
     notes = [f"{len(expected) - len(spared)} of {len(expected)} killed: {', '.join(expected)}"]

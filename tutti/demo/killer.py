@@ -25,14 +25,10 @@ _POLL_S: Final = 0.1
 
 
 class Killer:
-    """Kills each process of one `tutti up` once.
-
-    Attributes:
-        expected: The names of all processes: "binder-0", and NATS.
-        killed: The pid that was killed, by name.
-    """
+    """Kills each process of one `tutti up` once."""
 
     def __init__(self, bus: Bus, ready: ReadyFile, say: Callable[[str], None]) -> None:
+        #: The names of all processes: "binder-0", and NATS; and the pid that was killed, by name.
         self.expected = [f"{row.service}-{row.ordinal}" for row in ready.services] + [NATS]
         self.killed: dict[str, int] = {}
         self._bus = bus

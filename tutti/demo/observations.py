@@ -69,7 +69,6 @@ def replay(record: Record) -> Iterator[tuple[PodObservation, LatestPods]]:
 
 
 def of_job(job: Job, observations: Iterable[PodObservation]) -> list[PodObservation]:
-    """The observations of one job's pods."""
     return [each for each in observations if each.job == job.uid]
 
 

@@ -38,21 +38,17 @@ class Stuck(Exception):
 
 
 class Observer:
-    """The cluster as its API server shows it, from `watching` on. For one event loop.
-
-    Attributes:
-        record: Every change of a pod, in the API server's order.
-        pods: The last observation of each pod.
-        nodes: The allocatable amounts of each node, by resource.
-        specs: Each living pod whole, for the pod-by-pod scheduler.
-        verdicts: The verdict on the group of a job, by the job's UID.
-    """
+    """The cluster as its API server shows it, from `watching` on. For one event loop."""
 
     def __init__(self, client: KubeClient) -> None:
+        #: Every change of a pod, in the API server's order; and the last observation of each pod.
         self.record: list[PodObservation] = []
         self.pods: LatestPods = {}
+        #: The allocatable amounts of each node, by resource.
         self.nodes: dict[str, dict[str, int]] = {}
+        #: Each living pod whole, for the pod-by-pod scheduler.
         self.specs: dict[str, kube.Pod] = {}
+        #: The verdict on the group of a job, by the job's UID.
         self.verdicts: dict[str, Verdict] = {}
         self._client = client
         self._changed = asyncio.Event()
@@ -84,7 +80,6 @@ class Observer:
         return sorted(of_job(job, self.pods.values()), key=lambda each: each.name)
 
     def running(self, job: Job) -> int:
-        """The number of running pods of a job."""
         return sum(each.running for each in self.of(job))
 
     async def until(

@@ -21,12 +21,8 @@ SCHEDULER_NAME: Final = "pod-by-pod"
 def fitting(
     pods: Iterable[kube.Pod], nodes: Mapping[str, Mapping[str, int]], seen: Iterable[PodObservation]
 ) -> list[tuple[kube.Pod, str]]:
-    """Each pod that fits, in order, with the first node where it fits.
-
-    Args:
-        pods: The waiting pods, in order.
-        nodes: The allocatable amounts of each node, by resource.
-        seen: All pods; the requests of bound ones count on their nodes.
+    """Each waiting pod that fits, in order, with the first node where it fits. The requests of
+    bound pods among `seen` count on their nodes.
     """
     used: dict[str, Counter[str]] = {name: Counter() for name in nodes}
     for each in seen:
@@ -47,11 +43,7 @@ def fitting(
 
 
 async def schedule(client: KubeClient, observer: Observer) -> None:
-    """Place pods one by one until cancelled.
-
-    Raises:
-        KubeError: The API server refused a binding.
-    """
+    """Place pods one by one until cancelled. Raises KubeError."""
     bound: set[str] = set()
 
     def placeable() -> list[tuple[kube.Pod, str]]:

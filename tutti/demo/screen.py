@@ -24,8 +24,6 @@ _COLOURS: Final = ("cyan", "magenta", "yellow", "blue")
 
 
 class Screen:
-    """Shows a stage on a console."""
-
     def __init__(self, console: Console, stage: Stage) -> None:
         self._console = console
         self._stage = stage
@@ -53,7 +51,6 @@ class Screen:
 
 
 def timed_line(line: Line) -> RenderableType:
-    """A line after its time."""
     table = Table.grid(padding=(0, 1))
     table.add_column(width=6, justify="right", style="dim", no_wrap=True)
     table.add_column()

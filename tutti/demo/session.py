@@ -45,15 +45,6 @@ _PATIENCE_KILLED_S: Final = 60.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `tutti demo`.
-
-    Attributes:
-        fast: Without pauses to read.
-        kill: Kill every process of Tutti once during the acts.
-        keep: Leave the cluster and Tutti running until cancelled.
-        record: File for frames of the session; None for no file.
-    """
-
     fast: bool = False
     kill: bool = False
     keep: bool = False
@@ -71,13 +62,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def play(options: Options, console: Console) -> bool:
-    """Play the demo. However it ends, it leaves no process, and no file but the logs of a failure.
-
-    Returns:
-        Whether every claim held.
+    """Play the demo and return whether every claim held. However it ends, it leaves no process, and
+    no file but the logs of a failure.
 
     Raises:
-        ProcessFailed: `tutti up` did not start, or has ended.
+        Refusal: `tutti up` did not start, or has ended.
         KubeError: The API server refused a request of the demo.
         BusError: NATS does not answer which processes run.
         OSError: Files or processes cannot be created.
@@ -153,7 +142,7 @@ class _LogLines(logging.Handler):
 
 
 async def _play_acts(stage: Stage, running: TuttiProcess, *, kill: bool) -> None:
-    """Play all acts. Raises ProcessFailed when `tutti up` ends before them."""
+    """Play all acts. Raises Refusal when `tutti up` ends before them."""
 
     async def acts() -> None:
         try:

@@ -36,8 +36,6 @@ _NODE_RESOURCES: Final = {"nvidia.com/gpu": "1"}
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """Delays and timeouts of the demo."""
-
     #: How long to watch for an event that must not happen.
     watch_s: float
     #: Pause to read the last lines.
@@ -55,27 +53,13 @@ FAST: Final = Pace(watch_s=1.0, read_s=0.0, patience_s=30.0, spread_ms_max=1_000
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the session."""
-
     at_s: float
     text: str
     style: str = ""
 
 
 class Stage:
-    """The state of the demo; the screen reads it.
-
-    Attributes:
-        cluster: The embedded cluster, to add nodes.
-        operator: Its tf-operator.
-        title: Title of the act.
-        lines: All lines so far.
-        jobs: The act's jobs, in the order of their creation.
-        tutti_jobs: Every job that Tutti had to place.
-        claims: All claims so far.
-        on_pause: Called when there is something to read.
-        killing: The task that kills processes of Tutti; None when none is to be killed.
-    """
+    """The state of the demo; the screen reads it."""
 
     def __init__(
         self,
@@ -94,16 +78,18 @@ class Stage:
         self.pace = pace
         self.title = ""
         self.lines: list[Line] = []
+        #: The act's jobs, in the order of their creation; and every job that Tutti had to place.
         self.jobs: list[Job] = []
         self.tutti_jobs: list[Job] = []
         self.claims: list[Claim] = []
+        #: Called when there is something to read.
         self.on_pause: Callable[[], object] = lambda: None
+        #: The task that kills processes of Tutti; None when none is to be killed.
         self.killing: asyncio.Task[None] | None = None
         self._began_s = began_s
 
     @property
     def record(self) -> Record:
-        """Every observation so far."""
         return self.observer.record
 
     def act(self, title: str, about: str) -> None:
@@ -130,12 +116,7 @@ class Stage:
         await self.cluster.add_node(name, resources=_NODE_RESOURCES, labels=NODE_LABELS)
 
     async def submit(self, manifest: Manifest, *, to_tutti: bool = True) -> Job:
-        """Create a TFJob, and wait until its pods exist.
-
-        Raises:
-            KubeError: The API server refused it.
-            Stuck: The operator created no pods.
-        """
+        """Create a TFJob, and wait until its pods exist. Raises KubeError, Stuck."""
         metadata = manifest["metadata"]
         namespace = metadata.get("namespace", _NAMESPACE)
         resource = tfjobs(manifest["apiVersion"])
@@ -170,14 +151,10 @@ class Stage:
 
         await self.until(explained, f"a verdict that explains why {job.title} waits")
         reader = NamespaceReader(self.client, job.namespace, SCHEDULER_NAMES)
-        return explain(await reader.read("tfjob", job.name), SCHEDULER_NAMES)
+        return explain(await reader.read("tfjob", job.name))
 
     async def watch_waiting(self, job: Job) -> tuple[Answer, Finding]:
-        """Show why a job waits and watch it for a while; the answer, and whether it waited whole.
-
-        Raises:
-            Stuck: No verdict explains why it waits.
-        """
+        """Show why a job waits; watch whether it waits whole. Raises Stuck."""
         from_s = time.monotonic()
         answer = await self.why(job)
         self.say(f"tutti why tfjob/{job.name}: {answer.sentence}", "yellow")
@@ -201,11 +178,7 @@ class Stage:
         await self.until(lambda: self.observer.pods[pod.uid].gone, f"{pod.name} is gone")
 
     async def reservation_of(self, job: Job) -> str:
-        """The message of the group's condition about capacity that is reserved for a lost member.
-
-        Raises:
-            Stuck: There is no such condition.
-        """
+        """What the group's condition reports about capacity for a lost member. Raises Stuck."""
 
         def message() -> str:
             verdict = self.observer.verdicts.get(job.uid)
@@ -268,7 +241,6 @@ class Stage:
 
 
 def tfjobs(api_version: str) -> Resource:
-    """The resource of a version of TFJobs."""
     group, _, version = api_version.partition("/")
     return Resource(group, version, "tfjobs", "TFJob")
 

@@ -32,16 +32,8 @@ def printed(file: str) -> Manifest:
 def varied(
     file: str, replicas: Mapping[str, int], *, name: str = "", scheduler_name: str = ""
 ) -> Manifest:
-    """A manifest with the experiment's changes.
-
-    Args:
-        file: Its file.
-        replicas: Number of pods per replica type; other types keep the printed number.
-        name: Another name; the group's name, which must equal it, follows.
-        scheduler_name: Another scheduler.
-
-    Raises:
-        KeyError: The manifest has no such replica type.
+    """A manifest with the experiment's changes: the number of pods of some replica types, another
+    name (the group's name, which must equal it, follows) and another scheduler.
     """
     job = printed(file)
     types = job["spec"]["tfReplicaSpecs"]

@@ -25,10 +25,6 @@ _STOP_S: Final = 60.0
 _LINES_MAX: Final = 40
 
 
-class ProcessFailed(Refusal):
-    """`tutti up` did not become ready or has ended; the message has its last lines."""
-
-
 class TuttiProcess:
     """A running `tutti up`."""
 
@@ -40,7 +36,7 @@ class TuttiProcess:
         self._lines: deque[str] = deque(maxlen=_LINES_MAX)
 
     async def ready(self) -> ReadyFile:
-        """Wait until all services are ready. Raises ProcessFailed."""
+        """Wait until all services are ready. Raises Refusal, with its last lines."""
         stdout = required(self._process.stdout, "tutti up", "must write to a pipe")
         try:
             async with asyncio.timeout(_START_S):
@@ -48,14 +44,14 @@ class TuttiProcess:
         except TimeoutError:
             line = ""
         if not line:
-            raise ProcessFailed("\n".join(["tutti up did not become ready:", *self._lines]))
+            raise Refusal("\n".join(["tutti up did not become ready:", *self._lines]))
         self._say(line)
         return msgspec.json.decode(self._ready_file.read_bytes(), type=ReadyFile)
 
     async def ended(self) -> NoReturn:
-        """Raise ProcessFailed as soon as it has ended."""
+        """Raise Refusal as soon as it has ended."""
         status = await self._process.wait()
-        raise ProcessFailed("\n".join([f"tutti up ended with status {status}:", *self._lines]))
+        raise Refusal("\n".join([f"tutti up ended with status {status}:", *self._lines]))
 
     async def read_errors(self) -> None:
         """Show each line of its standard error, until it ends."""

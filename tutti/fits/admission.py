@@ -14,8 +14,8 @@ from shared.dialects.workloads import parts_of
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Conflict, Forbidden
 from shared.kube.resources import JOBS_VOLCANO, Resource
+from tutti.cluster.crds import fit
 from tutti.cluster.objects import clone
-from tutti.cluster.schema import fit
 from tutti.manifests.crds import manifests
 from tutti.why.kinds import Kind, discover
 
@@ -28,16 +28,11 @@ _ERRORS_MAX: Final = 20
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
-    """Validated manifests.
-
-    Attributes:
-        documents: The place of each in its file, and the object with its defaults.
-        errors: The errors of admission, each with its place.
-        notes: Objects that could not be validated, and why.
-    """
-
+    #: The place of each in its file, and the object with its defaults.
     documents: tuple[tuple[str, Json], ...]
+    #: The errors of admission, each with its place.
     errors: tuple[str, ...] = ()
+    #: Objects that could not be validated, and why.
     notes: tuple[str, ...] = ()
 
 
@@ -50,15 +45,8 @@ async def admit(
 ) -> Admitted:
     """Validate the objects and set their defaults; nothing is stored.
 
-    Args:
-        client: Of the API server; None: only checks without one are made.
-        documents: The place of each in its file, for messages, and the object.
-        namespace: For objects without one.
-        scheduler_names: Scheduler names that Tutti serves.
-
-    Raises:
-        TransportError: The API server does not answer.
-        ApiError: It refuses to list the kinds that it serves.
+    Each has its place in its file, for messages. `namespace` is for objects without one. Without a
+    client, only checks that need none are made. Raises KubeError.
     """
     errors = [
         f"{where}: {error}"
@@ -138,9 +126,8 @@ def _unknown_fields(one: Json) -> Iterator[str]:
 def _minimum(one: Json) -> Iterator[str]:
     group = str(one.get("apiVersion", "")).rpartition("/")[0]
     spec = one.get("spec")
-    if (one.get("kind"), group) != (JOBS_VOLCANO.kind, JOBS_VOLCANO.group):
-        return
-    if not isinstance(spec, dict):
+    is_job = (one.get("kind"), group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
+    if not is_job or not isinstance(spec, dict):
         return
     replicas = sum(part.replicas for part in parts_of(JOBS_VOLCANO.kind, group, spec))
     least = spec.get("minAvailable")

@@ -16,7 +16,7 @@ from shared.kube.errors import CredentialsError, TransportError
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag, scheduler_names_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.fits.admission import Admitted, admit
 from tutti.fits.expansion import expand, flattened
 from tutti.service_bus import ServiceBus, ask_standby, service_options
@@ -76,15 +76,11 @@ def fits(
     would refuse one, with the list of errors, or when there is no answer.
     """
     found = run(_fits(services, files, namespace, scheduler_names), status=_NO_ANSWER)
-    if output == "json":
-        echo_json(found)
-    else:
-        show(found, Console())
+    print_report(found, output, lambda: show(found, Console()))
     sys.exit(0 if all(one.answer.fits for one in found) else 1)
 
 
 def show(found: Sequence[Fit], console: Console) -> None:
-    """Print answers as text."""
     for one in found:
         answer = one.answer
         if answer.fits:
@@ -116,12 +112,7 @@ async def _fits(
     namespace: str,
     scheduler_names: Sequence[str],
 ) -> list[Fit]:
-    """Validate the manifests, expand them to gangs, ask the standby planner.
-
-    Raises:
-        Refusal: A file is no YAML, or a document cannot be expanded.
-        Rejected: Admission would refuse an object, or a gang's queue.
-    """
+    """Validate the manifests, expand them to gangs, ask the standby planner."""
     try:
         documents = [one for file in files for one in yaml.safe_load_all(file.read())]
     except yaml.YAMLError as error:

@@ -21,22 +21,13 @@ from tutti.api.failures import Refusal
 Json = dict[str, Any]
 
 
-class BadManifest(Refusal):
-    """A document cannot be expanded; the message names it and the reason."""
-
-
 def expand(
     documents: Iterable[Any], *, namespace: str, scheduler_names: Iterable[str]
 ) -> list[FitRequest]:
-    """One question for each gang.
-
-    Args:
-        documents: Parsed manifests; lists are expanded.
-        namespace: For objects without one.
-        scheduler_names: Scheduler names that Tutti serves.
+    """One question for each gang of the parsed manifests; `namespace` is for objects without one.
 
     Raises:
-        BadManifest: A document is not a manifest, is of an unknown kind, or is too large.
+        Refusal: A document is not a manifest, is of an unknown kind, or is too large.
     """
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     groups: dict[tuple[str, str], PodGroup] = {}
@@ -46,7 +37,7 @@ def expand(
         try:
             found = _read(one, namespace, context)
         except (msgspec.ValidationError, ValueError) as error:
-            raise BadManifest(f"{where}: {error}") from error
+            raise Refusal(f"{where}: {error}") from error
         match found:
             case FitRequest() if found.pods:
                 questions.append(found)
@@ -64,12 +55,12 @@ def expand(
 
 
 def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
-    """Each object with its place in the file, lists expanded. Raises BadManifest."""
+    """Each object with its place in the file, lists expanded. Raises Refusal."""
     for number, document in enumerate(documents, 1):
         if document is None:
             continue
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise BadManifest(f"document {number}: must be an object with a kind")
+            raise Refusal(f"document {number}: must be an object with a kind")
         items = document.get("items") if document["kind"].endswith("List") else None
         for one in items if isinstance(items, list) else [document]:
             name = (one.get("metadata") or {}).get("name", "")

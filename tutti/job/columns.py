@@ -12,7 +12,7 @@ from tutti.api.objects import (
     number,
     text,
 )
-from tutti.api.tables import Column, Layout
+from tutti.api.output import Column, Layout
 
 JOB_NAME_LABEL: Final = "volcano.sh/job-name"
 _JOB_TYPE_LABEL: Final = "volcano.sh/job-type"

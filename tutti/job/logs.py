@@ -5,7 +5,7 @@ those of pods that are created later, until the Job is finished and all logs wer
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import click
@@ -14,10 +14,10 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import JOBS_VOLCANO, PODS
-from tutti.api.access import CONNECTIONS_MAX, Access, open_client
+from tutti.api.access import CONNECTIONS_MAX
 from tutti.api.failures import Refusal
-from tutti.api.fetches import Wanted, fetch, follow, get
-from tutti.api.flags import namespace_or_default
+from tutti.api.fetches import Wanted, fetch, follow, get, named
+from tutti.api.flags import Selection
 from tutti.api.objects import Object, field, labels_of, name_of, text
 from tutti.api.output import echo
 from tutti.job.columns import FINAL_PHASES, JOB_NAME_LABEL, phase
@@ -30,19 +30,7 @@ FOLLOWED_MAX: Final = CONNECTIONS_MAX - 4
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """A selection of logs.
-
-    Attributes:
-        task: Only pods of this task; "" for all.
-        index: Only the pod with this index in its task; None for all.
-        container: Only this container; "" for all.
-        follow: Continue with new lines.
-        previous: Read the log of the container's previous run.
-        timestamps: Print the timestamp of each line.
-        tail: Number of lines from the end; None for all.
-        since_s: Maximum age of a line; None for any.
-        prefix: Whether to print the pod before each line; None: if there are several logs.
-    """
+    """A selection of logs: the flags of `tutti job logs`; "" and None select all."""
 
     task: str = ""
     index: int | None = None
@@ -51,18 +39,18 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     previous: bool = False
     timestamps: bool = False
     tail: int | None = None
-    since_s: int | None = None
+    since_s: float | None = None
+    #: Whether to print the pod before each line; None: if there are several logs.
     prefix: bool | None = None
 
     def params(self, container: str) -> dict[str, str]:
-        """The parameters of a request for one container's log."""
         found = {
             "container": container,
             "follow": "true" if self.follow else "",
             "previous": "true" if self.previous else "",
             "timestamps": "true" if self.timestamps else "",
             "tailLines": "" if self.tail is None else str(self.tail),
-            "sinceSeconds": "" if self.since_s is None else str(self.since_s),
+            "sinceSeconds": "" if self.since_s is None else str(max(1, round(self.since_s))),
         }
         return {key: value for key, value in found.items() if value}
 
@@ -75,15 +63,12 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return ",".join(terms)
 
 
-async def print_logs(access: Access, namespace: str, name: str, reading: Reading) -> None:
-    """Print the selected logs.
-
-    Raises:
-        Refusal: There is no log, or there are too many to follow at once.
-        KubeError: The API server refuses, or does not answer.
+async def print_logs(selection: Selection, reading: Reading) -> None:
+    """Print the selected logs. Raises KubeError, and Refusal when there is no name, no log, or too
+    many logs to follow at once.
     """
-    async with open_client(access) as client:
-        place = namespace_or_default(namespace, client.credentials.namespace)
+    name = selection.single(JOBS_VOLCANO)
+    async with selection.opened() as (client, place):
         job = await get(client, JOBS_VOLCANO, name, place)
         logs = _Logs(client, place, reading)
         if reading.follow:
@@ -93,17 +78,10 @@ async def print_logs(access: Access, namespace: str, name: str, reading: Reading
 
 
 class _Logs:
-    def __init__(
-        self,
-        client: KubeClient,
-        namespace: str,
-        reading: Reading,
-        out: Callable[[str], None] = echo,
-    ) -> None:
+    def __init__(self, client: KubeClient, namespace: str, reading: Reading) -> None:
         self._client = client
         self._namespace = namespace
         self._reading = reading
-        self._out = out
         #: UID of the pod and name of the container.
         self._followed: set[tuple[str, str]] = set()
         self._reading_now: set[asyncio.Task[None]] = set()
@@ -170,12 +148,7 @@ class _Logs:
             click.echo(f"[{pod}/{container}] no log: {error.message}", err=True)
 
     async def _finished(self, job: Object) -> None:
-        wanted = Wanted(
-            resource=JOBS_VOLCANO,
-            namespace=self._namespace,
-            field_selector=f"metadata.name={name_of(job)}",
-        )
-        async for kind, found in follow(self._client, wanted):
+        async for kind, found in follow(self._client, named(JOBS_VOLCANO, job)):
             if kind == "DELETED" or phase(found) in FINAL_PHASES:
                 return
 
@@ -185,7 +158,7 @@ class _Logs:
         prefix = f"[{pod}/{container}] " if named else ""
         path = PODS.path(self._namespace, pod, "log")
         async for line in lines(self._client.chunks(path, reading.params(container))):
-            self._out(f"{prefix}{line}")
+            echo(f"{prefix}{line}")
 
     def _wanted(self, job: str) -> Wanted:
         return Wanted(

@@ -12,9 +12,9 @@ import click
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
-from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO, Resource
+from shared.kube.resources import JOBS_VOLCANO, PODGROUPS_VOLCANO
 from shared.model.invariants import InvariantViolation
-from tutti.api.fetches import Wanted, follow
+from tutti.api.fetches import follow, named
 from tutti.api.objects import Object, name_of, namespace_of, number, text, why_unschedulable
 from tutti.api.output import echo
 from tutti.job.columns import FINAL_PHASES, phase, replicas
@@ -60,13 +60,8 @@ class Progress:
 async def wait(
     client: KubeClient, jobs: Sequence[Object], goal: Goal, timeout_s: float | None = None
 ) -> bool:
-    """Wait until each Job has reached the goal or cannot reach it, or until the timeout.
-
-    Returns:
-        Whether all reached it.
-
-    Raises:
-        KubeError: The API server refuses, or does not answer at the start.
+    """Wait until each Job has reached the goal or cannot reach it, or until the timeout; return
+    whether all reached it. Raises KubeError.
     """
     progress = Progress()
     try:
@@ -101,7 +96,7 @@ class _Waiting:
         following = asyncio.create_task(self._follow_group(), name="podgroup")
         timer = asyncio.get_running_loop().call_later(_PATIENCE_S, self._on_patience_over)
         try:
-            async for kind, job in follow(self._client, _named(JOBS_VOLCANO, self._job)):
+            async for kind, job in follow(self._client, named(JOBS_VOLCANO, self._job)):
                 if text(job, "metadata.uid") != text(self._job, "metadata.uid"):
                     continue
                 self._job = job
@@ -127,7 +122,7 @@ class _Waiting:
             }
         }
         try:
-            async for _, found in follow(self._client, _named(PODGROUPS_VOLCANO, group)):
+            async for _, found in follow(self._client, named(PODGROUPS_VOLCANO, group)):
                 self._why = why_unschedulable(found)
                 self._show()
         except KubeError:
@@ -140,14 +135,6 @@ class _Waiting:
     def _show(self) -> None:
         why = self._why if self._show_reason else ""
         self._progress.show(name_of(self._job), sentence(self._job, why))
-
-
-def _named(resource: Resource, obj: Object) -> Wanted:
-    return Wanted(
-        resource=resource,
-        namespace=namespace_of(obj),
-        field_selector=f"metadata.name={name_of(obj)}",
-    )
 
 
 def verdict(job: Object, goal: Goal) -> Literal["yes", "no", "not yet"]:

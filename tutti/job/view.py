@@ -9,10 +9,9 @@ import msgspec
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, PODGROUPS_VOLCANO
-from tutti.api.access import Access, open_client
 from tutti.api.ages import since
 from tutti.api.fetches import Wanted, fetch, get
-from tutti.api.flags import namespace_or_default
+from tutti.api.flags import Selection
 from tutti.api.objects import (
     Object,
     field,
@@ -40,10 +39,10 @@ _COUNTS: Final = (
 _NONE: Final = "<none>"
 
 
-async def view_job(access: Access, namespace: str, name: str, output: Format) -> None:
-    """Print one Job. Raises NotFound and other KubeErrors."""
-    async with open_client(access) as client:
-        place = namespace_or_default(namespace, client.credentials.namespace)
+async def view_job(selection: Selection, output: Format) -> None:
+    """Print one Job. Raises Refusal, NotFound and other KubeErrors."""
+    name = selection.single(JOBS_VOLCANO)
+    async with selection.opened() as (client, place):
         job = await get(client, JOBS_VOLCANO, name, place)
         if output != "table":
             Printer(JOBS_VOLCANO, layout(), output).one(job)

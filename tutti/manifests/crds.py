@@ -7,7 +7,7 @@ import yaml
 from typing_extensions import override
 
 from shared.kinds.catalogue import CATALOGUE, SCHEMA_REVISION
-from shared.kinds.description import Description
+from shared.kinds.fields import Description
 from tutti.manifests.schemas import BuiltInSchema, root_schema
 
 #: On every CRD of Tutti. It grows with each change of a schema, so that an older Tutti does not
@@ -103,5 +103,5 @@ def _flow(dumper: yaml.SafeDumper, data: Mapping[str, Any]) -> yaml.Node:
 _Dumper.add_representer(BuiltInSchema, _flow)
 
 
-def _yaml(document: Mapping[str, Any]) -> str:
-    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
+def _yaml(document: dict[str, Any]) -> str:
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=_WIDTH)

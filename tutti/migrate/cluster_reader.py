@@ -1,8 +1,9 @@
 """Reads a cluster with list requests only; kinds that may not be listed are reported."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,7 +24,7 @@ from shared.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from shared.model.objects import ClusterObject, Pod, PodGroup
+from shared.model.objects import Pod, PodGroup
 from shared.model.reference_objects import ResourceClaim
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
@@ -39,19 +40,15 @@ from tutti.up.cluster_checks import check_cluster
 from tutti.up.other_schedulers import find_other_schedulers
 from tutti.up.presence import is_dead
 
-_LISTED: Final = tuple(
-    dict.fromkeys(
-        (
-            PODS,
-            RESOURCE_CLAIMS,
-            DEPLOYMENTS,
-            CUSTOM_RESOURCE_DEFINITIONS,
-            VALIDATING_WEBHOOKS,
-            MUTATING_WEBHOOKS,
-            COSCHEDULING,
-            *CHECKED_KINDS,
-        )
-    )
+_LISTED: Final = (
+    PODS,
+    RESOURCE_CLAIMS,
+    DEPLOYMENTS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    VALIDATING_WEBHOOKS,
+    MUTATING_WEBHOOKS,
+    COSCHEDULING,
+    *CHECKED_KINDS,
 )
 #: A Deployment with one of these in its name or images belongs to Volcano or kube-batch.
 _THEIRS: Final = ("volcano", "vc-", "kube-batch")
@@ -66,16 +63,15 @@ M = TypeVar("M", Pod, PodGroup, ResourceClaim)
 async def read_cluster(
     client: KubeClient, scheduler_names: tuple[str, ...], conf: PolicyText | None
 ) -> ClusterFacts:
-    """Read everything that a check needs.
+    """Read everything that a check needs, if Tutti would serve these scheduler names.
 
     Args:
         client: Of the API server.
-        scheduler_names: Scheduler names that Tutti would serve.
+        scheduler_names: The names.
         conf: A scheduler configuration to check; None: those in the cluster.
 
     Raises:
-        ClusterUnreachable: The API server does not answer, or refuses our credentials.
-        RuleCheckFailed: A process that checks rules has failed.
+        Refusal: The API server does not answer or refuses our credentials, or a check has failed.
     """
     checked = await check_cluster(client, scheduler_names)
     unreadable = set(checked.unreadable)
@@ -85,11 +81,6 @@ async def read_cluster(
             for resource in _LISTED
         }
     objects = {resource: task.result() for resource, task in lists.items()}
-    for resource, found in objects.items():
-        for one in found:
-            # Items of lists have no apiVersion and kind.
-            one.setdefault("apiVersion", resource.api_version)
-            one.setdefault("kind", resource.kind)
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     pods = _read(objects, (PODS,), Pod, context)
     policies, admission_files = await _configurations(
@@ -104,7 +95,7 @@ async def read_cluster(
         groups=_read(objects, GROUPS, PodGroup, context),
         claims=_read(objects, (RESOURCE_CLAIMS,), ResourceClaim, context),
         templates=tuple(_templates(objects[JOBS_VOLCANO], context)),
-        others=tuple(find_other_schedulers(checked.reference_objects, names, is_dead)),
+        others=tuple(find_other_schedulers(checked, names, is_dead)),
         policies=tuple([await rule_checks.check_policy(policy) for policy in policies]),
         admission_files=admission_files,
         refused=await rule_checks.find_refused(stored, scheduler_names),
@@ -135,22 +126,11 @@ def _read(
     for resource in resources:
         for kind in readers().get(resource, ()):
             for one in objects[resource]:
-                read = _converted(one, kind.decoded, kind.read, context)
-                if isinstance(read, model):
-                    found.append(read)
+                with contextlib.suppress(msgspec.ValidationError):
+                    read = kind.read(msgspec.convert(without_nulls(one), kind.decoded), context)
+                    if isinstance(read, model):
+                        found.append(read)
     return tuple(found)
-
-
-def _converted(
-    one: Object,
-    decoded: type[msgspec.Struct],
-    read: Callable[[Any, ReadingContext], ClusterObject | None],
-    context: ReadingContext,
-) -> ClusterObject | None:
-    try:
-        return read(msgspec.convert(without_nulls(one), decoded), context)
-    except msgspec.ValidationError:
-        return None
 
 
 def _templates(jobs: Sequence[Object], context: ReadingContext) -> Iterator[tuple[str, Pod]]:
@@ -175,9 +155,7 @@ async def _configurations(
     conf: PolicyText | None,
     unreadable: set[str],
 ) -> tuple[list[PolicyText], tuple[str, ...]]:
-    """Scheduler configurations, and ConfigMaps with admission configurations, that Deployments of
-    Volcano or kube-batch mount.
-    """
+    """Texts for the scheduler, and names of admission configurations, in Volcano's Deployments."""
     policies = [] if conf is None else [conf]
     admission: list[str] = []
     mounted = dict.fromkeys(

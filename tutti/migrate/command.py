@@ -1,7 +1,6 @@
 """`tutti migrate check`: what would change if Tutti replaced another scheduler."""
 
 import asyncio
-import itertools
 import sys
 from pathlib import Path
 from typing import Final
@@ -12,12 +11,11 @@ from shared.kube.resources import JOBS_VOLCANO
 from tutti.api.access import Access, open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
-from tutti.api.output import echo_json
-from tutti.migrate import gangs, installed, stored
+from tutti.api.output import print_report
 from tutti.migrate.cluster_facts import QUEUES, ClusterFacts, PolicyText
 from tutti.migrate.cluster_reader import read_cluster
-from tutti.migrate.findings import Check, in_order
-from tutti.migrate.view import show
+from tutti.migrate.comparison import gang_findings, installation_findings, object_findings
+from tutti.migrate.findings import Check, in_order, show
 from tutti.terminal import report_console
 
 _BLOCKED: Final = 1
@@ -53,10 +51,7 @@ def check(
     the cluster could not be read.
     """
     found = run(_check(access, scheduler_names, scheduler_conf), status=_NOT_CHECKED)
-    if output == "json":
-        echo_json(found)
-    else:
-        show(found, report_console())
+    print_report(found, output, lambda: show(found, report_console()))
     sys.exit(_BLOCKED if found.blocked else 0)
 
 
@@ -77,8 +72,6 @@ async def _check(
 
 def judge(facts: ClusterFacts, server: str) -> Check:
     """All findings about a cluster."""
-    modules = (gangs, installed, stored)
-    findings = itertools.chain.from_iterable(one.findings(facts) for one in modules)
     return Check(
         server=server,
         scheduler_names=facts.scheduler_names,
@@ -86,5 +79,7 @@ def judge(facts: ClusterFacts, server: str) -> Check:
         gangs=len(facts.groups),
         jobs=len(facts.of(JOBS_VOLCANO)),
         queues=sum(len(facts.of(resource)) for resource in QUEUES),
-        findings=in_order(findings),
+        findings=in_order(
+            [*gang_findings(facts), *installation_findings(facts), *object_findings(facts)]
+        ),
     )

@@ -16,10 +16,6 @@ _ADMISSION: Final = "services.admission_webhook.checking"
 _PLANNER: Final = "services.gang_planner.checking"
 
 
-class RuleCheckFailed(Refusal):
-    """A process that checks rules ended with an error, which is a bug; the message is its own."""
-
-
 class _RefusedObject(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     errors: tuple[str, ...]
@@ -33,11 +29,7 @@ class _CheckedPolicy(msgspec.Struct, frozen=True, kw_only=True):
 async def find_refused(
     objects: Sequence[tuple[Resource, Object]], scheduler_names: tuple[str, ...]
 ) -> tuple[Refused, ...]:
-    """The objects that the webhook's rules would refuse if they were created now.
-
-    Raises:
-        RuleCheckFailed: The process has failed.
-    """
+    """The objects that the webhook's rules would refuse if they were created now."""
     if not objects:
         return ()
     stored = [
@@ -56,17 +48,14 @@ async def find_refused(
 
 
 async def check_policy(policy: PolicyText) -> PolicyText:
-    """The configuration with the planner's error and warnings.
-
-    Raises:
-        RuleCheckFailed: The process has failed.
-    """
+    """The configuration with the planner's error and warnings."""
     answer = await _ask(_PLANNER, policy.text.encode())
     found = msgspec.json.decode(answer, type=_CheckedPolicy)
     return msgspec.structs.replace(policy, error=found.error, warnings=found.warnings)
 
 
 async def _ask(module: str, question: bytes) -> bytes:
+    """Raises Refusal when the process ends with an error, which is a bug."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -83,7 +72,7 @@ async def _ask(module: str, question: bytes) -> bytes:
         raise
     if process.returncode:
         last = err.decode(errors="replace").strip().splitlines()[-1:]
-        raise RuleCheckFailed(f"{module} ended with status {process.returncode}: {' '.join(last)}")
+        raise Refusal(f"{module} ended with status {process.returncode}: {' '.join(last)}")
     return out
 
 

@@ -1,4 +1,4 @@
 """`tutti observe`: the findings of a `tutti up --observe`, as a table or as JSON.
 
-`command` asks the observer, or reads its report file; `summary` counts; `view` prints.
+`command` asks the observer, or reads its report file; `view` counts and prints.
 """

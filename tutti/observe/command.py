@@ -15,8 +15,7 @@ from shared.contracts.observing import Observation, ObservationRequest
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
-from tutti.observe.summary import Summary, summarize
-from tutti.observe.view import show
+from tutti.observe.view import Summary, show, summarize
 from tutti.service_bus import ServiceBus, service_options
 from tutti.terminal import report_console
 from tutti.up.options import OBSERVED_DIR

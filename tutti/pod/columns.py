@@ -1,12 +1,20 @@
 """The table of pods, with the status of their containers as kubectl shows it."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 from tutti.api.ages import since
-from tutti.api.objects import Object, created, field, name_of, namespace_of, number, text
-from tutti.api.tables import Column, Layout
+from tutti.api.objects import (
+    Object,
+    condition_of,
+    created,
+    field,
+    name_of,
+    namespace_of,
+    number,
+    text,
+)
+from tutti.api.output import Column, Layout
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -19,11 +27,7 @@ def status(pod: Object) -> str:
             return "Unknown"
         if phase not in _ENDED:
             return "Terminating"
-    gated = any(
-        text(each, "type") == "PodScheduled" and text(each, "reason") == "SchedulingGated"
-        for each in field(pod, "status.conditions", [])
-    )
-    if gated:
+    if text(condition_of(pod, "PodScheduled"), "reason") == "SchedulingGated":
         return "SchedulingGated"
     return _initializing(pod) or _running(pod) or text(pod, "status.reason") or phase
 
@@ -31,11 +35,10 @@ def status(pod: Object) -> str:
 def ready(pod: Object) -> str:
     """Ready containers, of all containers and sidecars: `1/2`."""
     sidecars = {text(each, "name") for each in _init_containers(pod) if _stays(each)}
-    statuses = [*_statuses(pod, "containerStatuses"), *_statuses(pod, "initContainerStatuses")]
     mains = {text(each, "name") for each in field(pod, "spec.containers", [])}
     count = sum(
         1
-        for each in statuses
+        for each in _statuses(pod, "containerStatuses", "initContainerStatuses")
         if text(each, "name") in mains | sidecars
         and field(each, "ready", False)
         and field(each, "state.running") is not None
@@ -45,7 +48,7 @@ def ready(pod: Object) -> str:
 
 def restarts(pod: Object, now: datetime) -> str:
     """The number of restarts, and the last one: `3 (5m ago)`."""
-    statuses = [*_statuses(pod, "containerStatuses"), *_statuses(pod, "initContainerStatuses")]
+    statuses = _statuses(pod, "containerStatuses", "initContainerStatuses")
     count = sum(number(each, "restartCount") for each in statuses)
     last = max((text(each, "lastState.terminated.finishedAt") for each in statuses), default="")
     return f"{count} ({since(last, now)} ago)" if count and last else str(count)
@@ -74,8 +77,7 @@ def layout(everywhere: bool = False) -> Layout:
 def _initializing(pod: Object) -> str:
     """`Init:…` while init containers run or have failed; otherwise ""."""
     containers = {text(each, "name"): each for each in _init_containers(pod)}
-    statuses = list(_statuses(pod, "initContainerStatuses"))
-    for index, each in enumerate(statuses):
+    for index, each in enumerate(_statuses(pod, "initContainerStatuses")):
         if number(each, "state.terminated.exitCode") == 0 and field(each, "state.terminated"):
             continue
         if _stays(containers.get(text(each, "name"), {})) and field(each, "started", False):
@@ -92,7 +94,7 @@ def _initializing(pod: Object) -> str:
 def _running(pod: Object) -> str:
     """The reason of the first container that waits or has ended; otherwise ""."""
     found, runs = "", False
-    for each in reversed(list(_statuses(pod, "containerStatuses"))):
+    for each in reversed(_statuses(pod, "containerStatuses")):
         if waiting := text(each, "state.waiting.reason"):
             found = waiting
         elif field(each, "state.terminated"):
@@ -100,7 +102,7 @@ def _running(pod: Object) -> str:
         else:
             runs = runs or field(each, "state.running") is not None
     if found == "Completed" and runs:
-        return "Running" if _is_ready(pod) else "NotReady"
+        return "Running" if text(condition_of(pod, "Ready"), "status") == "True" else "NotReady"
     return found
 
 
@@ -112,23 +114,15 @@ def _ended(container: Object) -> str:
     return f"ExitCode:{number(container, 'state.terminated.exitCode')}"
 
 
-def _is_ready(pod: Object) -> bool:
-    return any(
-        text(each, "type") == "Ready" and text(each, "status") == "True"
-        for each in field(pod, "status.conditions", [])
-    )
-
-
 def _stays(container: Object) -> bool:
     """Whether an init container is a sidecar."""
     return text(container, "restartPolicy") == "Always"
 
 
-def _init_containers(pod: Object) -> Iterable[Object]:
+def _init_containers(pod: Object) -> list[Object]:
     found: list[Object] = field(pod, "spec.initContainers", [])
     return found
 
 
-def _statuses(pod: Object, kind: str) -> Iterable[Object]:
-    found: list[Object] = field(pod, f"status.{kind}", [])
-    return found
+def _statuses(pod: Object, *kinds: str) -> list[Object]:
+    return [each for kind in kinds for each in field(pod, f"status.{kind}", [])]

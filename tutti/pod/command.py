@@ -6,7 +6,7 @@ import msgspec
 from shared.kube.resources import PODS
 from tutti.api import flags
 from tutti.api.failures import run
-from tutti.api.listing import Listing, list_kind, listing_flags
+from tutti.api.kind_commands import Listing, list_kind, listing_flags
 from tutti.api.objects import Object, field, labels_of
 from tutti.job.columns import JOB_NAME_LABEL
 from tutti.pod.columns import layout

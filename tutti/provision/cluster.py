@@ -1,6 +1,8 @@
-"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace."""
+"""Keeps keys and certificates in Secrets `RELEASE-nats-NAME` of one namespace.
 
-import base64
+msgspec, which encodes the requests and decodes the answers, writes bytes as base64.
+"""
+
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -21,7 +23,6 @@ _ATTEMPTS: Final = 20
 
 class _Secret(msgspec.Struct, frozen=True):
     metadata: Metadata = Metadata()
-    #: Decoded from base64.
     data: dict[str, bytes] | None = None
 
 
@@ -115,7 +116,7 @@ async def _write(
             "resourceVersion": stored.metadata.resource_version,
         },
         # In a merge patch null removes.
-        "data": {key: _base64(wanted[key]) if key in wanted else None for key in changed},
+        "data": {key: wanted.get(key) for key in changed},
     }
     await client.patch(SECRETS, title, patch, namespace=namespace)
     return f"renewed {', '.join(changed)} of Secret {namespace}/{title}"
@@ -133,9 +134,5 @@ def _manifest(release: str, title: str, data: Mapping[str, bytes]) -> dict[str, 
             },
         },
         "type": "Opaque",
-        "data": {key: _base64(value) for key, value in data.items()},
+        "data": data,
     }
-
-
-def _base64(value: bytes) -> str:
-    return base64.b64encode(value).decode()

@@ -12,7 +12,7 @@ once the folder can be written: each failed restart doubles the kubelet's pause,
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -66,13 +66,8 @@ async def keep_storing(
 ) -> None:
     """Stop the server whenever its store has failed and could work again, until cancelled.
 
-    Args:
-        monitor_url: URL of its monitoring port.
-        folder: Its store, as mounted here.
-        pid_file: File with its process id.
-        say: Receives a line for each restart, and one when its store fails.
-        every_s: Time between two checks.
-        restart_s: Time after a restart before the next check.
+    `folder` is its store, as mounted here. `say` receives a line for each restart, and one when its
+    store fails. After a restart the next check waits `restart_s`.
     """
     reported = ""
     while True:
@@ -99,12 +94,13 @@ async def keep_storing(
 
 
 def _read_files(folders: Sequence[Path]) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for folder in folders for path in _files(folder)}
-
-
-def _files(folder: Path) -> Iterator[Path]:
     # Kubelets keep ..data and folders named by time beside the files.
-    return (path for path in folder.iterdir() if path.name[0] != "." and path.is_file())
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        for path in folder.iterdir()
+        if path.name[0] != "." and path.is_file()
+    }
 
 
 def _signal(pid_file: Path, number: signal.Signals) -> int | None:

@@ -86,13 +86,8 @@ def names(users: Iterable[User]) -> tuple[str, ...]:
 def plan(
     users: Iterable[User], addresses: tuple[str, ...], stored: Stored, now: datetime
 ) -> dict[str, dict[str, bytes]]:
-    """The wanted Secrets.
-
-    Args:
-        users: The users that may connect.
-        addresses: DNS names and IP addresses of the servers.
-        stored: The stored Secrets.
-        now: The instant at which validity is checked.
+    """The wanted Secrets, of users and of servers at these DNS names and IP addresses; `now` is the
+    instant at which validity is checked.
 
     Raises:
         BadSecret: A stored value is not valid.

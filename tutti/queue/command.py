@@ -1,6 +1,8 @@
-"""`tutti queue`: Queues of scheduling.volcano.sh."""
+"""`tutti queue`: Queues of scheduling.volcano.sh, with PodGroups counted by phase."""
 
-from typing import Literal, get_args
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal, get_args
 
 import click
 
@@ -10,20 +12,61 @@ from tutti.api.access import Access, open_client
 from tutti.api.conventions import conventions
 from tutti.api.failures import Refusal, run
 from tutti.api.fetches import Wanted, fetch, get
-from tutti.api.flags import split_selector
+from tutti.api.flags import Selection, split_selector
 from tutti.api.manifests import create
-from tutti.api.objects import Object, name_of
-from tutti.api.output import Format, Printer, echo, reference
+from tutti.api.objects import Object, field, name_of, number, text
+from tutti.api.output import Column, Format, Layout, Printer, echo, reference
 from tutti.api.volcano_commands import Action, send_command
-from tutti.queue.columns import count, layout
 
 State = Literal["Open", "Closed"]
 
-_ACTIONS: dict[str, Action] = {"open": "OpenQueue", "close": "CloseQueue"}
-_WEIGHT_MAX = 65_535
+_PHASES: Final = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+#: `vqueues` has no other columns.
+_SLURM_PHASES: Final = _PHASES[:4]
+_ACTIONS: Final[dict[str, Action]] = {"open": "OpenQueue", "close": "CloseQueue"}
+_WEIGHT_MAX: Final = 65_535
 
-_names = flags.names_argument(QUEUES_VOLCANO)
-_name_flag = flags.name_flag("Queue", "-n")
+
+def count(groups: Iterable[Object]) -> Counter[tuple[str, str]]:
+    """PodGroups by queue and phase. A group without a phase counts as Pending."""
+    return Counter(
+        (text(each, "spec.queue") or "default", text(each, "status.phase") or "Pending")
+        for each in groups
+    )
+
+
+def layout(counts: Mapping[tuple[str, str], int], *, slurm: bool = False) -> Layout:
+    """The table of `queue list` and `queue get`, or that of `vqueues`."""
+    phases = _SLURM_PHASES if slurm else _PHASES
+    state = Column(
+        title="State", width=8, value=lambda one: text(one, "status.state"), coloured=True
+    )
+    parent = Column(title="Parent", width=8, value=lambda one: text(one, "spec.parent"))
+    return Layout(
+        columns=(
+            Column(title="Name", width=25, value=name_of),
+            Column(title="Weight", width=8, value=lambda one: number(one, "spec.weight")),
+            state,
+            *(() if slurm else (parent,)),
+            *(Column(title=phase, width=8, value=_groups(counts, phase)) for phase in phases),
+            Column(title="Deserved", wide=True, value=_amounts("spec.deserved")),
+            Column(title="Capability", wide=True, value=_amounts("spec.capability")),
+            Column(title="Allocated", wide=True, value=_amounts("status.allocated")),
+        )
+    )
+
+
+def _groups(counts: Mapping[tuple[str, str], int], phase: str) -> Callable[[Object], int]:
+    return lambda queue: counts.get((name_of(queue), phase), 0)
+
+
+def _amounts(path: str) -> Callable[[Object], str]:
+    def value(queue: Object) -> str:
+        found = field(queue, path, {})
+        listed = (f"{resource}={amount}" for resource, amount in sorted(found.items()))
+        return ",".join(listed) or "-"
+
+    return value
 
 
 @click.group(cls=flags.PflagGroup)
@@ -83,17 +126,14 @@ def list_(*, access: Access, selector: str, output: Format) -> None:
 
 
 @queue.command("get")
-@_name_flag
-@flags.output_flag()
-@_names
-@flags.access_flags
-def get_(*, access: Access, name: str, output: Format, names: tuple[str, ...]) -> None:
+@flags.selection_flags(QUEUES_VOLCANO, flags.output_flag(), letter="-n")
+def get_(*, selection: Selection, output: Format) -> None:
     """Show the named Queues as `list` does."""
-    run(_get(access, name, names, output))
+    run(_get(selection, output))
 
 
-async def _get(access: Access, name: str, names: tuple[str, ...], output: Format) -> None:
-    await show_queues(access, flags.required_names("queue", name, names), output)
+async def _get(selection: Selection, output: Format) -> None:
+    await show_queues(selection.access, selection.required(QUEUES_VOLCANO), output)
 
 
 async def show_queues(
@@ -123,34 +163,37 @@ async def show_queues(
 
 
 @queue.command("operate")
-@_name_flag
-@click.option(
-    "--action", "-a", default="", metavar="open|close|update", help="Action: open, close or update."
+@flags.selection_flags(
+    QUEUES_VOLCANO,
+    click.option(
+        "--action",
+        "-a",
+        default="",
+        metavar="open|close|update",
+        help="Action: open, close or update.",
+    ),
+    click.option(
+        "--weight",
+        "-w",
+        type=click.IntRange(0, _WEIGHT_MAX),
+        default=0,
+        metavar="N",
+        help="New weight for update.",
+    ),
+    letter="-n",
 )
-@click.option(
-    "--weight",
-    "-w",
-    type=click.IntRange(0, _WEIGHT_MAX),
-    default=0,
-    metavar="N",
-    help="New weight for update.",
-)
-@_names
-@flags.access_flags
-def operate(*, access: Access, name: str, action: str, weight: int, names: tuple[str, ...]) -> None:
+def operate(*, selection: Selection, action: str, weight: int) -> None:
     """Open or close Queues, or change their weight."""
-    run(_operate(access, name, names, action, weight))
+    run(_operate(selection, action, weight))
 
 
-async def _operate(
-    access: Access, name: str, names: tuple[str, ...], action: str, weight: int
-) -> None:
-    chosen = flags.required_names("queue", name, names)
+async def _operate(selection: Selection, action: str, weight: int) -> None:
+    chosen = selection.required(QUEUES_VOLCANO)
     if action not in {*_ACTIONS, "update"}:
         raise Refusal(f"--action {action or 'is missing'}: must be one of open, close, update")
     if action == "update" and not weight:
         raise Refusal(f"--weight must be given to update {', '.join(chosen)}, and be 1 or more")
-    async with open_client(access) as client:
+    async with open_client(selection.access) as client:
         for each in chosen:
             if action == "update":
                 await client.patch(QUEUES_VOLCANO, each, {"spec": {"weight": weight}})
@@ -161,17 +204,15 @@ async def _operate(
 
 
 @queue.command("delete")
-@_name_flag
-@_names
-@flags.access_flags
-def delete(*, access: Access, name: str, names: tuple[str, ...]) -> None:
+@flags.selection_flags(QUEUES_VOLCANO, letter="-n")
+def delete(*, selection: Selection) -> None:
     """Delete Queues. The webhook refuses to delete open queues and queues with children."""
-    run(_delete(access, name, names))
+    run(_delete(selection))
 
 
-async def _delete(access: Access, name: str, names: tuple[str, ...]) -> None:
-    chosen = flags.required_names("queue", name, names)
-    async with open_client(access) as client:
-        for each in chosen:
+async def _delete(selection: Selection) -> None:
+    names = selection.required(QUEUES_VOLCANO)
+    async with open_client(selection.access) as client:
+        for each in names:
             await client.delete(QUEUES_VOLCANO, each)
             echo(f"{reference(QUEUES_VOLCANO, each)} deleted")

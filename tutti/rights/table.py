@@ -61,15 +61,8 @@ SCHEDULER_NAMES: Final = "SCHEDULER_NAMES"
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
-    """Verbs on one resource, with their purpose.
-
-    Attributes:
-        group: API group; "" for the core one.
-        resource: As in a rule of RBAC: "pods" or "pods/binding".
-        verbs: What may be done.
-        why: The purpose.
-        names: Only objects with these names; empty: all objects.
-        namespaced: Only in the release's own namespace.
+    """Verbs on one resource (as in a rule of RBAC: "pods" or "pods/binding"), with their purpose;
+    on all objects, or those with `names`; `namespaced`: only in the release's own namespace.
     """
 
     group: str
@@ -290,8 +283,3 @@ ALL_USERS: Final = (
         "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
     ),
 )
-
-
-def account(name: str) -> Account:
-    """The account of that name. Raises KeyError when there is none."""
-    return {one.name: one for one in ACCOUNTS}[name]

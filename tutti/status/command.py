@@ -21,7 +21,7 @@ from shared.contracts.subjects import ASK_STATUS, CLUSTER, DECISIONS, OUTCOMES, 
 from shared.model.invariants import InvariantViolation
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.nats_store import NoHealth, store_problem
 from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
 from tutti.status.live import StatusScreen
@@ -58,10 +58,7 @@ def status(*, services: ServiceBus, interval_s: float, output: str, watch: bool)
     if watch:
         run(_watch(services, interval_s, output), interrupted=0)
     found = run(_collect(services, interval_s), interrupted=0)
-    if output == "json":
-        echo_json(found)
-    else:
-        show(found, Console(), datetime.now(UTC))
+    print_report(found, output, lambda: show(found, Console(), datetime.now(UTC)))
     sys.exit(0 if found.ready else 1)
 
 
@@ -137,14 +134,10 @@ async def _store_problem(services: ServiceBus) -> str:
 
 
 async def _stream(bus: Bus, name: str) -> StreamLine:
-    info = await bus.stream_info(name)
-    return StreamLine(
-        stream=name, messages=info.messages, first_seq=info.first_seq, last_seq=info.last_seq
-    )
+    return msgspec.convert(await bus.stream_info(name), StreamLine, from_attributes=True)
 
 
 def show(found: Report, console: Console, now: datetime) -> None:
-    """Print a report as text; in colour where the console has colours."""
     style, word = ("bold green", "ready") if found.ready else ("bold red", "not ready")
     console.print(
         Text(f"tutti is {word}{': ' if found.problems else ''}{'; '.join(found.problems)}", style)

@@ -112,16 +112,10 @@ def _head(found: Report, now: datetime) -> RenderableType:
 def _services(found: Report, now: datetime) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for line in found.services:
-        table.add_row(_state(line), line.instance, _role(line), _age(line, now), _words(line))
+        state = Text("●", "green" if line.ready else "red")
+        role = Text("active", "bold") if line.active else Text("standby", "dim")
+        table.add_row(state, line.instance, role, _age(line, now), _words(line))
     return table
-
-
-def _state(line: ServiceLine) -> Text:
-    return Text("●", "green" if line.ready else "red")
-
-
-def _role(line: ServiceLine) -> Text:
-    return Text("active", "bold") if line.active else Text("standby", "dim")
 
 
 def _age(line: ServiceLine, now: datetime) -> Text:
@@ -142,17 +136,14 @@ def _queues(ledger: LedgerAnswer) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     busy = [one for one in ledger.queues if one.running or one.waiting or one.outside]
     for queue in busy[:_QUEUES_MAX]:
-        table.add_row(queue.name, f"{queue.running} run", _waits(queue), *_largest(queue))
+        waits = queue.waiting + queue.outside
+        waiting = Text(f"{waits} wait", "yellow" if waits else "dim")
+        table.add_row(queue.name, f"{queue.running} run", waiting, *_largest(queue))
     if len(busy) > _QUEUES_MAX:
         table.add_row(Text(f"and {len(busy) - _QUEUES_MAX} more", "dim"))
     if not busy:
         table.add_row(Text("all idle", "dim"))
     return table
-
-
-def _waits(queue: LedgerQueue) -> Text:
-    waits = queue.waiting + queue.outside
-    return Text(f"{waits} wait", "yellow" if waits else "dim")
 
 
 def _largest(queue: LedgerQueue) -> tuple[RenderableType, Text]:

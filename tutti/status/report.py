@@ -39,28 +39,18 @@ class StreamLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of all services.
-
-    Attributes:
-        ready: Whether all required services answer and are ready.
-        problems: The reasons why not.
-        services: Every instance that answered, sorted.
-        gangs: Gangs by phase, from the active planner; gangs that it repairs or releases count as
-            Repairing and Releasing.
-        holds: Lost members with a replacement reservation, or waiting for one.
-        decisions_per_s: Gang decisions per second.
-        pods_bound_per_s: Pods bound per second by all binders.
-        webhook_registered: None if no webhook answered.
-        streams: The streams.
-    """
-
+    #: Whether all required services answer and are ready, and the reasons why not.
     ready: bool
     problems: tuple[str, ...]
+    #: Every instance that answered, sorted.
     services: tuple[ServiceLine, ...]
+    #: Gangs by phase; those that are repaired or released count as Repairing and Releasing.
     gangs: dict[str, int]
+    #: Lost members with a replacement reservation, or waiting for one.
     holds: int
     decisions_per_s: float
     pods_bound_per_s: float
+    #: None if no webhook answered.
     webhook_registered: bool | None
     streams: tuple[StreamLine, ...]
 
@@ -72,14 +62,8 @@ def report(
     streams: Iterable[StreamLine],
     store_problem: str = "",
 ) -> Report:
-    """The report of two rounds.
-
-    Args:
-        first: Answers of the first round.
-        second: Answers of the second round; all values but the rates come from it.
-        seconds: Time between the rounds.
-        streams: The streams.
-        store_problem: Why NATS cannot store; "" if it can, or if that is unknown.
+    """The report of two rounds of answers, some seconds apart; all values but the rates come from
+    the second. `store_problem`: why NATS cannot store; "" if it can, or if that is unknown.
     """
     problems = _problems(second)
     if store_problem:
@@ -90,7 +74,7 @@ def report(
         problems=tuple(problems),
         services=tuple(
             sorted(
-                (_line(each) for each in second),
+                msgspec.convert(second, list[ServiceLine], from_attributes=True),
                 key=lambda line: (line.service, line.instance, line.pid),
             )
         ),
@@ -121,21 +105,6 @@ def _problems(answers: Sequence[ServiceStatus]) -> list[str]:
         if not each.ready
     ]
     return problems
-
-
-def _line(answer: ServiceStatus) -> ServiceLine:
-    return ServiceLine(
-        service=answer.service,
-        instance=answer.instance,
-        ready=answer.ready,
-        active=answer.active,
-        pid=answer.pid,
-        version=answer.version,
-        http_port=answer.http_port,
-        started_ms=answer.started_ms,
-        not_ready=answer.not_ready,
-        notes=answer.notes,
-    )
 
 
 def _gangs(answers: Iterable[ServiceStatus]) -> dict[str, int]:

@@ -14,8 +14,8 @@ from tutti.api.failures import run
 from tutti.api.flags import report_flag
 from tutti.api.output import echo_json
 from tutti.service_bus import ServiceBus, service_options
-from tutti.timeline.history import History, build_history, trimmed
-from tutti.timeline.log_reader import LogExcerpt, read_logs
+from tutti.timeline.history import History, Logs, build_history, trimmed
+from tutti.timeline.log_reader import read_logs
 from tutti.timeline.strips import by_gang, by_node
 from tutti.timeline.svg import draw_svg
 
@@ -85,13 +85,11 @@ def timeline(
         _print(history, by)
 
 
-async def _collect(
-    services: ServiceBus, since_ms: int, namespace: str
-) -> tuple[LogExcerpt, History]:
+async def _collect(services: ServiceBus, since_ms: int, namespace: str) -> tuple[Logs, History]:
     to_ms = time.time_ns() // 1_000_000
     async with services.connected("tutti-timeline") as bus:
         found = await read_logs(bus, to_ms - since_ms)
-    history = build_history(found.logs, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
+    history = build_history(found, from_ms=to_ms - since_ms, to_ms=to_ms, namespace=namespace)
     return found, trimmed(history)
 
 

@@ -53,7 +53,6 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def events(self) -> tuple[Wait | Stay, ...]:
-        """All waits, then all stays."""
         return (*self.waits, *self.stays)
 
     @property
@@ -75,6 +74,8 @@ class Logs(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[OutcomeRecord, ...] = ()
     cluster: tuple[ClusterRecord, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    #: The streams of which older records were left out.
+    cut: tuple[str, ...] = ()
 
 
 def build_history(logs: Logs, *, from_ms: int, to_ms: int, namespace: str = "") -> History:

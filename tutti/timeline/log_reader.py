@@ -5,7 +5,7 @@ Records are requested one by one, many at a time, from the newest back to an ins
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,11 +13,7 @@ from shared.bus.connection import Bus
 from shared.bus.jetstream_api import StoredMessage
 from shared.contracts import codec
 from shared.contracts.cluster import ClusterRecord, PodChanges, Synced
-from shared.contracts.decisions import (
-    DecisionRecord,
-    EvictionDecision,
-    GangDecision,
-)
+from shared.contracts.decisions import DecisionRecord, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Outcome, OutcomeRecord
 from shared.contracts.subjects import (
     CLUSTER,
@@ -38,14 +34,7 @@ _SUBJECTS: Final = frozenset({cluster("pod"), CLUSTER_SYNCED})
 T = TypeVar("T")
 
 
-class LogExcerpt(NamedTuple):
-    """The records that were read, and the streams of which older records were left out."""
-
-    logs: Logs
-    cut: tuple[str, ...]
-
-
-async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
+async def read_logs(bus: Bus, since_ms: int) -> Logs:
     """The records since an instant that the streams still have. Raises BusError."""
     decisions, cut_decisions = await _newest(
         bus, DECISIONS, codec.decode_decision_record, _decided_ms, since_ms
@@ -53,14 +42,12 @@ async def read_logs(bus: Bus, since_ms: int) -> LogExcerpt:
     outcomes, cut_outcomes = await _newest(bus, OUTCOMES, codec.decode_outcome, _bound_ms, since_ms)
     changes, cut_cluster = await _newest(bus, CLUSTER, codec.decode_cluster, _seen_ms, since_ms)
     cuts = {DECISIONS: cut_decisions, OUTCOMES: cut_outcomes, CLUSTER: cut_cluster}
-    return LogExcerpt(
-        Logs(
-            decisions=tuple(decisions),
-            outcomes=tuple(record for _, record in outcomes),
-            cluster=tuple(record for _, record in changes if record is not None),
-            verdicts=tuple(await read_verdicts(bus)),
-        ),
-        tuple(stream for stream, cut in cuts.items() if cut),
+    return Logs(
+        decisions=tuple(decisions),
+        outcomes=tuple(record for _, record in outcomes),
+        cluster=tuple(record for _, record in changes if record is not None),
+        verdicts=tuple(await read_verdicts(bus)),
+        cut=tuple(stream for stream, cut in cuts.items() if cut),
     )
 
 

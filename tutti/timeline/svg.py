@@ -74,7 +74,6 @@ class _Paper:
 
 
 def draw_svg(history: History, title: str) -> str:
-    """The whole file."""
     paper = _Paper(history)
     colours = colours_of(history.gangs)
     _waiting(paper)

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 import click
 from rich.console import Console, RenderableType
@@ -17,8 +19,9 @@ from tutti.api.flags import access_flags, report_flag
 from tutti.api.output import echo_json
 from tutti.service_bus import NoStandby, ServiceBus, read_ledger, service_options
 from tutti.terminal import redraw
-from tutti.top.nodes import NodeUse, by_share, uses
-from tutti.top.tables import of_nodes, of_queues
+from tutti.top.tables import NodeUse, by_share, of_nodes, of_queues, uses
+
+T = TypeVar("T")
 
 _watch = click.option("--watch", "-w", is_flag=True, help="Refresh on one screen until Ctrl-C.")
 _interval = click.option(
@@ -50,16 +53,8 @@ def queues(*, services: ServiceBus, watch: bool, interval_s: float, output: str)
 
     async def show() -> None:
         async with services.connected("tutti-top") as bus:
-            if not watch and output == "json":
-                echo_json(await read_ledger(bus))
-                return
-
-            console = Console()
-
-            async def frame() -> RenderableType:
-                return of_queues(await read_ledger(bus), console.width)
-
-            await redraw(_frames(frame, interval_s if watch else None), console)
+            read = partial(read_ledger, bus)
+            await _show(read, of_queues, output, interval_s if watch else None)
 
     run(show(), interrupted=0)
 
@@ -84,27 +79,35 @@ def nodes(*, access: Access, sort_by: str, watch: bool, interval_s: float, outpu
 
     async def show() -> None:
         async with open_client(access) as client:
-            if not watch and output == "json":
-                echo_json(await _uses(client, sort_by))
-                return
-
-            console = Console()
-
-            async def frame() -> RenderableType:
-                return of_nodes(await _uses(client, sort_by), console.width)
-
-            await redraw(_frames(frame, interval_s if watch else None), console)
+            read = partial(_uses, client, sort_by)
+            await _show(read, of_nodes, output, interval_s if watch else None)
 
     run(show())
 
 
+async def _show(
+    read: Callable[[], Awaitable[T]],
+    draw: Callable[[T, int], RenderableType],
+    output: str,
+    interval_s: float | None,
+) -> None:
+    """Print a table or JSON once, or show a table per interval without end."""
+    if interval_s is None and output == "json":
+        echo_json(await read())
+    else:
+        console = Console()
+        await redraw(_frames(read, draw, console.width, interval_s), console)
+
+
 async def _frames(
-    frame: Callable[[], Awaitable[RenderableType]], interval_s: float | None
+    read: Callable[[], Awaitable[T]],
+    draw: Callable[[T, int], RenderableType],
+    width: int,
+    interval_s: float | None,
 ) -> AsyncIterator[RenderableType]:
-    """One table, or one per interval without end."""
     while True:
         try:
-            yield await frame()
+            yield draw(await read(), width)
         except NoStandby as error:
             if interval_s is None:
                 raise

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tutti.api.failures import run
 from tutti.api.flags import report_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.service_bus import ServiceBus, service_options
 from tutti.trace import jaeger
 from tutti.trace.jaeger import JaegerError
@@ -38,10 +38,7 @@ def trace(*, gang: str, namespace: str, services: ServiceBus, address: str, outp
     a PodGroup. Exits with status 1 when no such gang is known.
     """
     found = run(_read(services, read_reference(gang, namespace), address))
-    if output == "json":
-        echo_json(found)
-    else:
-        show(found, Console(), address)
+    print_report(found, output, lambda: show(found, Console(), address))
 
 
 async def _read(services: ServiceBus, wanted: Wanted, address: str) -> Timeline:
@@ -62,7 +59,6 @@ async def _exported(address: str, trace_ids: Sequence[str]) -> list[Line]:
 
 
 def show(found: Timeline, console: Console, address: str) -> None:
-    """Print it; in colour where the console has colours."""
     console.print(Text(f"{found.gang} ({found.gang_id}): {found.phase}", "bold"))
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("TIME (UTC)", no_wrap=True)

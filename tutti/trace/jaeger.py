@@ -63,11 +63,7 @@ def link(address: str, trace_id: str) -> str:
 
 
 async def lines(address: str, trace_ids: Iterable[str]) -> list[Line]:
-    """Lines for the spans of these traces; unknown traces are skipped.
-
-    Raises:
-        JaegerError: Jaeger does not answer, or not as expected.
-    """
+    """Lines for the spans of these traces; unknown traces are skipped. Raises JaegerError."""
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     found: list[Line] = []
     async with aiohttp.ClientSession(timeout=timeout) as session:

@@ -21,10 +21,6 @@ _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
 _decode_verdict: Final = unless_foreign(subjects.VERDICTS, codec.decode_verdict)
 
 
-class UnknownGang(Refusal):
-    """No verdict names such a gang; the message repeats the reference."""
-
-
 class Wanted(NamedTuple):
     """A reference to a gang: an id, or a namespace and a name."""
 
@@ -52,10 +48,7 @@ async def read_gang(bus: Bus, wanted: Wanted) -> GangRecords:
     """The records of a gang.
 
     Of several gangs with the name it is one that still exists, and the one with the newest verdict.
-
-    Raises:
-        UnknownGang: It has no verdict.
-        BusError: The streams cannot be read.
+    Raises BusError, and Refusal when none has a verdict.
     """
     verdict = await _find(bus, wanted)
     gang_id = verdict.gang_id
@@ -78,7 +71,7 @@ async def _find(bus: Bus, wanted: Wanted) -> Verdict:
         found = await bus.get_last(subjects.VERDICTS, subjects.verdict(wanted.gang_id))
         verdict = _decode_verdict(found.payload) if found is not None else None
         if verdict is None:
-            raise UnknownGang(f"no gang {wanted.gang_id} is known")
+            raise Refusal(f"no gang {wanted.gang_id} is known")
         return verdict
     known: list[Verdict] = []
     async for found in _records(bus, subjects.VERDICTS, subjects.VERDICTS_SUBJECTS):
@@ -86,7 +79,7 @@ async def _find(bus: Bus, wanted: Wanted) -> Verdict:
         if verdict is not None and wanted.names(verdict):
             known.append(verdict)
     if not known:
-        raise UnknownGang(
+        raise Refusal(
             f"no gang {wanted.namespace}/{wanted.name} is known: no PodGroup of that name, and no "
             "Job of that name (deleted gangs are kept for an hour)"
         )

@@ -21,8 +21,6 @@ _MEMBERS_NAMED: Final = 3
 
 
 class GangRecords(NamedTuple):
-    """The records of one gang in the streams."""
-
     verdict: Verdict
     #: Records of DECISIONS with their sequences, in order.
     records: Sequence[tuple[int, DecisionRecord]]
@@ -42,8 +40,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The timeline of one gang."""
-
     gang: str
     gang_id: str
     phase: str

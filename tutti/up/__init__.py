@@ -2,9 +2,9 @@
 
 `command` reads the flags into `options`; `all_services` starts in order: `nats`, the checks of the
 cluster (`cluster_checks`, `other_schedulers`, `presence`, `crds`) and the services. `plan` lists
-them with their flags, `supervisor` keeps them running with `restarts`, `fork_server_launcher` or
-`processes` starts them, `readiness` waits until all are ready. Then `all_services` waits for a
-signal, and stops all in order.
+them with their flags, `supervisor` keeps them running with `restarts` and `watchdog`,
+`fork_server_launcher` or `processes` starts them, `readiness` waits until all are ready. Then
+`all_services` waits for a signal, and stops all in order.
 
 Every process can also be started by hand with `python -m services.NAME`.
 """

@@ -11,7 +11,12 @@ import functools
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +30,6 @@ from shared.runtime.heartbeat import Heartbeat
 from tutti.api.failures import Refusal, first_failure
 from tutti.up.cluster_checks import check_cluster
 from tutti.up.crds import install
-from tutti.up.heartbeats import Heartbeats
 from tutti.up.nats import Nats, running_nats
 from tutti.up.options import OBSERVED_DIR, UpOptions, default_data_dir
 from tutti.up.other_schedulers import find_other_schedulers, refusal
@@ -33,7 +37,7 @@ from tutti.up.own_process import age_s
 from tutti.up.plan import plan
 from tutti.up.planner_lease import install_planner_lease, remove_planner_lease
 from tutti.up.presence import Presence, identity, is_dead
-from tutti.up.processes import Launching
+from tutti.up.processes import Launcher
 from tutti.up.readiness import (
     STATE_FILE,
     ReadyFile,
@@ -44,7 +48,7 @@ from tutti.up.readiness import (
     write_atomically,
 )
 from tutti.up.supervisor import Keeper, Supervisor
-from tutti.up.watchdog import Say
+from tutti.up.watchdog import Heartbeats, Say
 
 #: A server given by `--nats` should already run.
 _NATS_PATIENCE_S: Final = 10.0
@@ -68,19 +72,16 @@ class AllServices:
     def __init__(
         self,
         options: UpOptions,
-        launcher: Launching,
+        launcher: AbstractAsyncContextManager[Launcher],
         heartbeats: Heartbeats,
         say: Say,
         announce: Callable[[str], None],
     ) -> None:
         """Nothing is started before `run`.
 
-        Args:
-            options: The flags.
-            launcher: Starts the services; entered in `run`, and left when all have ended.
-            heartbeats: Receives the heartbeats of the started processes.
-            say: Receives a line per event (restarts, warnings).
-            announce: Receives the line that reports that all services are ready.
+        The launcher is entered in `run`, and left when all services have ended. `say` receives a
+        line per event (restarts, warnings), `announce` the line that reports that all services are
+        ready.
         """
         self._options = options
         self._launcher = launcher
@@ -179,7 +180,7 @@ class AllServices:
             )
         me = identity()
         others = find_other_schedulers(
-            checked.reference_objects,
+            checked,
             options.scheduler_names,
             lambda holder: holder == me or is_dead(holder),
         )

@@ -8,36 +8,27 @@ an administrator may have good reasons to withhold these rights.
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final, TypeVar
-
-import msgspec
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError, Forbidden, MalformedAnswer, TransportError, Unauthorized
-from shared.kube.leases import Lease
+from shared.kube.leases import Lease, server_time
+from shared.kube.objects import KubeObject
 from shared.kube.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, Resource
 from tutti.api.failures import Refusal
 from tutti.api.fetches import list_typed
-from tutti.up.other_schedulers import ConfigMap, Deployment, ReferenceObjects
+from tutti.up.other_schedulers import Deployment, ReferenceObjects
 
 _REACH_TIMEOUT_S: Final = 10.0
 
-T = TypeVar("T", Lease, ConfigMap, Deployment)
+T = TypeVar("T", bound=KubeObject)
 
 
 class ClusterUnreachable(Refusal):
     """The API server does not answer, or refuses our credentials."""
 
 
-class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects that were read, and the reasons why others were not."""
-
-    reference_objects: ReferenceObjects
-    unreadable: tuple[str, ...] = ()
-
-
-async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> ClusterCheck:
+async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> ReferenceObjects:
     """Read the objects that `other_schedulers` needs.
 
     Raises:
@@ -56,18 +47,18 @@ async def check_cluster(client: KubeClient, scheduler_names: Iterable[str]) -> C
         )
         locks = [
             group.create_task(
-                _list(client, CONFIGMAPS, ConfigMap, f"metadata.name={name}", unreadable),
+                _list(client, CONFIGMAPS, KubeObject, f"metadata.name={name}", unreadable),
                 name=f"lock-{name}",
             )
             for name in scheduler_names
         ]
-    seen = ReferenceObjects(
+    return ReferenceObjects(
         now=now,
         leases=leases.result(),
         deployments=deployments.result(),
         locks=[lock for task in locks for lock in task.result()],
+        unreadable=tuple(sorted(set(unreadable))),
     )
-    return ClusterCheck(reference_objects=seen, unreadable=tuple(sorted(set(unreadable))))
 
 
 async def _reach(client: KubeClient) -> datetime:
@@ -83,11 +74,7 @@ async def _reach(client: KubeClient) -> datetime:
         raise ClusterUnreachable(f"{server} does not know these credentials (401)")
     if reply.status >= 500:
         raise ClusterUnreachable(f"{server} answers {reply.status}")
-    try:
-        date = parsedate_to_datetime(reply.headers.get("Date", ""))
-    except ValueError:
-        return datetime.now(UTC)
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
+    return server_time(reply.headers) or datetime.now(UTC)
 
 
 async def _list(

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from tutti.up.heartbeats import Heartbeats
-    from tutti.up.processes import Launching
+    from contextlib import AbstractAsyncContextManager
+
+    from tutti.up.processes import Launcher
+    from tutti.up.watchdog import Heartbeats
 
 from tutti.up.options import (
     SCHEDULER_NAMES,
@@ -139,7 +141,7 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
 
 def _launcher(
     options: UpOptions, heartbeats: "Heartbeats", say: Callable[[str], None]
-) -> "Launching":
+) -> "AbstractAsyncContextManager[Launcher]":
     """The launcher; its fork server starts at once, and imports while this process does."""
     if sys.platform != "linux":
         # Forking without exec is not safe on other platforms, and children are not tied to us.
@@ -153,7 +155,7 @@ def _launcher(
 
 
 def _run(options: UpOptions) -> int:
-    from tutti.up.heartbeats import Heartbeats
+    from tutti.up.watchdog import Heartbeats
 
     def say(line: str) -> None:
         # Standard error may be a file on a full disk.

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, NotFound
-from shared.kube.objects import Condition, KubeStruct, ObjectMeta
+from shared.kube.objects import Condition, KubeObject, KubeStruct
 from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from tutti.api.failures import Refusal
 from tutti.manifests.crds import REVISION_ANNOTATION, default_names, manifests
@@ -26,15 +26,12 @@ _LOOK_EVERY_S: Final = 0.05
 
 
 class CrdStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a CRD."""
-
     conditions: tuple[Condition, ...] = ()
 
 
-class Crd(KubeStruct, frozen=True, kw_only=True):
+class Crd(KubeObject, frozen=True, kw_only=True):
     """apiextensions.k8s.io/v1 CustomResourceDefinition: the fields that are read here."""
 
-    metadata: ObjectMeta = ObjectMeta()
     status: CrdStatus = CrdStatus()
 
     @property
@@ -53,21 +50,14 @@ async def install(
     take_over: bool = False,
     kube_batch: bool = False,
 ) -> int:
-    """Create our CRDs, update those that we created, and wait until all are served.
+    """Create our CRDs, update those that we created, and wait until all are served; returns their
+    number. `say` receives a line about CRDs that were not changed.
 
-    CRDs of kube-batch's kinds are created only on request: kubectl resolves a plural of several
-    groups to the first group in alphabetical order, so `kubectl get queue` would list kube-batch's.
+    With `take_over`, CRDs of other products become ours. CRDs of kube-batch's kinds are created
+    only on request: kubectl resolves a plural of several groups to the first group in alphabetical
+    order, so `kubectl get queue` would list kube-batch's.
 
     Stored objects stay readable: a schema is checked only on writes.
-
-    Args:
-        client: Writes them.
-        say: Receives a line about CRDs that were not changed.
-        take_over: Whether CRDs of other products become ours.
-        kube_batch: Whether to create the CRDs of kube-batch's kinds too.
-
-    Returns:
-        The number of CRDs that are served.
 
     Raises:
         ApiError: The API server refuses one, or our right to write it.

@@ -71,10 +71,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 def serve(channel: socket.socket) -> Start | None:
-    """Fork for every request.
-
-    Returns:
-        In a child its request; in the fork server None, when the other end is closed.
+    """Fork for every request. Returns in a child its request; in the fork server None, when the
+    other end is closed.
     """
     woken, wake = os.pipe()
     for end in (woken, wake):

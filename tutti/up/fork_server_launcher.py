@@ -19,10 +19,9 @@ import msgspec
 
 from tutti.lifeline import dying_with_parent
 from tutti.up.fork_server import PACKET_BYTES_MAX, Ended, Start, Started
-from tutti.up.heartbeats import Heartbeats
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import ISOLATED, Child, child_environ
-from tutti.up.watchdog import Say, kill_when_hung
+from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
 
 #: Modules of services that export traces: 0.1 s of CPU in each, or once before they are forked.
 TRACING: Final = ("shared.telemetry.otlp_export",)
@@ -34,40 +33,26 @@ _decode: Final = msgspec.json.Decoder(Started | Ended).decode
 
 
 class ForkServer:
-    """One fork server process. Make it with `ForkServer.start`, from the thread of the event
-    loop.
+    """One fork server process, which also imports `modules`, with `environ` added to its
+    environment. Make it in the thread of the event loop; it does not block. Raises OSError.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket) -> None:
-        self.process = process
-        self.channel = channel
-
-    @classmethod
-    def start(
-        cls, modules: Sequence[str] = (), environ: Mapping[str, str] | None = None
-    ) -> "ForkServer":
-        """Start one that also imports `modules`, with `environ` added to its environment; return
-        at once. Raises OSError.
-        """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(
+        self, modules: Sequence[str] = (), environ: Mapping[str, str] | None = None
+    ) -> None:
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    *ISOLATED,
-                    "-m",
-                    "tutti.up.fork_server",
-                    str(theirs.fileno()),
-                    *modules,
-                ],
+            fd = theirs.fileno()
+            module = "tutti.up.fork_server"
+            self.process = subprocess.Popen(
+                [sys.executable, *ISOLATED, "-m", module, str(fd), *modules],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[fd],
                 env=child_environ(environ),
                 preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - a system call only
                 start_new_session=True,
             )
-        ours.setblocking(False)
-        return cls(process, ours)
+        self.channel.setblocking(False)
 
     def close(self) -> None:
         """End it and its children; blocks for a moment. Idempotent."""
@@ -112,11 +97,6 @@ class ForkServerLauncher:
         if fork_server is not None:
             await asyncio.to_thread(fork_server.close)
 
-    @property
-    def fork_server_pid(self) -> int | None:
-        """The process id of the running fork server; None if there is none."""
-        return None if self._fork_server is None else self._fork_server.process.pid
-
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one process; after a failure or a cancellation none is left. Raises OSError."""
         fork_server = self._listen()
@@ -144,7 +124,7 @@ class ForkServerLauncher:
 
     def _start(self) -> ForkServer:
         environ = None if self._heartbeats is None else self._heartbeats.environ
-        return ForkServer.start(self._modules, environ)
+        return ForkServer(self._modules, environ)
 
     def _watch(self, fork_server: ForkServer) -> None:
         heartbeats, process = self._heartbeats, fork_server.process
@@ -227,13 +207,9 @@ class _ForkedChild:
     """A process that the fork server forked."""
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
         #: Its exit status, once it has one.
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    @property
-    def pid(self) -> int:
-        return self._pid
 
     async def wait(self) -> int:
         # Shielded: several tasks wait for it, and one of them may be cancelled.
@@ -243,4 +219,4 @@ class _ForkedChild:
         if not self.ended.done():
             # The fork server may have reaped it already, and its report is not read yet.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, number)
+                os.kill(self.pid, number)

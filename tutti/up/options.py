@@ -10,12 +10,9 @@ import msgspec
 
 from shared.dialects.discovery import scheduler_names
 
-#: In the order of starting: all services wait for the watcher's list. They stop in the reverse
-#: order, so that writers end after the services that request their writes.
-SERVICES: Final = ("watcher", "gang-planner", "binder", "controller", "admission-webhook")
-
-#: Active and standby planner: the standby answers questions and takes over in about a second.
-#: Two binders: when one hangs or dies, the other has its decisions after the ack wait of 2 s.
+#: Processes of each service. Active and standby planner: the standby answers questions and takes
+#: over in about a second. Two binders: when one hangs or dies, the other has its decisions after
+#: the ack wait of 2 s.
 _REPLICAS: Final[Mapping[str, int]] = {
     "watcher": 1,
     "gang-planner": 2,
@@ -23,6 +20,9 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "controller": 1,
     "admission-webhook": 1,
 }
+#: In the order of starting: all services wait for the watcher's list. They stop in the reverse
+#: order, so that writers end after the services that request their writes.
+SERVICES: Final = tuple(_REPLICAS)
 
 #: Services of an observation: none of them can write to the cluster.
 OBSERVING: Final = ("watcher", "gang-planner", "observer")
@@ -41,28 +41,10 @@ class OptionError(ValueError):
 
 
 class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of `tutti up`.
+    """The flags of `tutti up`; their help describes them (`tutti.up.command`).
 
-    Attributes:
-        kubeconfig: Path of a file; "" for kubectl's default locations, or a pod's service account.
-        context: Context in it; "" for the current one.
-        scheduler_names: Scheduler names to serve.
-        nats_url: NATS to use; "" to start one.
-        data_dir: Logs, NATS's store, certificates; None for a folder per cluster.
-        scheduler_conf: Path of a volcano-scheduler.conf; "" for the built-in configuration.
-        admission_conf: Path of Volcano's admission configuration file; "" for none.
-        webhook: Whether the admission webhook runs.
-        webhook_port: Its port on 127.0.0.1; 0 for any free one.
-        install_crds: Whether to create or update the CRDs first.
-        kube_batch_crds: Whether to create the CRDs of kube-batch's kinds too.
-        replicas: Processes per service, where it differs from the default.
-        otlp_endpoint: OTLP/HTTP endpoint for traces; "" for none.
-        trace_ratio: Share of traces that is exported.
-        take_over: Whether to start although another scheduler is active.
-        verbose: Services log to standard error, as text.
-        ready_file: File for ports and pids, written once all services are ready; None for none.
-        observe: Whether to write nothing to the cluster, and to report decisions only.
-        report: File for the report of an observation; None for none.
+    An empty text, or None, stands for the default: kubectl's files and context, a NATS of our own,
+    a folder per cluster, the built-in configuration; no traces, no ready file, no report.
     """
 
     kubeconfig: str = ""
@@ -73,10 +55,10 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_conf: str = ""
     admission_conf: str = ""
     webhook: bool = True
-    webhook_port: int = 0
+    webhook_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
-    replicas: Mapping[str, int] = {}
+    replicas: Mapping[str, int] = {}  # where they differ from the default
     otlp_endpoint: str = ""
     trace_ratio: float = 1.0
     take_over: bool = False
@@ -145,12 +127,7 @@ def check_observing(options: UpOptions) -> None:
 
 
 def default_data_dir(server: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder for one cluster under the user's data home.
-
-    Args:
-        server: URL of the API server.
-        environ: Environment with `XDG_DATA_HOME`.
-    """
+    """The folder for one cluster, by the URL of its API server, under the user's data home."""
     home = environ.get("XDG_DATA_HOME") or str(Path("~/.local/share").expanduser())
     url = urlsplit(server)
     place = f"{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}"

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import msgspec
 
 from shared.kube.leases import VOLCANO_CONTROLLERS, Lease, LeaseSpec, aware
-from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.objects import KubeObject, KubeStruct
 
 #: The Lease of `tutti up`.
 OWN_LEASE: Final = ("kube-system", "tutti")
@@ -39,12 +39,6 @@ _NAME_FLAG: Final = "--scheduler-name"
 Holding = Literal["name", "suite", "podgroups"]
 
 
-class ConfigMap(KubeStruct, frozen=True, kw_only=True):
-    """v1 ConfigMap without its data."""
-
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class Container(KubeStruct, frozen=True, kw_only=True):
     """A container's image, command and arguments."""
 
@@ -54,44 +48,37 @@ class Container(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodTemplateSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec.template.spec` of a Deployment."""
-
     containers: tuple[Container, ...] = ()
 
 
 class PodTemplate(KubeStruct, frozen=True, kw_only=True):
-    """`spec.template` of a Deployment."""
-
     spec: PodTemplateSpec = PodTemplateSpec()
 
 
 class DeploymentSpec(KubeStruct, frozen=True, kw_only=True):
-    """`spec` of a Deployment."""
-
     template: PodTemplate = PodTemplate()
 
 
 class DeploymentStatus(KubeStruct, frozen=True, kw_only=True):
-    """`status` of a Deployment."""
-
     available_replicas: int = 0
 
 
-class Deployment(KubeStruct, frozen=True, kw_only=True):
+class Deployment(KubeObject, frozen=True, kw_only=True):
     """apps/v1 Deployment."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
 
 class ReferenceObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects that were read, and the cluster's time."""
+    """The objects that were read, and the cluster's time; why others could not be read."""
 
     now: datetime
     leases: Sequence[Lease] = ()
-    locks: Sequence[ConfigMap] = ()
+    #: ConfigMaps.
+    locks: Sequence[KubeObject] = ()
     deployments: Sequence[Deployment] = ()
+    unreadable: tuple[str, ...] = ()
 
 
 class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,12 +98,8 @@ class OtherScheduler(msgspec.Struct, frozen=True, kw_only=True):
 def find_other_schedulers(
     seen: ReferenceObjects, scheduler_names: Iterable[str], is_ours: Callable[[str], bool]
 ) -> list[OtherScheduler]:
-    """All other active schedulers, those with a Lease first.
-
-    Args:
-        seen: The objects that were read.
-        scheduler_names: Scheduler names to serve.
-        is_ours: Whether a holder of the Lease of `tutti up` is this process, or known to be dead.
+    """All other active schedulers, those with a Lease first. `is_ours`: whether a holder of the
+    Lease of `tutti up` is this process, or known to be dead.
     """
     names = frozenset(scheduler_names)
     others = [_by_lease(lease, seen.now, names, is_ours) for lease in seen.leases]
@@ -144,7 +127,7 @@ def _by_lease(
     return None
 
 
-def _by_lock(lock: ConfigMap, now: datetime, names: frozenset[str]) -> OtherScheduler | None:
+def _by_lock(lock: KubeObject, now: datetime, names: frozenset[str]) -> OtherScheduler | None:
     meta = lock.metadata
     if meta.name not in names:
         return None

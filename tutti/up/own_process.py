@@ -9,15 +9,11 @@ from pathlib import Path
 _PR_SET_NAME = 15
 
 
-def age_s(pid: int | None = None) -> float:
-    """Seconds since a process was started, including the start of the interpreter.
-
-    Without /proc: since this module was imported.
-
-    Args:
-        pid: The process; None for this one.
+def age_s() -> float:
+    """Seconds since this process was started, including the start of the interpreter; without
+    /proc, since this module was imported.
     """
-    ticks = start_ticks(os.getpid() if pid is None else pid)
+    ticks = start_ticks(os.getpid())
     if ticks is None:
         return time.monotonic() - _IMPORTED_S
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")

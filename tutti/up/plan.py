@@ -41,13 +41,8 @@ def plan(
 ) -> tuple[ProcessSpec, ...]:
     """All processes, in the order of starting.
 
-    Args:
-        options: The flags of `tutti up`.
-        nats_url: URL of NATS.
-        data_dir: Folder for files of the processes.
-        keys: Keys of the users of NATS.
-        podgroups: Whether our controllers of Volcano's kinds run, and create PodGroups for bare
-            pods; for an observation, whether the other scheduler's controllers do.
+    `podgroups`: whether our controllers of Volcano's kinds run, and create PodGroups for bare pods;
+    for an observation, whether the other scheduler's controllers do.
     """
     specs: list[ProcessSpec] = []
     for service in options.services:

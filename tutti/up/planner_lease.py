@@ -5,6 +5,7 @@ a kill the Lease stays, and shows since when no planner has been active.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -30,7 +31,10 @@ async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) 
     }
     try:
         await _create(client, LEASES, PLANNER_LEASE, {}, namespace=namespace)
-        await _grant(client, binding)
+        # Without RBAC, as on the embedded cluster, every user may read the Lease.
+        with contextlib.suppress(NotFound):
+            await _create(client, CLUSTER_ROLES, _ROLE, {"rules": rules(ALL_USERS)})
+            await _create(client, CLUSTER_ROLE_BINDINGS, _ROLE, binding)
     except KubeError as error:
         say(f"`tutti why` cannot show whether a planner is active: {error}")
 
@@ -38,22 +42,11 @@ async def install_planner_lease(client: KubeClient, say: Callable[[str], None]) 
 async def remove_planner_lease(client: KubeClient) -> None:
     """Delete the objects of `install_planner_lease`, as far as possible in a short time."""
     namespace, _ = OWN_LEASE
-    try:
+    with contextlib.suppress(KubeError, TimeoutError):
         async with asyncio.timeout(_REMOVE_TIMEOUT_S):
             await client.delete(LEASES, PLANNER_LEASE, namespace=namespace)
             await client.delete(CLUSTER_ROLE_BINDINGS, _ROLE)
             await client.delete(CLUSTER_ROLES, _ROLE)
-    except (KubeError, TimeoutError):
-        return
-
-
-async def _grant(client: KubeClient, binding: dict[str, Any]) -> None:
-    try:
-        await _create(client, CLUSTER_ROLES, _ROLE, {"rules": rules(ALL_USERS)})
-        await _create(client, CLUSTER_ROLE_BINDINGS, _ROLE, binding)
-    except NotFound:
-        # Without RBAC, as on the embedded cluster, every user may read the Lease.
-        return
 
 
 async def _create(
@@ -71,7 +64,5 @@ async def _create(
         "metadata": metadata,
         **content,
     }
-    try:
+    with contextlib.suppress(Conflict):
         await client.create(resource, manifest, namespace=namespace)
-    except Conflict:
-        return

@@ -5,6 +5,7 @@ Only the next `tutti up` reads it (`other_schedulers`); safety depends on the fe
 """
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -107,11 +108,9 @@ class Presence:
         if not self._uid:
             return
         namespace, name = OWN_LEASE
-        try:
+        with contextlib.suppress(KubeError, TimeoutError):
             async with asyncio.timeout(_RELEASE_TIMEOUT_S):
                 await self._client.delete(LEASES, name, namespace=namespace, uid=self._uid)
-        except (KubeError, TimeoutError):
-            return
 
     async def _write(self, *, take_over: bool) -> None:
         namespace, name = OWN_LEASE

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final, Protocol, Self
 
 from tutti.lifeline import dying_with_parent
 from tutti.up.plan import ProcessSpec
@@ -37,18 +37,6 @@ class Launcher(Protocol):
         ...
 
 
-class Launching(Launcher, Protocol):
-    """A launcher with resources of its own."""
-
-    async def __aenter__(self) -> Launcher:
-        """Acquire the resources."""
-        ...
-
-    async def __aexit__(self, *_: object) -> None:
-        """Release its resources; the processes that it launched end."""
-        ...
-
-
 class ExecLauncher:
     """Starts `python -m services.NAME` with this interpreter, on platforms without the fork server.
 
@@ -60,7 +48,7 @@ class ExecLauncher:
         """`environ` is added to the environment of each process."""
         self._environ = environ or {}
 
-    async def __aenter__(self) -> Launcher:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -69,13 +57,10 @@ class ExecLauncher:
     async def launch(self, spec: ProcessSpec) -> Child:
         """Start one; see `Launcher`."""
         log = open_log(spec.log)
+        command = (sys.executable, *ISOLATED, "-m", spec.module, *spec.flags)
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *ISOLATED,
-                "-m",
-                spec.module,
-                *spec.flags,
+                *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -75,10 +75,8 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str, ServiceStatus]:
-    """Wait until the present process of each keeper is ready.
-
-    Returns:
-        Their answers by title ("binder-0").
+    """Wait until the present process of each keeper is ready; returns their answers by title
+    ("binder-0").
     """
     started_s = reported_s = time.monotonic()
     while True:
@@ -103,11 +101,8 @@ async def wait_ready(bus: Bus, keepers: Sequence[Keeper], say: Say) -> dict[str,
 def sort_out(
     expected: Mapping[str, int | None], answers: Sequence[ServiceStatus]
 ) -> tuple[dict[str, ServiceStatus], list[str]]:
-    """The answers of the expected processes, and texts about the missing ones.
-
-    Args:
-        expected: Process id by title; None while there is no process.
-        answers: The answers; those of other processes on the same NATS are ignored.
+    """The answers of the expected processes (by title; None while there is no process), and texts
+    about the missing ones. Answers of other processes on the same NATS are ignored.
     """
     by_pid = {answer.pid: answer for answer in answers}
     found: dict[str, ServiceStatus] = {}

@@ -21,11 +21,7 @@ class Restarts:
         self._backoff = Backoff(base_s=FIRST_S, max_s=MAX_S, random=rng)
 
     def delay_s(self, lived_s: float) -> float:
-        """The delay after an end.
-
-        Args:
-            lived_s: The lifetime of the process.
-        """
+        """The delay after an end, by the lifetime of the process."""
         if lived_s >= HEALTHY_AFTER_S:
             self._backoff.reset()
         return self._backoff.next_s()

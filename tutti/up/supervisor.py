@@ -16,11 +16,10 @@ from typing import Final
 
 from tutti.api.failures import Refusal
 from tutti.lifeline import log_tail
-from tutti.up.heartbeats import Heartbeats
 from tutti.up.plan import ProcessSpec
 from tutti.up.processes import Child, Launcher
 from tutti.up.restarts import Restarts
-from tutti.up.watchdog import Say, kill_when_hung
+from tutti.up.watchdog import Heartbeats, Say, kill_when_hung
 
 #: Exit status of a service with a wrong setting (`shared.runtime.settings.load`).
 WRONG_SETTINGS: Final = 2
@@ -44,7 +43,6 @@ class Keeper:
         say: Say,
         *,
         heartbeats: Heartbeats | None = None,
-        restarts: Restarts | None = None,
         clock_s: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -52,7 +50,7 @@ class Keeper:
         self._launcher = launcher
         self._say = say
         self._heartbeats = heartbeats
-        self._restarts = restarts or Restarts(random.Random())  # noqa: S311 - jitter, no secret
+        self._restarts = Restarts(random.Random())  # noqa: S311 - jitter, no secret
         self._clock_s = clock_s
         self._sleep = sleep
         self._child: Child | None = None

@@ -11,22 +11,28 @@ import msgspec
 
 from shared.kube.resources import JOBS_VOLCANO, QUEUES_VOLCANO
 from tutti.api import flags
-from tutti.api.access import Access
 from tutti.api.conventions import VOLCANO
 from tutti.api.failures import run
-from tutti.api.listing import Listing, list_kind, listing_flags
+from tutti.api.flags import Selection
+from tutti.api.kind_commands import Listing, list_kind, listing_flags
 from tutti.api.output import Format
 from tutti.job.columns import layout
 from tutti.job.command import delete_jobs, job_filter, order_jobs, scheduler_filter
-from tutti.job.job_flags import JobFlags, job_flags
-from tutti.job.submission import Submission, run_job
+from tutti.job.submission import Submission, job_flags, run_job
 from tutti.job.view import view_job
 from tutti.queue.command import show_queues
 from tutti.vcctl.command import LikeCobra
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "obj": VOLCANO}
 _job_name = flags.name_flag("Job", "-n")
-_namespace = flags.namespace_flag("-N")
+_selection = flags.gathered(
+    Selection,
+    "selection",
+    _job_name,
+    flags.namespace_flag("-N"),
+    flags.names_argument(JOBS_VOLCANO),
+    flags.access_flags,
+)
 
 
 def _program(name: str) -> Callable[[Callable[..., Any]], click.Command]:
@@ -34,21 +40,25 @@ def _program(name: str) -> Callable[[Callable[..., Any]], click.Command]:
 
 
 @_program("vsub")
-@_job_name
-@click.option(
-    "--namespace",
-    "-N",
-    envvar="VOLCANO_DEFAULT_JOB_NAMESPACE",
-    default="default",
-    show_default=True,
-    show_envvar=True,
-    metavar="NAME",
+@flags.gathered(
+    Submission,
+    "submission",
+    _job_name,
+    click.option(
+        "--namespace",
+        "-N",
+        envvar="VOLCANO_DEFAULT_JOB_NAMESPACE",
+        default="default",
+        show_default=True,
+        show_envvar=True,
+        metavar="NAME",
+    ),
+    job_flags(from_environment=True),
+    flags.access_flags,
 )
-@job_flags(from_environment=True)
-@flags.access_flags
-def vsub(*, access: Access, name: str, namespace: str, options: JobFlags) -> None:
+def vsub(*, submission: Submission) -> None:
     """Submit a Job made from flags. (For manifests use `kubectl` or `vcctl job run -f`.)"""
-    run(run_job(Submission(access=access, namespace=namespace, name=name, options=options)))
+    run(run_job(submission))
 
 
 @_program("vjobs")
@@ -57,48 +67,36 @@ def vsub(*, access: Access, name: str, namespace: str, options: JobFlags) -> Non
 def vjobs(*, listing: Listing, name: str, scheduler: str) -> None:
     """List Jobs; with --name, show one in full."""
     if name:
-        run(view_job(listing.access, listing.namespace, name, listing.output))
+        selection = Selection(access=listing.access, namespace=listing.namespace, name=name)
+        run(view_job(selection, listing.output))
         return
     listing = msgspec.structs.replace(listing, keep=job_filter("", scheduler))
     run(list_kind(JOBS_VOLCANO, layout, listing))
 
 
 @_program("vcancel")
-@_job_name
-@_namespace
-@flags.names_argument(JOBS_VOLCANO)
-@flags.access_flags
-def vcancel(*, access: Access, name: str, namespace: str, names: tuple[str, ...]) -> None:
+@_selection
+def vcancel(*, selection: Selection) -> None:
     """Delete Jobs."""
-    run(delete_jobs(access, namespace, name, names))
+    run(delete_jobs(selection))
 
 
 @_program("vsuspend")
-@_job_name
-@_namespace
-@flags.names_argument(JOBS_VOLCANO)
-@flags.access_flags
-def vsuspend(*, access: Access, name: str, namespace: str, names: tuple[str, ...]) -> None:
+@_selection
+def vsuspend(*, selection: Selection) -> None:
     """Abort Jobs; they can be resumed."""
-    run(order_jobs(access, namespace, name, names, "AbortJob"))
+    run(order_jobs(selection, "AbortJob"))
 
 
 @_program("vresume")
-@_job_name
-@_namespace
-@flags.names_argument(JOBS_VOLCANO)
-@flags.access_flags
-def vresume(*, access: Access, name: str, namespace: str, names: tuple[str, ...]) -> None:
+@_selection
+def vresume(*, selection: Selection) -> None:
     """Start suspended Jobs again."""
-    run(order_jobs(access, namespace, name, names, "ResumeJob"))
+    run(order_jobs(selection, "ResumeJob"))
 
 
 @_program("vqueues")
-@flags.name_flag("Queue", "-n")
-@flags.output_flag()
-@flags.names_argument(QUEUES_VOLCANO)
-@flags.access_flags
-def vqueues(*, access: Access, name: str, output: Format, names: tuple[str, ...]) -> None:
+@flags.selection_flags(QUEUES_VOLCANO, flags.output_flag(), letter="-n")
+def vqueues(*, selection: Selection, output: Format) -> None:
     """List Queues, or the ones named, with their PodGroups by phase."""
-    chosen = (*([name] if name else []), *names)
-    run(show_queues(access, chosen, output, slurm=True))
+    run(show_queues(selection.access, selection.all_names, output, slurm=True))

@@ -10,7 +10,7 @@ from rich.console import Console
 from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
-from tutti.api.output import echo_json
+from tutti.api.output import print_report
 from tutti.why.explanation import Answer, explain
 from tutti.why.kinds import read_reference
 from tutti.why.planner_liveness import read_liveness
@@ -45,10 +45,8 @@ def why(
     planner reports, so that the answer may be out of date.
     """
     answer = run(_explain(access, namespace, reference, scheduler_names))
-    if output == "json":
-        echo_json(answer)
-    else:
-        show(answer, Console(), answer.planner.now or datetime.now(UTC))
+    now = answer.planner.now or datetime.now(UTC)
+    print_report(answer, output, lambda: show(answer, Console(), now))
     if answer.planner.lives is False:
         sys.exit(_NO_PLANNER)
 
@@ -60,6 +58,6 @@ async def _explain(
     async with open_client(access) as client:
         reader = NamespaceReader(client, namespace or client.credentials.namespace, scheduler_names)
         facts = await reader.read(word, name)
-        ours = {each.pod.scheduler_name for each in facts.pods} & set(scheduler_names)
+        ours = {each.pod.scheduler_name for each in facts.pods if each.pod.ours}
         facts = msgspec.structs.replace(facts, planner=await read_liveness(client, ours))
-    return explain(facts, scheduler_names)
+    return explain(facts)

@@ -5,14 +5,14 @@ have nodes does not wait, and a member that the kubelet cannot start is reported
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
 import msgspec
 
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
-from shared.model.objects import PodPhase
+from shared.model.objects import Owner, PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.planner_liveness import PlannerLiveness
 
@@ -43,50 +43,39 @@ class NotRunning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One gang, or pods without a group.
+    """One gang, or pods without a group."""
 
-    Attributes:
-        gang: "namespace/name" of the group; without a group, of the owner or the pod.
-        name: The object that the user created: kind and name of the topmost owner, "job/train".
-        group: Resource of its group object; "" when there is none.
-        state: The state in one word.
-        sentence: The state in one sentence.
-        reason: The pending reason in CamelCase; "" if it does not wait.
-        since: RFC 3339 instant from which it waits; "" when unknown.
-        min_member: Its quorum; 0 when unknown.
-        members: The number of its pods.
-        phases: Members by phase ("Pending" without a node, "Placed" with one).
-        roles: Members by role and phase, where there are roles.
-        nodes: Names of members by node.
-        not_running: Members that have a node but do not run.
-        shapes: How many pods fit on how many nodes, per role.
-        quota: The resources of which the queue's share is too small.
-        queue: Its queue.
-        ahead: Gangs of the same namespace that are ahead of it in the queue.
-        ahead_count: The number of all gangs ahead of it.
-        holders: Gangs of the same namespace that use the capacity which it lacks.
-        holders_count: The number of all gangs that use it.
-        conditions: The group's conditions.
-    """
-
+    #: "namespace/name" of the group; without a group, of the owner or the pod.
     gang: str
+    #: The object that the user created: kind and name of the topmost owner, "job/train".
     name: str = ""
+    #: Resource of its group object; "" when there is none.
     group: str = ""
     state: State
     sentence: str
+    #: The pending reason in CamelCase; "" if it does not wait.
     reason: str = ""
+    #: RFC 3339 instant from which it waits; "" when unknown.
     since: str = ""
+    #: Its quorum; 0 when unknown.
     min_member: int = 0
+    #: The number of its pods, also by phase ("Pending" without a node, "Placed" with one), and by
+    #: role and phase, where there are roles.
     members: int = 0
     phases: dict[str, int] = {}
     roles: dict[str, dict[str, int]] = {}
+    #: Names of members by node, and members that have a node but do not run.
     nodes: dict[str, list[str]] = {}
     not_running: tuple[NotRunning, ...] = ()
+    #: How many pods fit on how many nodes, per role.
     shapes: tuple[ShapeReport, ...] = ()
+    #: The resources of which the queue's share is too small.
     quota: tuple[Reason, ...] = ()
     queue: str = ""
+    #: Gangs of the same namespace that are ahead of it in the queue, and the number of all of them.
     ahead: tuple[str, ...] = ()
     ahead_count: int = 0
+    #: The same for gangs that use the capacity which it lacks.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
     conditions: tuple[Condition, ...] = ()
@@ -110,21 +99,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     forbidden: tuple[str, ...] = ()
 
 
-def explain(facts: Facts, scheduler_names: Collection[str]) -> Answer:
-    """The answer to "why does it wait?".
-
-    Args:
-        facts: The facts.
-        scheduler_names: Scheduler names that Tutti serves.
-    """
+def explain(facts: Facts) -> Answer:
+    """The answer to "why does it wait?"."""
     loose = [
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
     ]
-    gangs = [_group_answer(group, scheduler_names, facts) for group in facts.groups]
-    gangs += [
-        _loose_answer(title, members, facts, scheduler_names)
-        for title, members in _by_owner(loose, facts).items()
-    ]
+    gangs = [_group_answer(group, facts) for group in facts.groups]
+    gangs += [_loose_answer(*found, facts) for found in _by_owner(loose, facts).items()]
     gangs.sort(key=lambda gang: (_URGENCY.index(gang.state), gang.gang))
     if not gangs:
         return _nothing(facts)
@@ -171,18 +152,18 @@ def _answer(facts: Facts, sentence: str, state: State, gangs: Sequence[GangAnswe
     )
 
 
-def _group_answer(group: Group, scheduler_names: Collection[str], facts: Facts) -> GangAnswer:
+def _group_answer(group: Group, facts: Facts) -> GangAnswer:
     members = [each for each in facts.pods if belongs(each, group)]
     verdict = group.verdict
-    name = group_title(group, facts)
+    name = _title(group.owner, group.kind, group.name, facts)
     least = (verdict.min_member if verdict is not None else 0) or group.min_member
     why = verdict.why if verdict is not None else None
-    state, sentence = _judge(name, group, members, least, scheduler_names)
+    state, sentence = _judge(name, group, members, least)
     pending = why if state == "waiting" and why is not None else _NOT_WAITING
     if state == "waiting" or (state == "running" and any(not each.pod.node for each in members)):
         sentence = "; ".join([sentence, *_more(verdict, facts.troubles)])
     if state not in {"running", "completed", "not-ours"}:
-        sentence = "; ".join([sentence, *_foreign_members(members, scheduler_names), *facts.faults])
+        sentence = "; ".join([sentence, *_foreign_members(members), *facts.faults])
     if facts.suspended and not any(each.pod.node for each in members):
         state, sentence = "suspended", f"{name} is suspended: {facts.suspended}"
     return GangAnswer(
@@ -211,9 +192,7 @@ def _group_answer(group: Group, scheduler_names: Collection[str], facts: Facts) 
 
 
 def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
-    """Further reasons why a gang waits: why its pods are not created, and why its former pods were
-    evicted.
-    """
+    """Further reasons why a gang waits: its pods are not created, or former ones were evicted."""
     reasons: list[str] = []
     why = verdict.why if verdict is not None else None
     if troubles and (verdict is None or (why is not None and why.reason in PODS_MISSING)):
@@ -224,13 +203,7 @@ def _more(verdict: Verdict | None, troubles: Sequence[str]) -> list[str]:
     return reasons
 
 
-def _judge(
-    name: str,
-    group: Group,
-    members: Sequence[MemberPod],
-    least: int,
-    scheduler_names: Collection[str],
-) -> tuple[State, str]:
+def _judge(name: str, group: Group, members: Sequence[MemberPod], least: int) -> tuple[State, str]:
     """State and sentence of a gang with a group object."""
     verdict = group.verdict
     holds = _holding(verdict)
@@ -249,7 +222,7 @@ def _judge(
         state, sentence = _placed(name, members, least)
         return state, f"{sentence}; {holds['RoomHeld']}" if "RoomHeld" in holds else sentence
     if verdict is None:
-        return _unjudged(name, group, members, scheduler_names)
+        return _unjudged(name, group, members)
     return _judged(name, verdict, holds, members, (len(placed), least))
 
 
@@ -290,7 +263,8 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
     """State and sentence of a gang whose quorum has nodes."""
     phases = _phase_counts(members)
     if _all_ended(members):
-        return "completed", f"{name} has ended: {_counted(phases, ('Succeeded', 'Failed'))}"
+        ended = [f"{phases[each]} {each}" for each in ("Succeeded", "Failed") if phases[each]]
+        return "completed", f"{name} has ended: {', '.join(ended)}"
     stuck = _not_running(members)
     explained = [each for each in stuck if each.why]
     if explained:
@@ -310,7 +284,7 @@ def _placed(name: str, members: Sequence[MemberPod], least: int) -> tuple[State,
         )
     waiting = sum(1 for member in members if not member.pod.node)
     extra = f"; {waiting} beyond its quorum of {least} wait" if waiting else ""
-    return "running", f"{name} runs {where}: {_counted(phases, sorted(phases))}{extra}"
+    return "running", f"{name} runs {where}: {_counted(phases)}{extra}"
 
 
 def _holding(verdict: Verdict | None) -> dict[str, str]:
@@ -323,13 +297,11 @@ def _all_ended(members: Sequence[MemberPod]) -> bool:
     return bool(members) and all(each.pod.phase in {"Succeeded", "Failed"} for each in members)
 
 
-def _unjudged(
-    name: str, group: Group, members: Sequence[MemberPod], scheduler_names: Collection[str]
-) -> tuple[State, str]:
+def _unjudged(name: str, group: Group, members: Sequence[MemberPod]) -> tuple[State, str]:
     """State and sentence of a gang without a verdict."""
     if group.unreadable:
         return "unknown", f"{name}: its verdict cannot be read: {group.unreadable}"
-    foreign = _foreign(members, scheduler_names)
+    foreign = _foreign(members)
     if foreign:
         return (
             "not-ours",
@@ -340,15 +312,10 @@ def _unjudged(
     return "unknown", f"{name} has no verdict yet: is Tutti running?{_unscheduled_message(members)}"
 
 
-def _loose_answer(
-    title: str,
-    members: Sequence[MemberPod],
-    facts: Facts,
-    scheduler_names: Collection[str],
-) -> GangAnswer:
+def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> GangAnswer:
     events = facts.events
     missing = _missing_group(members, facts)
-    foreign = _foreign(members, scheduler_names)
+    foreign = _foreign(members)
     message = _unscheduled_message(members) or next(
         (f": {events[each.pod.name]}" for each in members if each.pod.name in events), ""
     )
@@ -365,7 +332,7 @@ def _loose_answer(
     else:
         state, sentence = "unknown", f"{title} waits, and no reason is known yet: is Tutti running?"
     if state in {"waiting", "unknown"}:
-        sentence = "; ".join([sentence, *_foreign_members(members, scheduler_names), *facts.faults])
+        sentence = "; ".join([sentence, *_foreign_members(members), *facts.faults])
     owner = members[0].pod.owner
     return GangAnswer(
         gang=f"{facts.namespace}/{owner.name if owner is not None else members[0].pod.name}",
@@ -381,20 +348,17 @@ def _loose_answer(
     )
 
 
-def group_title(group: Group, facts: Facts) -> str:
-    """The object that the user created, for a group made by a controller; else the group."""
-    if group.owner is None:
-        return f"{group.kind.lower()}/{group.name}"
-    return facts.tops.get(group.owner.uid) or f"{group.owner.kind.lower()}/{group.owner.name}"
+def _title(owner: Owner | None, kind: str, name: str, facts: Facts) -> str:
+    """The object that the user created: the topmost owner, or the object itself without one."""
+    if owner is None:
+        return f"{kind.lower()}/{name}"
+    return facts.tops.get(owner.uid) or f"{owner.kind.lower()}/{owner.name}"
 
 
 def _by_owner(members: Sequence[MemberPod], facts: Facts) -> dict[str, list[MemberPod]]:
     grouped: dict[str, list[MemberPod]] = {}
     for member in members:
-        owner = member.pod.owner
-        title = f"pod/{member.pod.name}"
-        if owner is not None:
-            title = facts.tops.get(owner.uid) or f"{owner.kind.lower()}/{owner.name}"
+        title = _title(member.pod.owner, "Pod", member.pod.name, facts)
         grouped.setdefault(title, []).append(member)
     return grouped
 
@@ -409,23 +373,19 @@ def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
     return f"PodGroup {' and '.join(sorted(names))}, which its pods name, does not exist"
 
 
-def _foreign_members(
-    members: Sequence[MemberPod], scheduler_names: Collection[str]
-) -> Iterator[str]:
+def _foreign_members(members: Sequence[MemberPod]) -> Iterator[str]:
     """Sentences about the unbound members that name another scheduler."""
     foreign = Counter(
-        name
-        for each in members
-        if (name := each.pod.scheduler_name) not in scheduler_names and not each.pod.node
+        each.pod.scheduler_name for each in members if not (each.pod.ours or each.pod.node)
     )
     for name, count in sorted(foreign.items()):
         yield f"{count} of its {len(members)} pods name the scheduler {name}, not Tutti"
 
 
-def _foreign(members: Sequence[MemberPod], scheduler_names: Collection[str]) -> str:
+def _foreign(members: Sequence[MemberPod]) -> str:
     """The schedulers of these pods if Tutti serves none of them; "" otherwise."""
     names = {member.pod.scheduler_name for member in members}
-    return "" if names & set(scheduler_names) else " and ".join(sorted(names))
+    return "" if any(member.pod.ours for member in members) else " and ".join(sorted(names))
 
 
 def _unscheduled_message(members: Sequence[MemberPod]) -> str:
@@ -435,11 +395,11 @@ def _unscheduled_message(members: Sequence[MemberPod]) -> str:
 
 
 def _phases(members: Sequence[MemberPod]) -> dict[str, int]:
-    def phase(member: MemberPod) -> str:
-        pod = member.pod
-        return "Placed" if pod.phase == "Pending" and pod.node else pod.phase
-
-    return dict(sorted(Counter(phase(member) for member in members).items()))
+    counts = Counter(
+        "Placed" if each.pod.phase == "Pending" and each.pod.node else each.pod.phase
+        for each in members
+    )
+    return dict(sorted(counts.items()))
 
 
 def _roles(members: Sequence[MemberPod]) -> dict[str, dict[str, int]]:
@@ -476,20 +436,16 @@ def _not_running(members: Sequence[MemberPod]) -> tuple[NotRunning, ...]:
 
 def _ended(members: Sequence[MemberPod], verdict: Verdict) -> str:
     if members:
-        phases = _phase_counts(members)
-        return _counted(phases, sorted(phases))
+        return _counted(_phase_counts(members))
     return f"{verdict.succeeded} Succeeded, {verdict.failed} Failed"
 
 
-def _phase_counts(members: Sequence[MemberPod]) -> dict[PodPhase, int]:
-    counts: dict[PodPhase, int] = dict.fromkeys(get_args(PodPhase), 0)
-    for member in members:
-        counts[member.pod.phase] += 1
-    return counts
+def _phase_counts(members: Sequence[MemberPod]) -> Counter[PodPhase]:
+    return Counter(member.pod.phase for member in members)
 
 
-def _counted(phases: Mapping[PodPhase, int], names: Sequence[PodPhase]) -> str:
-    return ", ".join(f"{phases[name]} {name}" for name in names if phases[name])
+def _counted(phases: Mapping[PodPhase, int]) -> str:
+    return ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
 
 
 def _instant(at_ms: int) -> str:

@@ -50,35 +50,27 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about the object in question.
-
-    Attributes:
-        kind: The object's kind.
-        namespace: Its namespace.
-        name: Its name.
-        uid: Its UID.
-        pods: Its pods, and the other members of their groups.
-        groups: The groups of those pods, and those that it owns.
-        events: The last Event of each pod without a verdict or condition, by pod name.
-        troubles: If pods are missing: the newest warnings about the controllers that create them.
-        forbidden: The resources that the user may not read.
-        tops: By UID of the direct owner of a group or a pod: the topmost owner, "job/train".
-        suspended: Why the object is suspended; "" if it is not.
-        faults: Other errors of the object.
-        planner: Whether a planner reports.
-    """
+    """The facts about the object in question."""
 
     kind: str
     namespace: str
     name: str
     uid: str
+    #: Its pods, and the other members of their groups.
     pods: tuple[MemberPod, ...] = ()
+    #: The groups of those pods, and those that it owns.
     groups: tuple[Group, ...] = ()
+    #: The last Event of each pod without a verdict or condition, by pod name.
     events: dict[str, str] = {}
+    #: If pods are missing: the newest warnings about the controllers that create them.
     troubles: tuple[str, ...] = ()
+    #: The resources that the user may not read.
     forbidden: tuple[str, ...] = ()
+    #: By UID of the direct owner of a group or a pod: the topmost owner, "job/train".
     tops: dict[str, str] = {}
+    #: Why the object is suspended; "" if it is not.
     suspended: str = ""
+    #: Other errors of the object.
     faults: tuple[str, ...] = ()
     planner: PlannerLiveness = PlannerLiveness()
 

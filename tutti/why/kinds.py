@@ -38,10 +38,6 @@ _NO_WORKLOADS: Final = frozenset({"ControllerRevision"})
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 
 
-class BadReference(Refusal):
-    """No object matches the reference; the message gives the reason."""
-
-
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind in one version, and the words for it."""
 
@@ -77,14 +73,10 @@ class _GroupList(KubeStruct, frozen=True, kw_only=True):
 
 
 def read_reference(words: Sequence[str]) -> tuple[str, str]:
-    """`KIND/NAME` or `KIND NAME` as (kind, name); the kind of a bare `NAME` is "".
-
-    Raises:
-        BadReference: It is neither.
-    """
+    """`KIND/NAME` or `KIND NAME` as (kind, name), else Refusal; the kind of a bare `NAME` is ""."""
     parts = words[0].split("/") if len(words) == 1 else list(words)
     if len(parts) not in {1, 2} or not all(_NAME.fullmatch(part) for part in parts):
-        raise BadReference(f"{' '.join(words)!r} is not KIND/NAME, such as pod/train-worker-0")
+        raise Refusal(f"{' '.join(words)!r} is not KIND/NAME, such as pod/train-worker-0")
     *kind, name = parts
     return kind[0].lower() if kind else "", name
 
@@ -92,9 +84,7 @@ def read_reference(words: Sequence[str]) -> tuple[str, str]:
 def matching(word: str, kinds: Iterable[Kind]) -> list[Kind]:
     """The kinds that a word names, one version of each: the preferred one if it serves the kind.
 
-    Args:
-        word: `pods`, `vcjob`, `job.batch.volcano.sh`, `tfjob.v1.kubeflow.org`, in lower case.
-        kinds: The kinds that the API server serves.
+    `word` is in lower case: `pods`, `vcjob`, `job.batch.volcano.sh`, `tfjob.v1.kubeflow.org`.
     """
     base, _, place = word.partition(".")
     return _one_version_each(
@@ -129,12 +119,7 @@ def _is_at(resource: Resource, place: str) -> bool:
 
 async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[Kind]]:
     """The resources that a word can mean ("": any workload), and all served kinds if discovery was
-    necessary.
-
-    Raises:
-        BadReference: The API server serves no such kind, or it is cluster-scoped.
-        ApiError: Discovery is refused.
-        TransportError: No answer.
+    necessary. Raises KubeError, and Refusal when there is no such kind, or it is cluster-scoped.
     """
     if word in _POD_WORDS:
         return [PODS], []
@@ -143,21 +128,18 @@ async def resolve(client: KubeClient, word: str) -> tuple[list[Resource], list[K
         return workloads(kinds), kinds
     found = matching(word, kinds)
     if not found:
-        raise BadReference(f"the API server serves no kind {word!r}")
+        raise Refusal(f"the API server serves no kind {word!r}")
     namespaced = [kind.resource for kind in found if kind.resource.namespaced]
     if not namespaced:
-        raise BadReference(
+        raise Refusal(
             f"{found[0].resource.title} are cluster-scoped, and never wait for a scheduler"
         )
     return namespaced, kinds
 
 
 async def discover(client: KubeClient) -> list[Kind]:
-    """All kinds that the API server serves; groups whose own server is down are left out.
-
-    Raises:
-        ApiError: Discovery is refused.
-        TransportError: No answer.
+    """All kinds that the API server serves; groups whose own server is down are left out. Raises
+    KubeError.
     """
     async with asyncio.TaskGroup() as group:
         core = group.create_task(_served(client, "v1", preferred=True), name="core")

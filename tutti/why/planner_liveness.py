@@ -33,19 +33,13 @@ State = Literal["alive", "silent", "missing", "unknown"]
 
 
 class PlannerLiveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of the planner.
-
-    Attributes:
-        state: alive; silent: it has not reported for more than ten seconds; missing: it has never
-            reported; unknown: the Lease cannot be read.
-        silent_s: Seconds since its last report; None if it never reported or that is unknown.
-        detail: Why it is unknown.
-        now: The API server's time; None if unknown.
-    """
-
+    #: silent: it has not reported for more than ten seconds; missing: it has never reported;
+    #: unknown: the Lease cannot be read, for the reason in `detail`.
     state: State = "unknown"
+    #: Seconds since its last report; None if it never reported or that is unknown.
     silent_s: int | None = None
     detail: str = ""
+    #: The API server's time; None if unknown.
     now: datetime | None = None
 
     @property
@@ -78,12 +72,8 @@ class _Leases(KubeStruct, frozen=True, kw_only=True):
 async def read_liveness(
     client: KubeClient, scheduler_names: Collection[str], *, look_again_s: float = _LOOK_AGAIN_S
 ) -> PlannerLiveness:
-    """Read whether a planner is active that serves any of the names. Never fails.
-
-    Args:
-        client: Of the API server.
-        scheduler_names: Names of the pods in question; none: any planner counts.
-        look_again_s: Time to wait before a Lease that looks old is read again.
+    """Read whether a planner is active that serves any of the names; without names, any planner
+    counts. A Lease that looks old is read again after `look_again_s`. Never fails.
     """
     try:
         leases, now = await _read(client, scheduler_names)

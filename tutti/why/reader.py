@@ -33,9 +33,10 @@ from shared.kube.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from tutti.api.failures import Refusal
 from tutti.api.fetches import list_typed
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
-from tutti.why.kinds import BadReference, Kind, resolve
+from tutti.why.kinds import Kind, resolve
 
 #: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
 _STEPS_MAX: Final = 5
@@ -99,13 +100,8 @@ class NamespaceReader:
         self._forbidden: list[str] = []
 
     async def read(self, word: str, name: str) -> Facts:
-        """Read everything about `word`/`name`.
-
-        Raises:
-            BadReference: There is no such kind, no object of that name, or more than one.
-            Forbidden: No right to read the object itself.
-            ApiError: Anything else that the API server refused.
-            TransportError: It does not answer.
+        """Read everything about `word`/`name`. Raises KubeError, and Refusal when there is no such
+        kind, no object of that name, or more than one.
         """
         resources, kinds = await resolve(self._client, word)
         resource, found = await self._find(resources, name)
@@ -167,11 +163,11 @@ class NamespaceReader:
             return found[0]
         if found:
             titles = " or ".join(f"{resource.title}/{name}" for resource, _ in found)
-            raise BadReference(f"{name} is ambiguous: give {titles}")
+            raise Refusal(f"{name} is ambiguous: give {titles}")
         if refused is not None:
             raise refused
         titles = ", ".join(sorted(resource.title for resource in resources))
-        raise BadReference(f"no {name} in namespace {self._namespace} (searched {titles})")
+        raise Refusal(f"no {name} in namespace {self._namespace} (searched {titles})")
 
     async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
         try:
@@ -364,10 +360,8 @@ def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
 def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
     """Why an object of any kind is suspended; "" if it is not.
 
-    Args:
-        spec: Its spec: `suspend`, or `runPolicy.suspend` of Kubeflow's kinds.
-        status: Its status: a Volcano Job that was suspended has the phase Aborted.
-        labels: Its labels: Kueue suspends workloads that it has not admitted.
+    Kubeflow's kinds have `runPolicy.suspend`; a Volcano Job that was suspended has the phase
+    Aborted; Kueue suspends workloads that it has not admitted.
     """
     spec = spec if isinstance(spec, dict) else {}
     policy = spec.get("runPolicy")
@@ -389,7 +383,6 @@ def _event_time(event: _Event) -> str:
 
 
 def members_of(groups: Iterable[Group], pods: Sequence[MemberPod]) -> list[MemberPod]:
-    """The pods that belong to any of the groups."""
     all_groups = list(groups)
     return [member for member in pods if any(belongs(member, group) for group in all_groups)]
 

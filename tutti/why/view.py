@@ -27,7 +27,6 @@ _NODES_MAX = 20
 
 
 def show(answer: Answer, console: Console, now: datetime) -> None:
-    """Print it; in colour where the console has colours."""
     if answer.warning:
         _line(console, Text(answer.warning, style="bold red"))
     _line(console, Text(answer.sentence, style=f"bold {_COLOURS[answer.state]}"))

@@ -1,6 +1,8 @@
 """JobFlows: steps depend only on existing steps, and not on each other in a ring."""
 
-from services.admission_webhook.core.dependencies import find_ring
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+
 from services.admission_webhook.core.field_errors import invalid
 from services.admission_webhook.core.parts import as_list, as_object, text_at
 from services.admission_webhook.core.rules import Case, KindRules, only_changes_of_spec
@@ -33,6 +35,18 @@ def _violations(case: Case) -> list[FieldError]:
 def _targets(flow: JsonObject) -> list[str]:
     depends = as_object(flow.get("dependsOn")) or {}
     return [one for one in as_list(depends.get("targets")) if isinstance(one, str)]
+
+
+def find_ring(needs: Mapping[str, Iterable[str]]) -> list[str]:
+    """A ring of names of which each needs the next, with the first repeated at the end; [] when
+    there is none. A name without an entry in `needs` needs nothing.
+    """
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        # In its list each name is needed by the next.
+        return list(reversed(error.args[1]))
+    return []
 
 
 RULES = KindRules(

@@ -6,6 +6,7 @@ that has none. The API server itself validates the remaining fields of a pod.
 """
 
 from collections.abc import Iterator
+from typing import TypedDict
 
 import msgspec
 
@@ -26,33 +27,28 @@ from services.admission_webhook.core.rules import (
 )
 from shared.dialects.discovery import by_precedence
 from shared.dialects.protocol import FieldError, JsonObject
-from shared.kube.objects import KubeStruct
 from shared.kube.resources import PODS
 
-_ABSENT = msgspec.Raw(b"null")
+
+# The members of a pod that these rules read. A raw member is decoded only when it is needed.
+class _Metadata(TypedDict, total=False):
+    labels: dict[str, str] | None
+    annotations: dict[str, str] | None
+    ownerReferences: msgspec.Raw
 
 
-class _Metadata(KubeStruct, frozen=True, kw_only=True):
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    # Decoded by `named_groups`.
-    owner_references: msgspec.Raw = _ABSENT
+class _Spec(TypedDict, total=False):
+    schedulerName: str
+    tolerations: msgspec.Raw
+    nodeSelector: msgspec.Raw
+    affinity: msgspec.Raw
+    schedulingGroup: msgspec.Raw
+    workloadRef: msgspec.Raw
 
 
-class _Spec(KubeStruct, frozen=True, kw_only=True):
-    scheduler_name: str = ""
-    # Decoded for pods of resource groups only.
-    tolerations: msgspec.Raw = _ABSENT
-    node_selector: msgspec.Raw = _ABSENT
-    affinity: msgspec.Raw = _ABSENT
-    # Gang declarations, decoded by `warnings`.
-    scheduling_group: msgspec.Raw = _ABSENT
-    workload_ref: msgspec.Raw = _ABSENT
-
-
-class _Head(KubeStruct, frozen=True, kw_only=True):
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
+class _Head(TypedDict, total=False):
+    metadata: _Metadata
+    spec: _Spec
 
 
 _decode_head = msgspec.json.Decoder(_Head).decode
@@ -63,25 +59,10 @@ def _read_head(raw: msgspec.Raw) -> JsonObject:
     and thousands of pods may be created at once.
     """
     try:
-        head = _decode_head(raw)
+        return {**_decode_head(raw)}
     except msgspec.ValidationError:
         # Not sent by an API server, which checks the types of a pod before it calls webhooks.
         return plain_object(raw)
-    return {
-        "metadata": {
-            "labels": head.metadata.labels or {},
-            "annotations": head.metadata.annotations or {},
-            "ownerReferences": head.metadata.owner_references,
-        },
-        "spec": {
-            "schedulerName": head.spec.scheduler_name,
-            "tolerations": head.spec.tolerations,
-            "nodeSelector": head.spec.node_selector,
-            "affinity": head.spec.affinity,
-            "schedulingGroup": head.spec.scheduling_group,
-            "workloadRef": head.spec.workload_ref,
-        },
-    }
 
 
 def _is_ours(case: Case) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.field_errors import invalid
+from services.admission_webhook.core.field_errors import invalid, violation
 from services.admission_webhook.core.parts import as_object, lacks_number, text_at
 from services.admission_webhook.core.queue_tree import DEFAULT, DEPTH_MAX, ROOT, QueueTree
 from services.admission_webhook.core.review import PatchOperation, added
@@ -79,26 +79,20 @@ def _violations(case: Case) -> list[FieldError]:
 
 def _deletion_errors(name: str, queues: QueueTree | None) -> Iterator[FieldError]:
     if name in {DEFAULT, ROOT}:
-        yield FieldError(path="metadata.name", message=f"`{name}` queue can not be deleted")
+        yield violation("metadata.name", f"`{name}` queue can not be deleted")
         return
     children = queues.children(name) if queues is not None else []
     if children:
         names = ", ".join(child.name for child in children[:20])
-        yield FieldError(
-            path="metadata.name",
-            message=f"queue {name} can not be deleted because it has "
-            f"{len(children)} child queues: {names}",
-        )
+        rule = f"can not be deleted because it has {len(children)} child queues: {names}"
+        yield violation("metadata.name", f"queue {name} {rule}")
 
 
 def _root_errors(spec: JsonObject, old: JsonObject) -> Iterator[FieldError]:
     for field in _PROTECTED:
         if (spec.get(field) or {}) != (old.get(field) or {}):
-            yield FieldError(
-                path=f"spec.{field}",
-                message="root queue's resource attributes (capability, deserved, guarantee) "
-                "cannot be modified",
-            )
+            subject = "root queue's resource attributes (capability, deserved, guarantee)"
+            yield violation(f"spec.{field}", f"{subject} cannot be modified")
 
 
 def _tree_errors(name: str, spec: JsonObject, queues: QueueTree) -> Iterator[FieldError]:
@@ -124,12 +118,9 @@ def _path_errors(case: Case, queues: QueueTree) -> Iterator[FieldError]:
     for name in sorted(queues.names()):
         other = queues.get(name)
         if other is not None and name != case.name and other.hierarchy.startswith(f"{path}/"):
-            yield invalid(
-                "metadata.annotations",
-                path,
-                f"{path[:100]} is not allowed to be in the sub path of {other.hierarchy[:100]} "
-                f"of queue {name}",
-            )
+            above = f"the sub path of {other.hierarchy[:100]} of queue {name}"
+            rule = f"{path[:100]} is not allowed to be in {above}"
+            yield invalid("metadata.annotations", path, rule)
             return
 
 
@@ -160,11 +151,9 @@ def _limit_errors(
     for key, amount in amounts.capability.items():
         limit = next((found[key] for found in limits if key in found), None)
         if limit is not None and amount > limit:
-            yield FieldError(
-                path=f"spec.capability.{key}",
-                message=f"queue {name} capability[{key}]={spec['capability'][key]} exceeds "
-                f"its ancestor's capability={format_quantity(key, limit)}",
-            )
+            subject = f"queue {name} capability[{key}]={spec['capability'][key]}"
+            rule = f"exceeds its ancestor's capability={format_quantity(key, limit)}"
+            yield violation(f"spec.capability.{key}", f"{subject} {rule}")
     above = queues.get(parent)
     if above is None:
         return
@@ -202,11 +191,8 @@ def _sum_errors(
     if over:
         sums = ", ".join(f"{key} {format_quantity(key, total[key])}" for key in over)
         most = ", ".join(f"{key} {format_quantity(key, limits.get(key, 0))}" for key in over)
-        yield FieldError(
-            path=f"spec.{field}",
-            message=f"{subject} validation failed: "
-            f"sum of children's {field} ({sums}) exceeds parent's {field} limit ({most})",
-        )
+        rule = f"sum of children's {field} ({sums}) exceeds parent's {field} limit ({most})"
+        yield violation(f"spec.{field}", f"{subject} validation failed: {rule}")
 
 
 RULES = KindRules(

@@ -25,8 +25,6 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One group."""
-
     resource_group: str
     object: Membership | None = None
     scheduler_name: str = ""
@@ -35,7 +33,6 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     affinity: str = ""
 
     def holds(self, namespace: str, annotations: Mapping[str, Any]) -> bool:
-        """Whether a pod belongs to it."""
         if self.object is None:
             return annotations.get(GROUP_ANNOTATION) == self.resource_group
         if self.object.key == "namespace":

@@ -21,13 +21,7 @@ from services.admission_webhook.core.warnings import missing_priority_classes
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workloads import parts_of
-from shared.kube.resources import (
-    DEPLOYMENTS,
-    JOBS_BATCH,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    Resource,
-)
+from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, REPLICA_SETS, STATEFUL_SETS, Resource
 
 _KUBEFLOW: Final = "kubeflow.org"
 RESOURCES: Final = (

@@ -15,12 +15,7 @@ import msgspec
 
 from services.controller.core.events import ControllerEvent
 from shared.kinds.cron_schedule import Every, Schedule
-from shared.kinds.cronjob import (
-    SCHEDULED_TIMESTAMP,
-    CronJob,
-    CronJobStatus,
-    ObjectReference,
-)
+from shared.kinds.cronjob import SCHEDULED_TIMESTAMP, CronJob, CronJobStatus, ObjectReference
 from shared.kinds.job import FINISHED_PHASES, Job
 from shared.kinds.metadata import Metadata, controlled_by
 
@@ -50,14 +45,8 @@ class CronPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan(
     cron: CronJob, jobs: Sequence[Job], now: datetime, schedule: Schedule, zone: tzinfo
 ) -> CronPlan:
-    """Plan the writes that are due.
-
-    Args:
-        cron: The stored CronJob.
-        jobs: The Jobs that it owns.
-        now: The current time, with a time zone.
-        schedule: Its schedule.
-        zone: The time zone of the schedule.
+    """Plan the writes that are due for a stored CronJob and the Jobs that it owns. `now` has a time
+    zone; `zone` is that of the schedule.
     """
     active = [job for job in jobs if job.status.state.phase not in FINISHED_PHASES]
     events = _events_of_ended_jobs(cron, jobs)

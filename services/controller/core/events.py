@@ -48,7 +48,6 @@ class EventIntent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> str:
-        """The Event's message."""
         return str(self.body["message"])
 
 

@@ -33,8 +33,6 @@ _HISTORIES_MAX: Final = 100
 
 
 class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The writes for one flow."""
-
     status: JobFlowStatus
     #: Steps whose Job is to be created now.
     start: tuple[Flow, ...] = ()
@@ -43,25 +41,22 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_name(flow: str, step: str) -> str:
-    """The name of a step's Job."""
     return f"{flow}-{step}"
 
 
 def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
-    """Plan the writes that are due.
-
-    Args:
-        flow: The stored flow.
-        jobs: The Jobs that it owns, by name.
-    """
-    if _is_over(flow):
+    """Plan the writes that are due for a stored flow and the Jobs that it owns, by name."""
+    succeeded = flow.status.state.phase == "Succeed"
+    if succeeded and flow.spec.job_retain_policy == "delete":
+        # Its Jobs are deleted; then its status stays.
         return FlowPlan(status=flow.status, delete=tuple(jobs[name] for name in sorted(jobs)))
     before = {known.name: known for known in flow.status.job_status_list}
+    completed = {name for name, known in before.items() if known.state == "Completed"}
     names = [job_name(flow.metadata.name, step.name) for step in flow.spec.flows]
     job_statuses = tuple(
         _job_status(jobs.get(name), name, before.get(name))
         for name in dict.fromkeys(names)
-        if name in jobs or _was_completed(before.get(name))
+        if name in jobs or name in completed
     )
     phases = {one.name: one.state for one in job_statuses}
     phase = _phase(flow.status.state.phase, names, phases)
@@ -87,7 +82,6 @@ def plan(flow: JobFlow, jobs: Mapping[str, Job]) -> FlowPlan:
 
 
 def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
-    """The Job of a step."""
     namespace = flow.metadata.namespace
     marks = {
         CREATED_BY_TEMPLATE: f"{namespace}.{template.metadata.name}",
@@ -103,16 +97,6 @@ def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> Job:
         ),
         spec=template.spec,
     )
-
-
-def _is_over(flow: JobFlow) -> bool:
-    """Whether the flow has succeeded and its Jobs are to be deleted; then its status stays."""
-    succeeded = flow.status.state.phase == "Succeed"
-    return succeeded and flow.spec.job_retain_policy == "delete"
-
-
-def _was_completed(known: FlowJobStatus | None) -> bool:
-    return known is not None and known.state == "Completed"
 
 
 def _may_start(flow: JobFlow, step: Flow, phases: Mapping[str, str]) -> bool:

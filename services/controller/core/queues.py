@@ -17,32 +17,11 @@ from typing import Final
 
 import msgspec
 
-from shared.kinds.queue import ROOT_QUEUE, QueueState
+from shared.kinds.command import Command
+from shared.kinds.queue import CLOSED_BY_PARENT, ROOT_QUEUE, Queue
 
 #: States in which a queue takes new groups.
 _OPEN: Final = frozenset({"Open", ""})
-
-
-class StoredQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored queue."""
-
-    name: str
-    uid: str
-    parent: str = ""
-    state: QueueState | str = ""
-    #: The annotation closed-by-parent; None without it.
-    mark: str | None = None
-    #: Quantities by resource; None when none were written.
-    allocated: Mapping[str, str] | None = None
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A Command about a queue."""
-
-    action: str
-    queue: str
-    #: UID of its target.
-    uid: str
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +41,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class _Queue:
     """One queue while it is planned."""
 
-    def __init__(self, stored: StoredQueue) -> None:
+    def __init__(self, stored: Queue) -> None:
         self.stored = stored
-        self.parent = stored.parent or ("" if stored.name == ROOT_QUEUE else ROOT_QUEUE)
-        self.closed = stored.state not in _OPEN
-        self.mark = stored.mark
+        self.name = stored.metadata.name
+        self.parent = stored.spec.parent or ("" if self.name == ROOT_QUEUE else ROOT_QUEUE)
+        self.closed = stored.status.state not in _OPEN
+        self.mark = self.stored_mark = stored.metadata.annotations.get(CLOSED_BY_PARENT)
 
     def open(self) -> None:
         self.closed = False
@@ -81,29 +61,27 @@ class _Queue:
 
 
 def plan(
-    queues: Iterable[StoredQueue],
+    queues: Iterable[Queue],
     groups: Mapping[str, int],
-    orders: Sequence[Order],
+    commands: Iterable[Command],
     allocated: Mapping[str, Mapping[str, str]] | None,
 ) -> list[Change]:
     """The queues that have to change, ordered by name.
 
-    Args:
-        queues: All queues.
-        groups: Number of unfinished PodGroups by queue.
-        orders: Commands, the oldest first.
-        allocated: Quantities allocated to each queue's groups; None while they are unknown.
+    `groups` is the number of unfinished PodGroups by queue. Commands come the oldest first. Without
+    `allocated`, the quantities allocated to each queue's groups are unknown.
     """
-    table = {stored.name: _Queue(stored) for stored in queues}
+    table = {stored.metadata.name: _Queue(stored) for stored in queues}
     below: dict[str, list[str]] = {}
     for name, queue in sorted(table.items()):
         below.setdefault(queue.parent, []).append(name)
     _follow_parents(table, below)
-    for order in orders:
-        target = table.get(order.queue)
+    for command in commands:
+        target = command.target
+        named = table.get(target.name) if target is not None else None
         # A queue that was created again under its name is not the target.
-        if target is not None and order.uid in ("", target.stored.uid):
-            _carry_out(order.action, target, table)
+        if target and named is not None and target.uid in ("", named.stored.metadata.uid):
+            _carry_out(command.action, named, table)
             _follow_parents(table, below)
     changes = (
         _difference(queue, groups.get(name, 0), allocated) for name, queue in sorted(table.items())
@@ -119,7 +97,7 @@ def _carry_out(action: str, queue: _Queue, table: Mapping[str, _Queue]) -> None:
                 queue.mark = "true"
         else:
             queue.open()
-    elif action == "CloseQueue" and queue.stored.name != ROOT_QUEUE:
+    elif action == "CloseQueue" and queue.name != ROOT_QUEUE:
         queue.close(by_parent=False)
 
 
@@ -150,25 +128,27 @@ def _difference(
 ) -> Change | None:
     stored = queue.stored
     state = ("Closing" if groups else "Closed") if queue.closed else "Open"
-    held = _held(stored, allocated)
+    known = stored.status.allocated
+    written = None if known is None else {key: str(value) for key, value in known.items()}
+    held = _held(queue.name, written, allocated)
     change = Change(
-        name=stored.name,
-        uid=stored.uid,
-        parent=queue.parent if queue.parent != stored.parent else None,
-        mark=queue.mark if queue.mark != stored.mark else None,
-        state=state if state != stored.state else None,
-        allocated=held if held != stored.allocated else None,
-        closes=queue.closed and stored.state in _OPEN,
+        name=queue.name,
+        uid=stored.metadata.uid,
+        parent=queue.parent if queue.parent != stored.spec.parent else None,
+        mark=queue.mark if queue.mark != queue.stored_mark else None,
+        state=state if state != stored.status.state else None,
+        allocated=held if held != written else None,
+        closes=queue.closed and stored.status.state in _OPEN,
     )
     unchanged = change.parent is None and change.mark is None and change.state is None
     return None if unchanged and change.allocated is None else change
 
 
 def _held(
-    stored: StoredQueue, allocated: Mapping[str, Mapping[str, str]] | None
-) -> Mapping[str, str] | None:
+    name: str, written: Mapping[str, str] | None, allocated: Mapping[str, Mapping[str, str]] | None
+) -> Mapping[str, str]:
     """The value of status.allocated, never empty, as old CRDs require."""
     nothing = {"cpu": "0", "memory": "0"}
     if allocated is None:
-        return nothing if stored.allocated is None else stored.allocated
-    return {**nothing, **allocated.get(stored.name, {})}
+        return nothing if written is None else written
+    return {**nothing, **allocated.get(name, {})}

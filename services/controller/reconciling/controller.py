@@ -30,8 +30,8 @@ class Reconciler(Protocol):
         """The name in `--controllers`."""
         ...
 
-    def watches(self, informers: Informers, wake: Wake) -> Iterable[Informer[Any]]:
-        """Request the caches that are needed, and register which of their changes wakes which key.
+    def watches(self, wake: Wake) -> Iterable[Informer[Any]]:
+        """Register which change of a cache wakes which key.
 
         Called once, before anything runs. Returns the caches that must be synced before the first
         `reconcile`.
@@ -83,14 +83,12 @@ _WORKERS: Final = 16
 
 
 class Controller:
-    """Runs one reconciler."""
-
-    def __init__(self, reconciler: Reconciler, informers: Informers, share: Share) -> None:
+    def __init__(self, reconciler: Reconciler, share: Share) -> None:
         """Register with the caches. Nothing is reconciled before `run`."""
         self._reconciler = reconciler
         self._share = share
         self._queue = WorkQueue(reconciler.name, self._work, workers=_WORKERS)
-        self._needed = list(reconciler.watches(informers, self._wake))
+        self._needed = list(reconciler.watches(self._wake))
         share.join(self._queue, reconciler.keys)
 
     async def run(self) -> None:

@@ -83,13 +83,12 @@ class Recorder:
             return
         at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         namespace = about.namespace or "default"
-        if written_s is None:
+        exists = written_s is not None
+        if not exists:
             reference = object_reference(resource, about.namespace, about.name, about.uid)
             body = event_body(reference, name, event, at, COMPONENT)
             created = await self._writes.create(CORE_EVENTS, body, namespace=namespace)
             exists = created.outcome is Outcome.EXISTS
-        else:
-            exists = True
         if exists:
             await self._count(namespace, name, at)
         self._known[name] = now_s

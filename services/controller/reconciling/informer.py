@@ -90,7 +90,6 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
 
     def get(self, key: str) -> T | None:
-        """The object with this key, if it exists."""
         return self._objects.get(key)
 
     def all(self) -> Iterable[T]:
@@ -106,7 +105,6 @@ class Informer(Generic[T]):
         return [self._objects[key] for key in sorted(self._by_owner.get(uid, ()))]
 
     async def run(self) -> None:
-        """Keep the cache current until cancelled."""
         await self._watch.run(self._take)
 
     def wake(self) -> None:
@@ -148,7 +146,8 @@ class Informer(Generic[T]):
                 thing = change.object
                 if isinstance(thing, Undecodable):
                     self._log_undecodable(thing)
-                    self._drop_undecodable(thing)
+                    if key_of(thing) in self._objects:
+                        self._set(key_of(thing), None)
                 elif change.type == "DELETED":
                     self._drop(thing)
                 else:
@@ -172,26 +171,18 @@ class Informer(Generic[T]):
             thing.error,
         )
 
-    def _drop_undecodable(self, thing: Undecodable) -> None:
-        metadata = thing.metadata
-        prefix = f"{metadata.namespace}/" if metadata.namespace else ""
-        if f"{prefix}{metadata.name}" in self._objects:
-            self._remove(f"{prefix}{metadata.name}")
-
     def _forget_all_but(self, listed: dict[str, T]) -> None:
         """Keep exactly these objects, also those with older versions than known."""
         for key, known in list(self._objects.items()):
             now = listed.get(key)
             if now is None or now.metadata.uid != known.metadata.uid:
-                self._remove(key)
+                self._set(key, None)
             elif _version(now) < _version(known):
-                self._objects[key] = now
-                self._index(key, known, now)
-                self._report(known, now)
+                self._set(key, now)
 
     def _keep_only(self, listed: dict[str, T]) -> None:
         for key in [key for key in self._objects if key not in listed]:
-            self._remove(key)
+            self._set(key, None)
         for thing in listed.values():
             self._put(thing)
 
@@ -202,30 +193,28 @@ class Informer(Generic[T]):
             if _version(thing) < _version(old):
                 return
             # Created again under its name: the watch has yet to report the deletion of the old one.
-            self._remove(key)
+            self._set(key, None)
             old = None
         if old is not None and _version(thing) <= _version(old):
             return
-        self._objects[key] = thing
-        self._index(key, old, thing)
-        self._report(old, thing)
+        self._set(key, thing)
 
     def _drop(self, thing: T) -> None:
         """Apply a deletion, which has the last state; that can be newer than the known one."""
         key = key_of(thing)
         known = self._objects.get(key)
-        if known is None or known.metadata.uid != thing.metadata.uid:
-            return
-        self._objects[key] = thing
-        self._index(key, known, thing)
-        self._remove(key)
+        if known is not None and known.metadata.uid == thing.metadata.uid:
+            self._set(key, None, last=thing)
 
-    def _remove(self, key: str) -> None:
-        old = self._objects.pop(key)
-        self._index(key, old, None)
-        self._report(old, None)
-
-    def _index(self, key: str, old: T | None, new: T | None) -> None:
+    def _set(self, key: str, new: T | None, *, last: T | None = None) -> None:
+        """Replace or remove an object, and report it. `last`: the last state of a removed one, if
+        it is not the known state.
+        """
+        old = self._objects.get(key)
+        if new is None:
+            del self._objects[key]
+        else:
+            self._objects[key] = new
         was = {owner.uid for owner in old.metadata.owner_references} if old is not None else set()
         now = {owner.uid for owner in new.metadata.owner_references} if new is not None else set()
         for uid in was - now:
@@ -235,10 +224,8 @@ class Informer(Generic[T]):
                 del self._by_owner[uid]
         for uid in now - was:
             self._by_owner.setdefault(uid, set()).add(key)
-
-    def _report(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
-            handler(old, new)
+            handler(old if last is None else last, new)
 
 
 def _version(thing: Keyed) -> int:
@@ -281,7 +268,6 @@ class Informers:
         return informer
 
     async def run(self) -> None:
-        """Keep all of them current until cancelled."""
         async with asyncio.TaskGroup() as group:
             for (title, _, part), informer in self._informers.items():
                 group.create_task(informer.run(), name=f"informer {title} {part}".strip())

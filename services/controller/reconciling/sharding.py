@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -67,7 +67,8 @@ class Shards:
         self._client = client
         self._identity = identity
         self._namespace = namespace
-        self._owners = _owned_by_pod(identity, pod_uid) if pod_uid else []
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": identity, "uid": pod_uid}
+        self._owners = [owner] if pod_uid else []
         self._renew_s = renew_s
         self._name = self._lease_of(identity)
         self._expire_s = expire_s
@@ -82,11 +83,9 @@ class Shards:
         return f"tutti-controllers-{self._group}-{identity}"
 
     def owns(self, key: str) -> bool:
-        """Whether this replica may act on the key now."""
         return self._others.none_active and self._members.owns(key, _now_s())
 
     def join(self, queue: WorkQueue, keys: Callable[[], Iterable[str]]) -> None:
-        """Divide the keys of one more controller."""
         self._queues.append((queue, keys))
 
     async def run(self) -> None:
@@ -130,16 +129,13 @@ class Shards:
 
     async def _observe(self) -> None:
         heartbeats = await self._heartbeats()
-        self._gained |= self._members.observe(heartbeats, self._at_work(), _now_s())
+        at_work = (key for queue, _ in self._queues for key in queue.at_work())
+        self._gained |= self._members.observe(heartbeats, at_work, _now_s())
         for member in self._members.silent(_now_s(), self._expire_s * _LEASE_DELETED_AFTER):
             # Killed, and started again under another name. If it is alive, it creates its Lease
             # again.
             with contextlib.suppress(NotFound):
                 await self._client.delete(LEASES, self._lease_of(member), namespace=self._namespace)
-
-    def _at_work(self) -> Iterator[str]:
-        for queue, _ in self._queues:
-            yield from queue.at_work()
 
     async def _heartbeats(self) -> dict[str, Heartbeat]:
         page = await self._client.list(
@@ -183,10 +179,6 @@ class Shards:
             with contextlib.suppress(Conflict):
                 await self._client.create(LEASES, manifest, namespace=self._namespace)
         self._members.renewed(sent_s, _now_s())
-
-
-def _owned_by_pod(name: str, uid: str) -> list[dict[str, str]]:
-    return [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}]
 
 
 def _now_s() -> float:

@@ -51,7 +51,6 @@ class WorkQueue:
         return len(self._wanted | self._at_work)
 
     def add(self, key: str) -> None:
-        """Queue the key."""
         if key in self._wanted:
             return
         self._wanted.add(key)
@@ -70,11 +69,6 @@ class WorkQueue:
             timer.cancel()
         self._timers[key] = loop.call_at(at, self._due, key)
 
-    def due_s(self, key: str) -> float | None:
-        """The loop's time at which a delayed key is queued; None for another key."""
-        timer = self._timers.get(key)
-        return None if timer is None else timer.when()
-
     def forget(self, key: str) -> None:
         """Discard the key's timer and its backoff."""
         self._backoffs.pop(key, None)
@@ -83,7 +77,6 @@ class WorkQueue:
             timer.cancel()
 
     async def run(self) -> None:
-        """Handle keys until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._workers):
@@ -105,12 +98,6 @@ class WorkQueue:
         while self._at_work:
             self._quiet.clear()
             await self._quiet.wait()
-
-    def _backoff(self, key: str) -> Backoff:
-        backoff = self._backoffs.get(key)
-        if backoff is None:
-            backoff = self._backoffs[key] = Backoff(base_s=BACKOFF_S_BASE, max_s=BACKOFF_S_MAX)
-        return backoff
 
     def _due(self, key: str) -> None:
         del self._timers[key]
@@ -140,7 +127,8 @@ class WorkQueue:
         try:
             again_s = await self._work(key)
         except KubeError as error:
-            delay_s = self._backoff(key).next_s(error.retry_after_s)
+            backoff = Backoff(base_s=BACKOFF_S_BASE, max_s=BACKOFF_S_MAX)
+            delay_s = self._backoffs.setdefault(key, backoff).next_s(error.retry_after_s)
             logger.info("%s %s: %s; again in %.2f s", self._name, key, error, delay_s)
             self.after(key, delay_s)
         except Exception:

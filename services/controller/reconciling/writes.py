@@ -6,15 +6,15 @@ changed. All other failures are raised as `KubeError`, and the caller's key is h
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, Invalid, NotFound
+from shared.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound
 from shared.kube.objects import ObjectMeta
 from shared.kube.resources import Resource
 from shared.kube.transport import Reply
@@ -23,10 +23,10 @@ from shared.pacing import TokenBucket
 #: Enough to keep an API server on the same machine busy; more would wait in its queues.
 IN_FLIGHT: Final = 32
 
+T = TypeVar("T")
+
 
 class Outcome(enum.Enum):
-    """The outcome of a write."""
-
     DONE = "done"
     #: An object of that name exists; the caller checks its owner.
     EXISTS = "exists"
@@ -44,7 +44,6 @@ class Written(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> bool:
-        """Whether it was written."""
         return self.outcome is Outcome.DONE
 
 
@@ -142,3 +141,30 @@ class Writes:
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
             return await send()
+
+
+async def for_all(
+    do: Callable[[T], Awaitable[None]], things: Iterable[T], *, at_once: int, name: str
+) -> None:
+    """Call `do` for all things, `at_once` at a time, in tasks called `name`, until the first error.
+
+    Raises:
+        KubeError: One of the errors; an answer of the API server only if there is no other error.
+    """
+    left = iter(things)
+    errors: list[KubeError] = []
+
+    async def work() -> None:
+        for thing in left:
+            if errors:
+                return
+            try:
+                await do(thing)
+            except KubeError as error:
+                errors.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(at_once):
+            group.create_task(work(), name=f"{name}-{number}")
+    if errors:
+        raise next((one for one in errors if not isinstance(one, ApiError)), errors[0])

@@ -8,15 +8,14 @@ and repairs partly bound gangs.
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.actions import allocate, backfill, enqueue, preempt, reclaim
+from services.gang_planner.core.actions import allocate, enqueue
 from services.gang_planner.core.allocation import replacements
 from services.gang_planner.core.configuration.configuration import Configuration
-from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.cycle_context import CycleContext, Timers
 from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.lifecycle import (
     assessment,
     backoff,
-    completion,
     deadlines,
     holds,
     late_roles,
@@ -27,14 +26,13 @@ from services.gang_planner.core.lifecycle import (
 )
 from services.gang_planner.core.lifecycle.transitions import apply_event
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.preemption import tracking
+from services.gang_planner.core.preemption import requests, tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts.book import Book
 from services.gang_planner.core.verdicts.pending_reason import Explainer
-from services.gang_planner.core.wakeups import Wakeups
 from shared.contracts.decisions import Act, Cycle, Note
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
@@ -65,7 +63,12 @@ class CycleRunner:
     def __init__(self, state: State, book: Book) -> None:
         self._state = state
         self._book = book
-        self._wakeups = Wakeups()
+        #: When gangs are assessed again; kept across cycles.
+        self._timers = Timers()
+        #: Times at which the next cycle must run; it runs at the earliest.
+        self._wakeups: list[int] = []
+        #: When the next unanswered decision is no longer counted as in flight.
+        self._overlooked_ms: int | None = None
         self._unresolved_since_ms: int | None = None
         #: The instant of the newest cycle.
         self.now_ms = 0
@@ -119,21 +122,21 @@ class CycleRunner:
     def _set_clock(self, now_ms: int, synced_ms: int | None) -> None:
         """Set the cycle's time. If the clock was set back, reset timers that would be too late."""
         if now_ms < self.now_ms - _CLOCK_STEP_MS:
-            self._wakeups.timers.forget()
+            self._timers.forget()
             self._book.forget_pace(now_ms)
             self._state.gangs.touch_all()
         self.now_ms = now_ms
-        self._wakeups.begin()
+        self._wakeups.clear()
         self._state.view.arrived(synced_ms)
 
     def _expire(self) -> bool:
         """End decisions without an answer for too long; return whether cluster state is fresh."""
-        state, now_ms, wakeups = self._state, self.now_ms, self._wakeups
-        wakeups.timers.due(state, now_ms)
-        wakeups.add(in_flight.date_late_reservations(state, now_ms))
+        state, now_ms = self._state, self.now_ms
+        self._timers.due(state, now_ms)
+        self._wake(in_flight.date_late_reservations(state, now_ms))
         fresh = cluster.fresh(state, now_ms)
-        wakeups.add(in_flight.end_forgotten(state, now_ms, fresh=fresh))
-        wakeups.overlooked_ms = in_flight.overlook_unanswered(state, now_ms)
+        self._wake(in_flight.end_forgotten(state, now_ms, fresh=fresh))
+        self._overlooked_ms = in_flight.overlook_unanswered(state, now_ms)
         return fresh
 
     def _is_resolved(self) -> bool:
@@ -162,17 +165,15 @@ class CycleRunner:
             in_flight_max=in_flight_max,
             synced_ms=synced_ms,
         )
-        work = CycleContext(state, self._session, cycle, self._wakeups.timers, apply_event)
+        work = CycleContext(state, self._session, cycle, self._timers, apply_event)
         self._session.begin(state.reservations.pods_in_flight, in_flight_max)
         state.queues.limit(state.nodes.changes.position, lambda: self._session.totals)
         if state.preemptions.logged:
-            self._wakeups.add(state.preemptions.sync(state, self.now_ms))
+            self._wake(state.preemptions.sync(state, self.now_ms))
         return work
 
     def _repeat(self, work: CycleContext) -> None:
-        """Reissue records that the log will soon drop, and close the notes of gangs that no longer
-        exist.
-        """
+        """Reissue records that the log will soon drop, and close the notes of gangs now gone."""
         if self._state.gangs.remembered:
             decision_log.forget_gone(work)
         reissue.reissue(work)
@@ -215,9 +216,7 @@ class CycleRunner:
             deadlines.watch(work, gang)
 
     def _take_failures(self, gang: Gang) -> Sequence[Failure]:
-        """Remove and return the gang's failures since the last cycle, without those up to
-        `consumed_seq`, which an earlier planner has handled.
-        """
+        """Take the gang's failures since the last cycle that no earlier planner has handled."""
         failures, gang.unread = gang.unread, []
         consumed_seq = self._state.view.consumed_seq
         return [one for one in failures if one.outcome_seq > consumed_seq]
@@ -227,7 +226,7 @@ class CycleRunner:
         unseen_losses.search(state)
         if resolved and state.holds.pending:
             self._open_holds(work)
-        if state.holds.open_count:
+        if state.holds.by_uid:
             holds.review(work)
         if decisive and state.preemptions.logged:
             tracking.follow(work)
@@ -246,9 +245,9 @@ class CycleRunner:
 
     @staticmethod
     def _place_replacements(work: CycleContext) -> None:
-        if work.state.holds.open_count:
+        if work.state.holds.by_uid:
             replacements.run(work)
-        completion.run(work)
+        replacements.place_missing(work)
 
     def _act(self, work: CycleContext) -> None:
         if "enqueue" not in self._configuration.actions:
@@ -265,11 +264,11 @@ class CycleRunner:
                 case "allocate":
                     allocate.run(work)
                 case "backfill":
-                    backfill.run(work)
+                    allocate.run(work, best_effort=True)
                 case "preempt" | "gangpreempt":
-                    preempt.run(work, gangs=action == "gangpreempt")
+                    requests.run(work, "preempt", whole=action == "gangpreempt")
                 case "reclaim" | "gangreclaim":
-                    reclaim.run(work, gangs=action == "gangreclaim")
+                    requests.run(work, "reclaim", whole=action == "gangreclaim")
                 case _:
                     raise InvariantViolation(f"action {action}", "was accepted and does not exist")
         self.on_action("")
@@ -291,8 +290,32 @@ class CycleRunner:
             state.backlog.throttled = work.throttled
         explainer = Explainer(state, self._session)
         verdicts = self._book.write(state, explainer, assessed, self.now_ms, stale=not decisive)
-        self._wakeups.add(self._book.next_ms(state, self.now_ms))
-        wakeup_ms = self._wakeups.next_ms(work, decisive=decisive)
+        self._wake(self._book.next_ms(state, self.now_ms))
+        wakeup_ms = self._next_wakeup_ms(work, decisive=decisive)
         state.view.consumed_seq = state.view.outcomes_seq
         work.put_in_order()
         return Step(work.decisions, work.notes, verdicts, wakeup_ms)
+
+    def _wake(self, at_ms: int | None) -> None:
+        """Run a cycle at this time at the latest; None adds nothing."""
+        if at_ms is not None:
+            self._wakeups.append(at_ms)
+
+    def _next_wakeup_ms(self, work: CycleContext, *, decisive: bool) -> int | None:
+        """The time of the next cycle; None: it runs only when a record arrives.
+
+        A gang whose release was opened in this cycle is marked as changed.
+        """
+        state, now_ms = work.state, work.now_ms
+        self._wake(self._timers.next_ms)
+        self._wake(holds.next_ms(state))
+        for (_, kind), gang in work.fresh.items():
+            if kind == "release":
+                # Its members are deleted once the release is in the log.
+                state.gangs.touch(gang)
+        if state.gangs.changed:
+            self._wake(now_ms)
+        if decisive and state.backlog.fresh:
+            # A gang had no attempt: the budget is spent, or the in-flight limit is reached.
+            self._wake(self._overlooked_ms if work.throttled else now_ms)
+        return min(self._wakeups, default=None)

@@ -1,5 +1,6 @@
 """One cycle's inputs, and its decisions so far."""
 
+import heapq
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -25,13 +26,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from services.gang_planner.core.state.gang_history import History
-    from services.gang_planner.core.state.timers import Timers
     from shared.model.gang_keys import GangKey
 
 #: An attribute of an enum class is slow in Python 3.11, and every decided gang needs this one.
 _MEMBERS_DECIDED: Final = GangEvent.MEMBERS_DECIDED
 #: The reason for closing a note that is opened again under the gang's new id.
 RENAMED: Final = "Renamed"
+
+
+class Timers:
+    """The times at which gangs are assessed again, in milliseconds."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, GangKey]] = []
+        self._known: set[tuple[int, GangKey]] = set()
+
+    def set(self, at_ms: int, gang: Gang) -> None:
+        """Assess the gang again at this time; repeated calls have no further effect."""
+        entry = (at_ms, gang.key)
+        if entry not in self._known:
+            self._known.add(entry)
+            heapq.heappush(self._heap, entry)
+
+    def forget(self) -> None:
+        """Discard all times, after the clock was set back."""
+        self._heap.clear()
+        self._known.clear()
+
+    def due(self, state: State, now_ms: int) -> None:
+        """Mark every gang whose time has come as changed, and remove these times."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            entry = heapq.heappop(self._heap)
+            self._known.discard(entry)
+            gang = state.gangs.gangs.get(entry[1])
+            if gang is not None:
+                state.gangs.touch(gang)
+
+    @property
+    def next_ms(self) -> int | None:
+        """The earliest time; None: there are none."""
+        return self._heap[0][0] if self._heap else None
 
 
 class CycleContext:
@@ -44,7 +78,7 @@ class CycleContext:
         state: State,
         session: Session,
         cycle: Cycle,
-        timers: "Timers",
+        timers: Timers,
         apply_event: "Callable[[History, GangEvent, Gang | str], object]",
     ) -> None:
         """`apply_event` is the function of `lifecycle.transitions`, which imports this module."""
@@ -68,7 +102,6 @@ class CycleContext:
 
     @property
     def defaults(self) -> Defaults:
-        """Defaults for gangs that set no deadline, hold or pre-flight."""
         return self.state.defaults
 
     @property
@@ -108,7 +141,6 @@ class CycleContext:
         self.state.gangs.touch(gang)
 
     def record_start(self, gang: Gang) -> None:
-        """Record that the gang's quorum was placed."""
         self.notes.append(
             GangStarted(
                 gang_id=gang.gang_id,
@@ -120,24 +152,13 @@ class CycleContext:
         )
 
     def rename(self, gang: Gang, before: str) -> None:
-        """Write the gang's open notes again under its current id, after its object was recreated
-        and so got another id than `before`, its id in the log.
-        """
+        """Write the gang's open notes again, after a new object changed its id from `before`."""
         history = gang.history
         history.known_as = gang.gang_id
         if history.started:
             self.record_start(gang)
         for kind, note in sorted(history.notes.items()):
-            self.notes.append(
-                NoteClosed(
-                    gang_id=before,
-                    epoch=self.state.epoch,
-                    kind=kind,
-                    at_ms=self.now_ms,
-                    reason=RENAMED,
-                    cycle=self.cycle,
-                )
-            )
+            self.add_closed(before, kind, RENAMED)
             again = msgspec.structs.replace(
                 note,
                 gang_id=gang.gang_id,
@@ -152,11 +173,15 @@ class CycleContext:
 
     def close_note(self, gang: Gang, kind: NoteKind, reason: str) -> None:
         """Close the gang's note of this kind; no effect if none is open."""
-        if gang.history.notes.pop(kind, None) is None:
-            return
+        if gang.history.notes.pop(kind, None) is not None:
+            self.add_closed(gang.gang_id, kind, reason)
+            self.state.gangs.touch(gang)
+
+    def add_closed(self, gang_id: str, kind: NoteKind, reason: str) -> None:
+        """Add the end of a note to the records of this cycle."""
         self.notes.append(
             NoteClosed(
-                gang_id=gang.gang_id,
+                gang_id=gang_id,
                 epoch=self.state.epoch,
                 kind=kind,
                 at_ms=self.now_ms,
@@ -164,7 +189,6 @@ class CycleContext:
                 cycle=self.cycle,
             )
         )
-        self.state.gangs.touch(gang)
 
     def put_in_order(self) -> None:
         """Sort releases and notes by gang: the order of assessments depends on cycles that wrote no

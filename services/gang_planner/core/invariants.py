@@ -5,7 +5,9 @@ violation ends the process.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -24,7 +26,10 @@ from services.gang_planner.core.state.reservations import BY_EVENT, Reservation
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.open_decisions import OpenAct
+    from services.gang_planner.core.state.reservations import OpenAct
+
+_Contradictions: TypeAlias = Iterator[tuple[str, str]]
+"""What contradicts itself, and how."""
 
 
 def validate(state: State, now_ms: int) -> None:
@@ -33,18 +38,21 @@ def validate(state: State, now_ms: int) -> None:
     Raises:
         InvariantViolation: One does not hold.
     """
-    _check_node_capacity(state)
-    for gang in state.gangs.gangs.values():
-        _check_gang(state, gang)
-    _check_members(state)
-    _check_reservations(state)
-    _check_holds(state)
-    _check_preemptions(state)
-    _check_starts(state, now_ms)
-    _check_queues(state)
+    found = chain(
+        _check_node_capacity(state),
+        *(_check_gang(state, gang) for gang in state.gangs.gangs.values()),
+        _check_members(state),
+        _check_reservations(state),
+        _check_holds(state),
+        _check_preemptions(state),
+        _check_starts(state, now_ms),
+        _check_queues(state),
+    )
+    for what, wrong in found:
+        raise InvariantViolation(what, wrong)
 
 
-def _check_node_capacity(state: State) -> None:
+def _check_node_capacity(state: State) -> _Contradictions:
     node_capacity, nodes = state.node_capacity, state.nodes
     node_capacity.fit_cells()
     nodes.allocatable.ensure(*node_capacity.free.cells.shape)
@@ -67,30 +75,26 @@ def _check_node_capacity(state: State) -> None:
     if len(wrong):
         row, slot = (int(one) for one in wrong[0])
         on_it = sorted(uid for at, _, uid in loads if at == slot)
-        raise InvariantViolation(
+        yield (
             f"node {nodes.names[slot]}",
             f"{found[row, slot]} {state.resources.names[row]} free, "
             f"{expected[row, slot]} by its pods and reservations {on_it}",
         )
     if ports.content() != node_capacity.ports.content():
-        raise InvariantViolation(
-            "host ports", f"{node_capacity.ports.content()} != {ports.content()}"
-        )
+        yield "host ports", f"{node_capacity.ports.content()} != {ports.content()}"
     wrong_claims = claim_choices.contradiction(
         node_capacity, [(slot, shape) for slot, shape, _ in loads if shape.attached]
     )
     if wrong_claims:
-        raise InvariantViolation("claims", wrong_claims)
+        yield "claims", wrong_claims
     pairs = PairCounts(node_capacity.pairs.domains)
     for slot, shape, _ in loads:
         pairs.add(slot, shape.tallies, 1)
     if pairs.content() != node_capacity.pairs.content():
-        raise InvariantViolation(
-            "pods by terms", f"{node_capacity.pairs.content()} != {pairs.content()}"
-        )
+        yield "pods by terms", f"{node_capacity.pairs.content()} != {pairs.content()}"
 
 
-def _check_gang(state: State, gang: Gang) -> None:
+def _check_gang(state: State, gang: Gang) -> _Contradictions:
     counts = [0] * STATES
     held: Counter[int] = Counter()
     waiting: dict[tuple[str, int], set[str]] = {}
@@ -101,71 +105,67 @@ def _check_gang(state: State, gang: Gang) -> None:
         if member.state == WAITING:
             waiting.setdefault((member.pod.role, member.shape.id), set()).add(uid)
         if member.gang is not gang:
-            raise InvariantViolation(gang.full_name, f"its member {uid} refers to another gang")
+            yield gang.full_name, f"its member {uid} refers to another gang"
     held.update(hold.shape.id for hold in state.holds.of(gang) if hold.reservation is not None)
     held.update(reservation.shape.id for reservation in state.preemptions.held_of(gang))
     if counts != gang.counts:
-        raise InvariantViolation(
-            gang.full_name, f"counts {gang.counts} by state, but its members are {counts}"
-        )
+        yield gang.full_name, f"counts {gang.counts} by state, but its members are {counts}"
     if dict(held) != gang.held:
-        raise InvariantViolation(
-            gang.full_name, f"holds {gang.held} by shape, but its members hold {dict(held)}"
-        )
+        yield gang.full_name, f"holds {gang.held} by shape, but its members hold {dict(held)}"
     if waiting != {key: set(members) for key, members in gang.waiting.items()}:
-        raise InvariantViolation(
-            gang.full_name, f"lists {gang.waiting} as waiting, but {waiting} wait"
-        )
+        yield gang.full_name, f"lists {gang.waiting} as waiting, but {waiting} wait"
     if state.gangs.by_id.get(gang.gang_id) is not gang:
-        raise InvariantViolation(gang.full_name, f"its id {gang.gang_id} belongs to another gang")
+        yield gang.full_name, f"its id {gang.gang_id} belongs to another gang"
+    yield from _check_gang_state(gang)
 
 
-def _check_members(state: State) -> None:
+def _check_gang_state(gang: Gang) -> _Contradictions:
+    """The state of a gang agrees with its open notes, from which a restart restores it."""
+    history = gang.history
+    if history.releasing != ("release" in history.notes):
+        yield gang.full_name, f"is {history.state}, but its notes are {sorted(history.notes)}"
+    if history.state is GangState.REPAIRING and "repair" not in history.notes:
+        yield gang.full_name, "is under repair without a note"
+
+
+def _check_members(state: State) -> _Contradictions:
     for uid, member in state.members.items():
-        node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
-        right = state_of(member, node_exists=node_exists)
+        right = state_of(member, state.nodes)
         if member.state != right:
-            raise InvariantViolation(
-                f"pod {uid}", f"is {STATE_NAMES[member.state]} and should be {STATE_NAMES[right]}"
-            )
+            yield f"pod {uid}", f"is {STATE_NAMES[member.state]} and should be {STATE_NAMES[right]}"
         if member.slot is not None and state.residents.get(member.slot, {}).get(uid) is not member:
-            raise InvariantViolation(f"pod {uid}", "is accounted on a node that does not list it")
+            yield f"pod {uid}", "is accounted on a node that does not list it"
         if state.shapes.terms.any and profiles.entry_of(state, member.pod) is not member.shape:
-            raise InvariantViolation(
-                f"pod {uid}", "has a shape entry that does not match its labels"
-            )
+            yield f"pod {uid}", "has a shape entry that does not match its labels"
         if member.reservation is not None and member.reservation not in state.reservations.rows(
             uid
         ):
-            raise InvariantViolation(f"pod {uid}", "refers to a reservation that does not exist")
+            yield f"pod {uid}", "refers to a reservation that does not exist"
 
 
-def _check_reservations(state: State) -> None:
+def _check_reservations(state: State) -> _Contradictions:
     assumed: Counter[str] = Counter()
     rows: Counter[OpenAct | None] = Counter()
     for reservation in state.reservations.of_decisions():
         wrong = _reservation_error(state, reservation)
         if wrong:
             seq = reservation.act.seq if reservation.act is not None else 0
-            raise InvariantViolation(
-                f"{reservation.reason} for {reservation.uid} by decision {seq}", wrong
-            )
+            yield f"{reservation.reason} for {reservation.uid} by decision {seq}", wrong
         assumed[reservation.uid] += reservation.reason == "assumed"
         rows[reservation.act] += 1
     for uid, count in assumed.items():
         if count > 1:
-            raise InvariantViolation(f"pod {uid}", f"has {count} open decisions")
+            yield f"pod {uid}", f"has {count} open decisions"
     for act, kept in rows.items():
         if act is not None and act.rows != kept:
-            wrong = f"counts {act.rows} reservations, but has {kept}"
-            raise InvariantViolation(f"decision {act.seq}", wrong)
+            yield f"decision {act.seq}", f"counts {act.rows} reservations, but has {kept}"
     pods_in_flight = sum(kept for act, kept in rows.items() if act is not None and act.counted)
     if state.reservations.pods_in_flight != pods_in_flight:
         wrong = f"are counted as {state.reservations.pods_in_flight}, but are {pods_in_flight}"
-        raise InvariantViolation("pods in flight", wrong)
+        yield "pods in flight", wrong
     for seq, act in state.open.items():
         if not rows[act] and seq not in state.unresolved:
-            raise InvariantViolation(f"decision {seq}", "is open and has no reservation")
+            yield f"decision {seq}", "is open and has no reservation"
 
 
 def _reservation_error(state: State, reservation: Reservation) -> str:
@@ -187,7 +187,7 @@ def _reservation_error(state: State, reservation: Reservation) -> str:
     return ""
 
 
-def _check_holds(state: State) -> None:
+def _check_holds(state: State) -> _Contradictions:
     """Every reservation for a lost pod has exactly one hold. Every hold has an owner, a reason, a
     deadline and a note in the log with these values.
     """
@@ -195,21 +195,17 @@ def _check_holds(state: State) -> None:
     for uid, reservation in replacements.items():
         hold = table.by_uid.get(uid)
         if hold is None or hold.reservation is not reservation:
-            raise InvariantViolation(f"reservation for lost pod {uid}", "exists without a hold")
+            yield f"reservation for lost pod {uid}", "exists without a hold"
     for uid, hold in table.by_uid.items():
         wrong = _hold_error(state, hold)
         if wrong:
-            raise InvariantViolation(f"hold for lost pod {uid} ({hold.reason})", wrong)
+            yield f"hold for lost pod {uid} ({hold.reason})", wrong
         if hold.reservation is not None and replacements.get(uid) is not hold.reservation:
-            raise InvariantViolation(
-                f"hold for lost pod {uid}", "has a reservation that the table does not contain"
-            )
+            yield f"hold for lost pod {uid}", "has a reservation that the table does not contain"
     for gang in state.gangs.gangs.values():
         for hold in table.of(gang):
             if table.by_uid.get(hold.uid) is not hold:
-                raise InvariantViolation(
-                    gang.full_name, f"lists the hold for {hold.uid}, which has ended"
-                )
+                yield gang.full_name, f"lists the hold for {hold.uid}, which has ended"
 
 
 def _hold_error(state: State, hold: Hold) -> str:
@@ -235,18 +231,18 @@ def _hold_error(state: State, hold: Hold) -> str:
     return ""
 
 
-def _check_preemptions(state: State) -> None:
+def _check_preemptions(state: State) -> _Contradictions:
     """Every reservation for a preemptor has one open preemption, an owner and a deadline."""
     kept = {reservation.uid: reservation for reservation in state.preemptions.reservations()}
     if kept != state.reservations.promised:
-        raise InvariantViolation(
+        yield (
             "reservations of preemptors",
             f"{sorted(state.reservations.promised)} exist, {sorted(kept)} belong to preemptions",
         )
     owners: set[str] = set()
     for one in state.preemptions.opened:
         if one.act.gang_id in owners:
-            raise InvariantViolation(one.act.gang, "has two open preemptions")
+            yield one.act.gang, "has two open preemptions"
         owners.add(one.act.gang_id)
         for reservation, gang in one.reservations.values():
             if (
@@ -254,54 +250,38 @@ def _check_preemptions(state: State) -> None:
                 or reservation.until_ms <= 0
                 or not reservation.owner
             ):
-                raise InvariantViolation(
+                yield (
                     f"reservation for preemptor {reservation.uid}",
                     "has no owner, reason or deadline",
                 )
             if gang is not one.gang:
-                raise InvariantViolation(
-                    one.act.gang, f"gang {gang.full_name} is charged for its reservations"
-                )
+                yield one.act.gang, f"gang {gang.full_name} is charged for its reservations"
 
 
-def _check_starts(state: State, now_ms: int) -> None:
+def _check_starts(state: State, now_ms: int) -> _Contradictions:
     """A starting gang that is partly bound for longer than a second is under repair or release."""
     for gang in state.gangs.gangs.values():
         history = gang.history
-        _check_gang_state(gang)
         if gang.key in state.gangs.changed or not repair.partial(gang):
             continue
         if history.releasing or history.state is GangState.REPAIRING:
             continue
         if now_ms >= state.view.local_ms(gang.bound_ms) + repair.QUIET_MS:
-            raise InvariantViolation(
+            yield (
                 gang.full_name,
                 f"{gang.bound} members have been bound since {gang.bound_ms}, it is {now_ms}, "
                 "and the gang is neither under repair nor being released",
             )
     for key, gang in state.repairs.items():
         if gang.key not in state.gangs.changed and "repair" not in gang.history.notes:
-            raise InvariantViolation(f"gang {key}", "is under repair without a note")
+            yield f"gang {key}", "is under repair without a note"
 
 
-def _check_gang_state(gang: Gang) -> None:
-    """The state of a gang agrees with its open notes, from which a restart restores it."""
-    history = gang.history
-    if history.releasing != ("release" in history.notes):
-        raise InvariantViolation(
-            gang.full_name, f"is {history.state}, but its notes are {sorted(history.notes)}"
-        )
-    if history.state is GangState.REPAIRING and "repair" not in history.notes:
-        raise InvariantViolation(gang.full_name, "is under repair without a note")
-
-
-def _check_queues(state: State) -> None:
+def _check_queues(state: State) -> _Contradictions:
     for entry in state.queues.entries.values():
         holders = {one for one in state.gangs.gangs.values() if one.held and one.queue is entry}
         if holders != {one for one in entry.holders if state.gangs.gangs.get(one.key) is one}:
-            raise InvariantViolation(
-                f"queue {entry.name}", "does not list the gangs that hold capacity"
-            )
+            yield f"queue {entry.name}", "does not list the gangs that hold capacity"
         used: Counter[int] = Counter()
         shapes: Counter[int] = Counter()
         for gang in state.gangs.gangs.values():
@@ -313,12 +293,10 @@ def _check_queues(state: State) -> None:
                 for row, amount in state.shapes.entries[shape_id].pairs:
                     used[row] += amount * count
         if entry.shapes != shapes:
-            raise InvariantViolation(
+            yield (
                 f"queue {entry.name}",
                 f"counts {entry.shapes} by shape, but its gangs hold {dict(shapes)}",
             )
         found = {row: amount for row, amount in entry.used.items() if amount}
         if found != {row: amount for row, amount in used.items() if amount}:
-            raise InvariantViolation(
-                f"queue {entry.name}", f"is charged {found}, but its gangs hold {dict(used)}"
-            )
+            yield f"queue {entry.name}", f"is charged {found}, but its gangs hold {dict(used)}"

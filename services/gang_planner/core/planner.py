@@ -12,7 +12,6 @@ Contract with the caller (`services.gang_planner`):
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.constraints.masks import Masks
@@ -39,8 +38,6 @@ from shared.contracts.outcomes import Outcome
 from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer
 from shared.contracts.verdicts import Verdict
 from shared.model.invariants import InvariantViolation
-
-_ACTS: Final = (GangDecision, EvictionDecision)
 
 
 class Planner:
@@ -222,7 +219,7 @@ class Planner:
             raise InvariantViolation(f"record {seq}", "is not the next one of the last cycle")
         self._undecided.popleft()
         self._state.view.decisions_seq = seq
-        if isinstance(record, _ACTS):
+        if isinstance(record, GangDecision | EvictionDecision):
             in_flight.number(self._state, seq, record)
         decision_log.note_record(self._state, seq, record)
 

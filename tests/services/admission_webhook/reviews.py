@@ -6,12 +6,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from services.admission_webhook.core.admission import (
-    Subject,
-    apply_defaults,
-    subject_of,
-    validate,
-)
+from services.admission_webhook.core.admission import Subject, apply_defaults, subject_of, validate
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.core.review import Verdict, decode_review
 from services.admission_webhook.core.rules import ReferenceObjects

@@ -12,8 +12,13 @@ import msgspec
 from typing_extensions import override
 
 from services.admission_webhook.adviser import Adviser
-from services.admission_webhook.authority import CA_FILE, SERVING_FILE, ensure
-from services.admission_webhook.certificates import CertificateFiles, ServingCertificate
+from services.admission_webhook.certificates import (
+    CA_FILE,
+    SERVING_FILE,
+    CertificateFiles,
+    ServingCertificate,
+    ensure_certificate,
+)
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
@@ -136,7 +141,7 @@ class Webhook:
 
 def own_certificate(folder: Path) -> ServingCertificate:
     """A certificate for this machine, made in the folder."""
-    ensure(folder, [HOST])
+    ensure_certificate(folder, [HOST])
     files = CertificateFiles(
         certificate=folder / SERVING_FILE, key=folder / SERVING_FILE, ca=folder / CA_FILE
     )

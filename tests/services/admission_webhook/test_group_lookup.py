@@ -16,11 +16,11 @@ from services.admission_webhook.group_lookup import (
     TIMEOUT_S,
     GroupLookup,
 )
-from services.admission_webhook.reachability import StoredConfiguration
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
+from shared.kube.objects import KubeObject
 from shared.kube.resources import PODGROUPS_VOLCANO, Resource
 from tests.services.admission_webhook.reviews import Object, a_pod_group
 from tests.support.scripted_apiserver import (
@@ -64,7 +64,7 @@ async def groups(client: KubeClient) -> AsyncIterator[KubeClient]:
     """A client of the API server; its groups are deleted at the end."""
     yield client
     for resource in group_resources():
-        for one in (await client.list(resource, StoredConfiguration, namespace=NAMESPACE)).items:
+        for one in (await client.list(resource, KubeObject, namespace=NAMESPACE)).items:
             await client.delete(resource, one.metadata.name, namespace=NAMESPACE)
 
 

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from services.admission_webhook import registration
-from services.admission_webhook.authority import CA_FILE, ensure
+from services.admission_webhook.certificates import CA_FILE, ensure_certificate
+from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import (
     MEMBERS,
     NAME,
@@ -27,7 +28,7 @@ from services.admission_webhook.reachability import (
     is_reached,
     remove_left_behind,
 )
-from services.admission_webhook.registration import Identity, Registrar
+from services.admission_webhook.registration import Registrar
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound
@@ -78,12 +79,10 @@ class Replica:
         self.state = "nothing said yet"
         self.registrar = Registrar(
             client,
-            Identity(name),
+            WebhookSettings(scheduler_name=NAMES, configuration_name=configurations),
+            name,
             address,
             ca,
-            scheduler_names=NAMES,
-            probe_namespace="default",
-            name=configurations,
             on_state=self._say,
         )
 
@@ -197,7 +196,7 @@ async def test_a_webhook_that_is_not_reached_is_not_registered_and_says_so(
 async def test_an_address_whose_certificate_the_ca_did_not_sign_is_not_reached(
     client: KubeClient, webhook: Webhook, tmp_path: Path
 ) -> None:
-    await asyncio.to_thread(ensure, tmp_path / "other", [HOST])
+    await asyncio.to_thread(ensure_certificate, tmp_path / "other", [HOST])
     ca = (tmp_path / "other" / CA_FILE).read_text()
     reached = await is_reached(
         client, Address(url=webhook.url), [ca], probe="t", namespace="default", within_s=0.3
@@ -265,7 +264,7 @@ async def test_a_new_ca_is_registered_with_the_api_server(
     one = Replica(client, "host/webhook-0", Address(url=webhook.url), lambda: "".join(cas))
     async with one.running():
         await eventually(lambda: one.registered)
-        await asyncio.to_thread(ensure, tmp_path / "next", [HOST])
+        await asyncio.to_thread(ensure_certificate, tmp_path / "next", [HOST])
         cas.append((tmp_path / "next" / CA_FILE).read_text())
         one.registrar.wake()
 
@@ -289,7 +288,7 @@ async def test_replicas_behind_a_service_share_one_registration(
     service = Address(service_namespace="tutti", service_name="webhook")
     cas = []
     for name in ("a", "b"):
-        await asyncio.to_thread(ensure, tmp_path / name, ["webhook.tutti.svc"])
+        await asyncio.to_thread(ensure_certificate, tmp_path / name, ["webhook.tutti.svc"])
         cas.append((tmp_path / name / CA_FILE).read_text())
     first = Replica(client, "pod-0", service, lambda: cas[0])
     second = Replica(client, "pod-1", service, lambda: cas[1])

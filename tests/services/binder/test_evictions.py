@@ -6,13 +6,7 @@ import msgspec
 import pytest
 
 from tests.services.binder.core.samples import make_release
-from tests.services.binder.harness import (
-    MemoryPods,
-    a_binder,
-    a_desk,
-    all_acknowledged,
-    answered,
-)
+from tests.services.binder.harness import MemoryPods, a_binder, a_desk, all_acknowledged, answered
 from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration

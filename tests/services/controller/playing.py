@@ -32,7 +32,7 @@ async def running(
 ) -> AsyncIterator[Runtime]:
     """The controller, synced, until the end of the block."""
     runtime = Runtime(client, writes_per_s=1_000)
-    controller = Controller(make(runtime), runtime.informers, Alone())
+    controller = Controller(make(runtime), Alone())
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(runtime.run(), name="runtime"),

@@ -49,10 +49,9 @@ class Bench:
 
     async def write(self, verdict: Verdict, kind: type) -> Intent:
         """Write the first intent of a kind that the verdict asks for."""
-        what = situation(verdict)
-        due = plan(what, self.memory, START_MS + 60_000, KNOBS).now
+        due = plan(situation(verdict), self.memory, START_MS + 60_000, KNOBS).now
         intent = next(one for one in due if isinstance(one, kind))
-        await self.writer.write(intent, what, self.memory)
+        await self.writer.write(intent, verdict, self.memory)
         return intent
 
 
@@ -132,7 +131,7 @@ async def test_a_conflict_with_another_group_of_that_name_ends_the_writing() -> 
 async def test_comparing_finds_a_group_that_is_gone() -> None:
     async with a_bench(failure(404, "NotFound")) as (bench, _):
         compare = CompareGroup(PODGROUPS_VOLCANO, "team", "job", "gang-uid")
-        await bench.writer.write(compare, situation(make_running()), bench.memory)
+        await bench.writer.write(compare, make_running(), bench.memory)
         assert bench.memory.group_missing
 
 
@@ -146,7 +145,7 @@ async def test_an_event_that_has_expired_is_sent_again() -> None:
             for one in plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now
             if type(one).__name__ == "EventIntent"
         )
-        await bench.writer.write(intent, situation(verdict), bench.memory)
+        await bench.writer.write(intent, verdict, bench.memory)
     assert [line.split()[0] for line in asked] == ["GET", "POST"]
 
 
@@ -163,7 +162,7 @@ async def test_a_mark_on_a_pod_that_was_bound_meanwhile_is_taken_back() -> None:
     async with a_bench(BOUND, OK) as (bench, asked):
         verdict = make_waiting()
         mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
-        await bench.writer.write(mark, situation(verdict), bench.memory)
+        await bench.writer.write(mark, verdict, bench.memory)
     assert asked == ["PATCH /api/v1/namespaces/team/pods/w-2/status"] * 2
 
 
@@ -171,5 +170,5 @@ async def test_a_mark_on_a_waiting_pod_is_one_request() -> None:
     async with a_bench(PENDING) as (bench, asked):
         verdict = make_waiting()
         mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
-        await bench.writer.write(mark, situation(verdict), bench.memory)
+        await bench.writer.write(mark, verdict, bench.memory)
     assert len(asked) == 1

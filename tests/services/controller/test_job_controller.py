@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from services.controller.core.jobs.observed_pods import JOB_NAME, SeenPod
+from services.controller.core.jobs.step import JOB_NAME, SeenPod
 from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.writes import Keyed, Writes, Written

@@ -117,7 +117,7 @@ async def _live(life: _Life, at: int, *, after: bool, until: Any) -> bool:
     """One controller's life: whether it died at its write before `until` was true."""
     runtime = Runtime(life.client, writes_per_s=10_000)
     runtime.writes = dying = _Dying(life.client, at, after=after)
-    controller = Controller(JobReconciler(runtime, ("volcano",)), runtime.informers, Alone())
+    controller = Controller(JobReconciler(runtime, ("volcano",)), Alone())
     tasks = [
         asyncio.create_task(runtime.run(), name="runtime"),
         asyncio.create_task(controller.run(), name="controller"),

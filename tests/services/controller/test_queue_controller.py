@@ -15,15 +15,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound
 from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
-from tests.services.controller.playing import (
-    Object,
-    becomes,
-    events,
-    make,
-    names_of,
-    read,
-    running,
-)
+from tests.services.controller.playing import Object, becomes, events, make, names_of, read, running
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.cluster.faults import FaultRule
 from tutti.manifests.crds import manifests

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from services.controller.core.events import EventIntent
-from services.controller.core.statuses.intents import Intent, PatchGroup, ReportPlaced, Situation
+from services.controller.core.statuses.intents import Intent, PatchGroup, ReportPlaced
 from services.controller.errors import RetryLater
 from services.controller.other_controllers import OtherControllers
 from services.controller.reporting import Reporting
@@ -18,6 +18,7 @@ from services.controller.state import Report, WrittenGang
 from services.controller.status_controller import StatusController
 from shared.bus.setup import ensure_streams
 from shared.contracts import subjects
+from shared.contracts.verdicts import Verdict
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import LEASES
@@ -48,20 +49,20 @@ class HeldWriter:
         self.written: list[int] = []
         self.failures = 0
 
-    async def write(self, intent: Intent, situation: Situation, memory: WrittenGang) -> None:
+    async def write(self, intent: Intent, verdict: Verdict, memory: WrittenGang) -> None:
         if isinstance(intent, ReportPlaced):
             memory.placed = intent.placed
         if isinstance(intent, EventIntent):
             memory.events[intent.topic] = Report(intent.why, intent.message, 0)
         if not isinstance(intent, PatchGroup):
             return
-        self.begun.append(situation.verdict.running)
+        self.begun.append(verdict.running)
         await self.go.wait()
         if self.failures:
             self.failures -= 1
             raise RetryLater("busy", 0.05)
         memory.annotation, memory.meaning = intent.annotation, intent.meaning
-        self.written.append(situation.verdict.running)
+        self.written.append(verdict.running)
 
 
 @asynccontextmanager

@@ -5,12 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from services.observer.state import ObserverState
-from shared.contracts.cluster import (
-    Gone,
-    NodeChanges,
-    PodChanges,
-    PodGroupChanges,
-)
+from shared.contracts.cluster import Gone, NodeChanges, PodChanges, PodGroupChanges
 from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, Victim
 from shared.contracts.observing import GangObserved
 from shared.model.objects import Node, Pod, PodGroup, Shape

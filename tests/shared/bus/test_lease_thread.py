@@ -5,10 +5,8 @@ import time
 
 import pytest
 
-from shared.bus import lease_thread
 from shared.bus.connection import Bus
-from shared.bus.lease import PATIENCE_S, Lease
-from shared.bus.lease_thread import LeaseThread
+from shared.bus.lease import PATIENCE_S, Lease, LeaseThread
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
@@ -53,7 +51,7 @@ async def test_a_lease_outlives_a_loop_that_stands_still_for_longer_than_any_pat
 async def test_a_process_that_makes_no_progress_at_all_loses_the_lease(
     nats_server: NatsServer, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_thread, "STALLED_S", 0.0)  # as if its loop had hung for long
+    monkeypatch.setattr("shared.bus.lease.STALLED_S", 0.0)  # as if its loop had hung for long
     changes: list[bool] = []
     lease, _ = a_lease(nats_server, changes)
     other = Lease(bus, "planner", "b")

@@ -157,9 +157,12 @@ async def test_decisions_without_their_outcomes_are_deleted(bus: LossyBus) -> No
     assert await _opened(bus) == second, "nothing was lost"
 
 
-async def test_more_planners_and_other_sizes_are_added_to_what_is_there(bus: LossyBus) -> None:
+async def test_more_planners_and_other_sizes_are_added_to_what_is_there(
+    bus: LossyBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = await contents(bus, CLUSTER)
-    await ensure_streams(bus, planners=3, binder_in_flight_max=16)
+    monkeypatch.setattr("shared.bus.setup.BINDER_IN_FLIGHT_MAX", 16)
+    await ensure_streams(bus, planners=3)
     await info(bus, f"CONSUMER.INFO.{CLUSTER}.{planner_consumer(CLUSTER, 2)}")
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
     assert binder["max_ack_pending"] == 16

@@ -6,13 +6,7 @@ import pytest
 
 from shared.dialects.discovery import readers
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.kube.resources import (
-    JOB_SETS,
-    JOBS_BATCH,
-    JOBS_VOLCANO,
-    LEADER_WORKER_SETS,
-    Resource,
-)
+from shared.kube.resources import JOB_SETS, JOBS_BATCH, JOBS_VOLCANO, LEADER_WORKER_SETS, Resource
 from shared.model.reference_objects import Workload
 from tests.shared.dialects.reading import CONTEXT, decoded, metadata
 

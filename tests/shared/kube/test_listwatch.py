@@ -501,11 +501,10 @@ async def test_an_error_of_the_sink_ends_the_run_and_is_not_taken_for_ours() -> 
                 await ListWatch(client, PODS, Pod).run(sink)
 
 
-async def test_liveness_reports_when_the_api_server_last_answered() -> None:
+async def test_a_watch_that_works_has_no_error() -> None:
     async with running(lambda rig: [listing(1), rig.saying()]) as rig:
         await rig.listed()
         await eventually(lambda: rig.watch.state == "watching")
-        assert rig.watch.heard_s == rig.clock.now_s
         assert rig.watch.last_error is None
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.kube.decoding import Change, KindDecoder
-from shared.kube.nesting import DEPTH_MAX, shallow
+from shared.kube.decoding import DEPTH_MAX, Change, KindDecoder, shallow
 from shared.kube.objects import Pod
 
 JSON = st.recursive(

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.kube.objects import Quantity
-from shared.kube.quantities import (
-    INT64_MAX,
-    QuantityError,
-    amount,
-    cpu_milli,
-    format_quantity,
-)
+from shared.kube.quantities import INT64_MAX, QuantityError, amount, cpu_milli, format_quantity
 
 # Text, Value() and MilliValue() as apimachinery's ParseQuantity gave them.
 GOLDEN = [

@@ -77,7 +77,7 @@ async def main(context: Context[SampleSettings]) -> None:
 
     step(Step.RELEASE_LEASE, "release")
     step(Step.STOP_TAKING, "stop")
-    step(Step.ACKNOWLEDGE, "acknowledge")
+    step(Step.PUBLISH, "publish")
     step(Step.FINISH, "finish")
 
     async def work() -> None:

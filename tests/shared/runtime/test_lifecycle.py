@@ -24,7 +24,7 @@ from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
 Start = Callable[..., Awaitable[Process]]
-STEPS = ["stop", "finish", "acknowledge", "release"]
+STEPS = ["stop", "finish", "publish", "release"]
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_a_step_that_fails_does_not_keep_the_next_from_running(start: Star
     await line(process)
     process.terminate()
     said, log, code = await rest(process)
-    assert said == ["stop", "acknowledge", "release", "cancelled"]
+    assert said == ["stop", "publish", "release", "cancelled"]
     assert "cannot finish" in log
     assert code == 0
 
@@ -165,7 +165,7 @@ async def test_a_step_that_hangs_is_cut_off_at_the_grace(start: Start) -> None:
     await line(process)
     process.terminate()
     said, log, code = await rest(process)
-    assert said == ["stop", "acknowledge", "release", "cancelled"]
+    assert said == ["stop", "publish", "release", "cancelled"]
     assert "finish did not end in time" in log
     assert code == 0
 

@@ -12,19 +12,15 @@ from shared.runtime.logs import (
     JsonFormatter,
     RepetitionFilter,
     TextFormatter,
-    TraceFilter,
     configure,
-    in_trace,
 )
 from tests.support.manual_clock import ManualClock
 
 
 def record(message: str, *args: object, **extra: object) -> logging.LogRecord:
-    made = logging.getLogger("a.b").makeRecord(
+    return logging.getLogger("a.b").makeRecord(
         "a.b", logging.WARNING, "file", 1, message, args, None, extra=extra
     )
-    TraceFilter().filter(made)
-    return made
 
 
 def test_a_json_line_holds_message_service_and_fields() -> None:
@@ -62,17 +58,11 @@ def test_a_text_line_ends_with_its_fields() -> None:
     assert TextFormatter().format(record("hello", gang="g")).endswith("WARNING a.b: hello gang=g")
 
 
-def test_the_trace_is_on_every_line_inside_it_and_on_none_outside() -> None:
-    with in_trace("f" * 32):
-        inside = record("x")
-    assert json.loads(JsonFormatter("s", "i").format(inside))["trace_id"] == "f" * 32
-    assert "trace_id" not in json.loads(JsonFormatter("s", "i").format(record("x")))
-
-
-def test_a_line_that_names_its_own_trace_keeps_it() -> None:
-    with in_trace("f" * 32):
-        named = record("x", trace_id="e" * 32)
+def test_a_line_has_the_trace_that_it_names_and_none_if_that_is_empty() -> None:
+    named = record("x", trace_id="e" * 32)
     assert json.loads(JsonFormatter("s", "i").format(named))["trace_id"] == "e" * 32
+    assert "trace_id" not in json.loads(JsonFormatter("s", "i").format(record("x", trace_id="")))
+    assert "trace_id" not in json.loads(JsonFormatter("s", "i").format(record("x")))
 
 
 def test_a_repeated_message_is_cut_off_and_the_next_window_counts_what_was_cut() -> None:

@@ -2,15 +2,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from shared.kube.resources import JOBS_VOLCANO
+from tutti.api.access import Access, namespace_or_default
 from tutti.api.conventions import VOLCANO, Conventions
 from tutti.api.failures import Refusal
-from tutti.api.flags import (
-    PflagGroup,
-    namespace_or_default,
-    required_name,
-    required_names,
-    split_selector,
-)
+from tutti.api.flags import PflagGroup, Selection, split_selector
 
 
 @click.group(cls=PflagGroup)
@@ -76,9 +72,12 @@ def test_volcanos_tools_stay_in_default_whatever_the_context_says() -> None:
 
 
 def test_names_come_from_the_flag_and_from_arguments_and_must_come() -> None:
-    assert required_names("job", "a", ("b", "c")) == ("a", "b", "c")
-    assert required_name("job", "", ("b",)) == "b"
-    with pytest.raises(Refusal, match="mandatory"):
-        required_names("job", "", ())
+    def selected(name: str, *names: str) -> Selection:
+        return Selection(access=Access(), name=name, names=names)
+
+    assert selected("a", "b", "c").required(JOBS_VOLCANO) == ("a", "b", "c")
+    assert selected("", "b").single(JOBS_VOLCANO) == "b"
+    with pytest.raises(Refusal, match="job name is mandatory"):
+        selected("").required(JOBS_VOLCANO)
     with pytest.raises(Refusal, match="give one job name, not 2: a, b"):
-        required_name("job", "a", ("b",))
+        selected("a", "b").single(JOBS_VOLCANO)

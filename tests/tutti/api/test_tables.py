@@ -1,7 +1,7 @@
 import click
 
 from tutti.api.objects import Object, name_of, text
-from tutti.api.tables import Column, Layout, Table
+from tutti.api.output import Column, Layout, Table
 
 LAYOUT = Layout(
     columns=(

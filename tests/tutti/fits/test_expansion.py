@@ -8,7 +8,8 @@ import yaml
 
 from shared.contracts.questions import FitRequest
 from shared.model.objects import Shape
-from tutti.fits.expansion import BadManifest, expand
+from tutti.api.failures import Refusal
+from tutti.fits.expansion import expand
 
 
 def asked(text: str) -> list[FitRequest]:
@@ -124,5 +125,5 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_its_place(text: str, words: str) -> None:
-    with pytest.raises(BadManifest, match=words):
+    with pytest.raises(Refusal, match=words):
         asked(text.replace("{T}", "{" + _inline() + "}"))

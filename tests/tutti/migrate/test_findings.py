@@ -6,17 +6,13 @@ import msgspec
 import pytest
 
 from shared.contracts.codec import encode
-from shared.kube.resources import (
-    CUSTOM_RESOURCE_DEFINITIONS,
-    MUTATING_WEBHOOKS,
-    PODS,
-)
+from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MUTATING_WEBHOOKS, PODS
 from shared.model.objects import Owner, Pod, PodGroup, Shape
 from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests
-from tutti.migrate import gangs, installed, stored
 from tutti.migrate.cluster_facts import COSCHEDULING, ClusterFacts
 from tutti.migrate.command import judge
+from tutti.migrate.comparison import gang_findings, installation_findings, object_findings
 from tutti.migrate.findings import Finding
 from tutti.up.other_schedulers import OtherScheduler
 
@@ -64,15 +60,15 @@ OWNER = Owner(api_version="batch.volcano.sh/v1alpha1", kind="Job", name="train",
 def test_a_gang_bound_in_part_is_reported_with_what_follows(
     pods: tuple[Pod, ...], words: str
 ) -> None:
-    (found,) = gangs.findings(seen(pods=pods, groups=(GROUP,)))
+    (found,) = gang_findings(seen(pods=pods, groups=(GROUP,)))
     assert found.level == "changes"
     assert words in found.message
 
 
 def test_gangs_that_are_bound_whole_or_not_at_all_are_not_reported() -> None:
     whole = (pod("a", node="n"), pod("b", node="n"))
-    assert not list(gangs.findings(seen(pods=whole, groups=(GROUP,))))
-    assert not list(gangs.findings(seen(pods=(pod("a"), pod("b")), groups=(GROUP,))))
+    assert not list(gang_findings(seen(pods=whole, groups=(GROUP,))))
+    assert not list(gang_findings(seen(pods=(pod("a"), pod("b")), groups=(GROUP,))))
 
 
 def test_a_claim_for_more_than_whole_devices_blocks_until_it_is_allocated() -> None:
@@ -84,16 +80,16 @@ def test_a_claim_for_more_than_whole_devices_blocks_until_it_is_allocated() -> N
         unsupported=("spec.devices.constraints",),
     )
     asking = (pod("a", shape=encode(Shape(device_claims=("slice",)))),)
-    (found,) = gangs.findings(seen(pods=asking, claims=(claim,)))
+    (found,) = gang_findings(seen(pods=asking, claims=(claim,)))
     assert (found.level, found.what) == ("blocks", "ResourceClaim team/slice")
     allocated = msgspec.structs.replace(claim, allocated=(("driver", "pool", "d0"),))
-    assert not list(gangs.findings(seen(pods=asking, claims=(allocated,))))
+    assert not list(gang_findings(seen(pods=asking, claims=(allocated,))))
 
 
 def test_groups_of_coscheduling_block_and_its_labels_are_without_effect() -> None:
     group = {"metadata": {"name": "g", "namespace": "team"}}
     labelled = {"metadata": {"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}}}
-    found = list(stored.findings(seen(objects={COSCHEDULING: [group], PODS: [labelled]})))
+    found = list(object_findings(seen(objects={COSCHEDULING: [group], PODS: [labelled]})))
     assert [(one.level, one.what) for one in found] == [
         ("blocks", "PodGroup team/g"),
         ("changes", "scheduling.x-k8s.io/pod-group"),
@@ -109,7 +105,7 @@ def crd(manifest: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def crds(*there: dict[str, Any]) -> list[Finding]:
-    return list(installed.findings(seen(objects={CUSTOM_RESOURCE_DEFINITIONS: list(there)})))
+    return list(installation_findings(seen(objects={CUSTOM_RESOURCE_DEFINITIONS: list(there)})))
 
 
 def test_a_crd_without_the_version_that_tutti_reads_blocks() -> None:
@@ -138,7 +134,7 @@ def test_webhooks_of_another_scheduler_that_fail_closed_are_to_be_deleted() -> N
     }
     other = {"metadata": {"name": "x"}, "webhooks": [{"name": "x.example.org"}]}
     objects = {MUTATING_WEBHOOKS: [theirs, other], CUSTOM_RESOURCE_DEFINITIONS: []}
-    found = [one for one in installed.findings(seen(objects=objects)) if one.topic == "webhook"]
+    found = [one for one in installation_findings(seen(objects=objects)) if one.topic == "webhook"]
     assert [one.level for one in found] == ["step"]
     assert "refuses its requests" in found[0].message
 
@@ -148,7 +144,7 @@ def test_each_scheduler_name_is_reported_with_the_scheduler_that_serves_it() -> 
         holding="name", name="volcano", description="Lease a/volcano (held by x)"
     )
     pods = (pod("a"), pod("b", node="n"), pod("c", scheduler_name="other", ours=False))
-    about_crds, *found = installed.findings(seen(pods=pods, others=(other,)))
+    about_crds, *found = installation_findings(seen(pods=pods, others=(other,)))
     assert about_crds.topic == "crd"
     assert [(one.topic, one.what) for one in found] == [
         ("scheduler name", "other"),

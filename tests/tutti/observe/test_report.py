@@ -12,16 +12,10 @@ from services.observer.service import page_of
 from shared.bus.connection import Bus
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
-from shared.contracts.observing import (
-    PAGE_GANGS,
-    GangObserved,
-    Observation,
-    ObservationRequest,
-)
+from shared.contracts.observing import PAGE_GANGS, GangObserved, Observation, ObservationRequest
 from tutti.nats_server import NatsServer
 from tutti.observe.command import observe
-from tutti.observe.summary import Waits, summarize
-from tutti.observe.view import sentences
+from tutti.observe.view import Waits, sentences, summarize
 
 AT = 1_000_000
 

@@ -20,11 +20,10 @@ from shared.kube.errors import Forbidden
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.support.nats_server import running_nats_server
-from tests.support.rbac import service_account
+from tests.support.rbac import account, service_account
 from tutti.provision import cluster
 from tutti.provision.command import provision as command
 from tutti.provision.plan import BadSecret, names
-from tutti.rights.table import account
 
 pytestmark = pytest.mark.integration
 

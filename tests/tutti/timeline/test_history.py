@@ -1,13 +1,6 @@
 """From the logs to waits and stays."""
 
-from tests.tutti.timeline.logs import (
-    decided,
-    evicted,
-    logs,
-    outcome,
-    pods,
-    waiting,
-)
+from tests.tutti.timeline.logs import decided, evicted, logs, outcome, pods, waiting
 from tutti.timeline.history import History, Stay, Wait, build_history, trimmed
 
 

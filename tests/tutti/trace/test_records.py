@@ -10,8 +10,9 @@ from shared.bus.setup import ensure_streams
 from shared.contracts import codec, subjects
 from shared.contracts.verdicts import Verdict
 from tests.tutti.trace.test_timeline import RECORDS, STARTED, VERDICT, WHOLE, decision
+from tutti.api.failures import Refusal
 from tutti.nats_server import NatsServer
-from tutti.trace.records import UnknownGang, read_gang, read_reference
+from tutti.trace.records import read_gang, read_reference
 
 UID = "51de3f48-4270-447d-9189-14de98090c2b"
 OTHER = "00000000-0000-0000-0000-000000000001"
@@ -79,5 +80,5 @@ async def test_all_records_of_the_gang_are_read_and_no_others(written: Bus, type
 @pytest.mark.integration
 @pytest.mark.parametrize("typed", ["nobody", OTHER.replace("1", "2")])
 async def test_an_unknown_gang_is_an_error_that_names_it(written: Bus, typed: str) -> None:
-    with pytest.raises(UnknownGang, match=typed):
+    with pytest.raises(Refusal, match=typed):
         await read_gang(written, read_reference(typed, "team"))

@@ -43,10 +43,8 @@ async def test_everything_is_seen_with_an_administrators_rights(client: KubeClie
     checked = await check_cluster(client, NAMES)
     assert not checked.unreadable
     # The API server itself holds one.
-    assert any(
-        lease.metadata.name.startswith("apiserver-") for lease in checked.reference_objects.leases
-    )
-    assert abs((checked.reference_objects.now - datetime.now(UTC)).total_seconds()) < 5
+    assert any(lease.metadata.name.startswith("apiserver-") for lease in checked.leases)
+    assert abs((checked.now - datetime.now(UTC)).total_seconds()) < 5
 
 
 @integration
@@ -61,7 +59,7 @@ async def test_without_rights_it_says_what_it_cannot_see_and_goes_on(
         "no right to list deployments.apps",
         "no right to list leases.coordination.k8s.io",
     )
-    assert not checked.reference_objects.leases
+    assert not checked.leases
 
 
 @integration

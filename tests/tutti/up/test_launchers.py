@@ -14,7 +14,7 @@ from typing_extensions import override
 from tests.support.waiting import eventually
 from tutti.up.fork_server_launcher import TRACING, ForkServerLauncher
 from tutti.up.plan import ProcessSpec
-from tutti.up.processes import LOG_BYTES_MAX, ExecLauncher, Launching, child_environ
+from tutti.up.processes import LOG_BYTES_MAX, ExecLauncher, Launcher, child_environ
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -33,9 +33,8 @@ def sleeper(log: Path, *flags: str) -> ProcessSpec:
 
 
 @pytest.fixture(params=["fork-server", "exec"])
-async def launcher(request: pytest.FixtureRequest) -> AsyncIterator[Launching]:
-    kinds: dict[str, type[Launching]] = {"fork-server": ForkServerLauncher, "exec": ExecLauncher}
-    made = kinds[request.param]()
+async def launcher(request: pytest.FixtureRequest) -> AsyncIterator[Launcher]:
+    made = ForkServerLauncher() if request.param == "fork-server" else ExecLauncher()
     async with made:
         yield made
 
@@ -60,7 +59,7 @@ def lives(pid: int) -> bool:
 
 
 async def test_a_service_runs_as_a_module_with_its_flags_in_a_session_of_its_own(
-    launcher: Launching, tmp_path: Path
+    launcher: Launcher, tmp_path: Path
 ) -> None:
     log = tmp_path / "logs" / "s.log"
     child = await launcher.launch(sleeper(log, "say", "--x=1"))
@@ -73,16 +72,14 @@ async def test_a_service_runs_as_a_module_with_its_flags_in_a_session_of_its_own
 
 
 @pytest.mark.parametrize("status", [0, 1, 3])
-async def test_the_exit_status_is_returned(
-    launcher: Launching, status: int, tmp_path: Path
-) -> None:
+async def test_the_exit_status_is_returned(launcher: Launcher, status: int, tmp_path: Path) -> None:
     child = await launcher.launch(sleeper(tmp_path / "log", "exit", str(status)))
     assert await child.wait() == status
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_signal_is_returned_as_a_negative_status(
-    launcher: Launching, number: signal.Signals, tmp_path: Path
+    launcher: Launcher, number: signal.Signals, tmp_path: Path
 ) -> None:
     child = await launcher.launch(sleeper(tmp_path / "log", "sleep"))
     await eventually(lambda: (tmp_path / "log").is_file() and (tmp_path / "log").read_text())
@@ -91,7 +88,7 @@ async def test_a_signal_is_returned_as_a_negative_status(
     child.send_signal(number)
 
 
-async def test_a_large_log_is_put_aside_once(launcher: Launching, tmp_path: Path) -> None:
+async def test_a_large_log_is_put_aside_once(launcher: Launcher, tmp_path: Path) -> None:
     log = tmp_path / "s.log"
     log.write_bytes(b"x" * (LOG_BYTES_MAX + 1))
     await (await launcher.launch(sleeper(log, "say"))).wait()

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shared.kube.leases import LIVES_S, Lease, LeaseSpec
-from shared.kube.objects import ObjectMeta
+from shared.kube.objects import KubeObject, ObjectMeta
 from tutti.up.other_schedulers import (
     LOCK_ANNOTATION,
-    ConfigMap,
     Container,
     Deployment,
     DeploymentSpec,
@@ -25,6 +24,10 @@ from tutti.up.other_schedulers import (
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 NAMES = ("tutti", "kube-batch", "volcano")
+
+
+class ConfigMap(KubeObject, frozen=True, kw_only=True):
+    """A lock of kube-batch."""
 
 
 def lease(

@@ -5,13 +5,7 @@ import msgspec
 import pytest
 
 from shared.contracts.questions import ServiceStatus
-from tutti.up.readiness import (
-    ReadyFile,
-    WebhookRow,
-    sort_out,
-    webhook_row,
-    write_atomically,
-)
+from tutti.up.readiness import ReadyFile, WebhookRow, sort_out, webhook_row, write_atomically
 
 
 def answer(pid: int, *, ready: bool = True, **more: object) -> ServiceStatus:

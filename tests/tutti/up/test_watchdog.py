@@ -14,10 +14,9 @@ from tests.support.waiting import eventually
 from tests.tutti.up.test_launchers import lives, sleeper
 from tutti.up import watchdog as module
 from tutti.up.fork_server_launcher import ForkServerLauncher
-from tutti.up.heartbeats import Heartbeats
 from tutti.up.own_process import cpu_s
 from tutti.up.supervisor import Keeper
-from tutti.up.watchdog import BUSY_MAX_S, LOOK_EVERY_S, SILENT_MAX_S, Watchdog
+from tutti.up.watchdog import BUSY_MAX_S, LOOK_EVERY_S, SILENT_MAX_S, Heartbeats, Watchdog
 
 
 def silence(dog: Watchdog, *, until_s: float, busy: bool = False) -> float | None:
@@ -109,8 +108,8 @@ async def test_a_fork_server_that_is_stopped_is_replaced_with_its_children(
         keeper = Keeper(spec, launcher, lines.append, heartbeats=heartbeats)
         keeping = asyncio.create_task(keeper.run())
         first = await eventually(lambda: keeper.pid or 0)
-        assert launcher.fork_server_pid is not None
-        os.kill(launcher.fork_server_pid, signal.SIGSTOP)
+        assert launcher._fork_server is not None
+        os.kill(launcher._fork_server.process.pid, signal.SIGSTOP)
         await eventually(lambda: keeper.pid not in {None, first}, timeout_s=30)
         assert not lives(first)
         assert any(line.startswith("fork-server (pid") for line in lines), lines

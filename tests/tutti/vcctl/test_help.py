@@ -3,8 +3,7 @@ import pytest
 from click.testing import CliRunner
 
 from tutti.vcctl.command import vcctl
-from tutti.vcctl.help import usages
-from tutti.vcctl.surface import Flag
+from tutti.vcctl.help import Flag, usages
 
 
 def helped(*words: str) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from tutti.api.conventions import VOLCANO
 from tutti.vcctl.command import vcctl
-from tutti.vcctl.surface import COMMANDS, everywhere
+from tutti.vcctl.help import COMMANDS, everywhere
 
 LEAVES = [name for name, entry in COMMANDS.items() if entry.flags or name == "queue list"]
 

@@ -34,7 +34,7 @@ def member(
             name=name,
             resource_version=1,
             shape=b"",
-            ours=True,
+            ours=scheduler in NAMES,
             scheduler_name=scheduler,
             group_name=group,
             owner=Owner(api_version="v1", kind="Owner", name=owner, uid=owner) if owner else None,
@@ -77,7 +77,7 @@ def gang(phase: GangPhase | None, sentence: str = "", *, least: int = 2, name: s
 
 def answer(*pods: MemberPod, groups: tuple[Group, ...] = (), **more: Any) -> Answer:
     facts = Facts(kind="TFJob", namespace="ns", name="train", uid="u", pods=pods, groups=groups)
-    return explain(msgspec.structs.replace(facts, **more), NAMES)
+    return explain(msgspec.structs.replace(facts, **more))
 
 
 PENDING = (member("a"), member("b"))

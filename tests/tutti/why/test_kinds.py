@@ -1,7 +1,8 @@
 import pytest
 
 from shared.kube.resources import Resource
-from tutti.why.kinds import BadReference, Kind, matching, read_reference
+from tutti.api.failures import Refusal
+from tutti.why.kinds import Kind, matching, read_reference
 
 
 def kind(
@@ -82,5 +83,5 @@ def test_references_are_read_in_both_of_kubectls_ways(
     ],
 )
 def test_what_is_no_reference_is_refused_with_an_example(words: list[str]) -> None:
-    with pytest.raises(BadReference, match="KIND/NAME, such as pod/train-worker-0"):
+    with pytest.raises(Refusal, match="KIND/NAME, such as pod/train-worker-0"):
         read_reference(words)

@@ -18,9 +18,9 @@ from shared.kube.errors import Forbidden
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import pod_manifest
+from tutti.api.failures import Refusal
 from tutti.cli import main
 from tutti.why.facts import Facts
-from tutti.why.kinds import BadReference
 from tutti.why.reader import NamespaceReader
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -256,7 +256,7 @@ async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
             "spec": {"schedulerName": "volcano", "tasks": TASKS},
         },
     )
-    with pytest.raises(BadReference, match=r"jobs\.batch/twice or jobs\.batch\.volcano\.sh/twice"):
+    with pytest.raises(Refusal, match=r"jobs\.batch/twice or jobs\.batch\.volcano\.sh/twice"):
         await reader.read("job", "twice")
 
 
@@ -269,7 +269,7 @@ async def test_a_word_for_two_kinds_is_settled_by_what_is_there_or_asked_back(
     ],
 )
 async def test_what_is_not_there_is_said(word: str, words: str, reader: NamespaceReader) -> None:
-    with pytest.raises(BadReference, match=words):
+    with pytest.raises(Refusal, match=words):
         await reader.read(word, "nothing")
 
 

@@ -6,7 +6,7 @@ The schema refuses unknown events. Internal events, which the schema lists, are 
 from collections.abc import Iterator
 from typing import Final
 
-from services.admission_webhook.core.field_errors import invalid
+from services.admission_webhook.core.field_errors import invalid, violation
 from services.admission_webhook.core.parts import as_int, as_list, objects_at, text_at
 from services.admission_webhook.core.suggestions import Hints
 from shared.dialects.protocol import FieldError, JsonObject
@@ -29,17 +29,17 @@ def policy_errors(parent: JsonObject, path: str, hints: Hints) -> Iterator[Field
         if timeout and not is_duration(timeout):
             yield invalid_duration(f"{where}.timeout", timeout)
         if named and code is not None:
-            yield _error(where, "must not specify event and exitCode simultaneously")
+            yield violation(where, "must not specify event and exitCode simultaneously")
         elif named:
             yield from _event_errors(policy, named, events, where, hints)
             events |= named
         elif code is None:
-            yield _error(where, "either event and exitCode should be specified")
+            yield violation(where, "either event and exitCode should be specified")
         else:
             yield from _code_errors(as_int(code), codes, where)
             codes |= {code} if isinstance(code, int) else set()
     if _ANY in events and len(events) > 1:
-        yield _error(f"{path}.policies", "if there's * here, no other policy should be here")
+        yield violation(f"{path}.policies", "if there's * here, no other policy should be here")
 
 
 def is_duration(text: str) -> bool:
@@ -62,7 +62,7 @@ def _event_errors(
 ) -> Iterator[FieldError]:
     for event in sorted(named):
         if event in before:
-            yield _error(f"{where}.event", f"duplicate event {event}  across different policy")
+            yield violation(f"{where}.event", f"duplicate event {event}  across different policy")
         if event not in _EVENTS:
             near = hints.near(event, _EVENTS)
             yield invalid(f"{where}.event", event, f"invalid policy event{near}; {_VALID}")
@@ -75,10 +75,6 @@ def _event_errors(
 def _code_errors(code: int | None, before: set[int], where: str) -> Iterator[FieldError]:
     """The action is not checked: Volcano never did, and treats an unknown one as none."""
     if code == 0:
-        yield _error(f"{where}.exitCode", "0 is not a valid error code")
+        yield violation(f"{where}.exitCode", "0 is not a valid error code")
     elif code in before:
-        yield _error(f"{where}.exitCode", f"duplicate exitCode {code}")
-
-
-def _error(path: str, message: str) -> FieldError:
-    return FieldError(path=path, message=message)
+        yield violation(f"{where}.exitCode", f"duplicate exitCode {code}")

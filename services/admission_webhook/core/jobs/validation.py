@@ -5,30 +5,50 @@ violation; here all are returned.
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from services.admission_webhook.core import names
-from services.admission_webhook.core.dependencies import find_ring
-from services.admission_webhook.core.field_errors import invalid, not_found, required
-from services.admission_webhook.core.jobs.plugins import plugin_errors
+from services.admission_webhook.core.field_errors import (
+    forbidden,
+    invalid,
+    not_found,
+    required,
+    violation,
+)
+from services.admission_webhook.core.job_flows import find_ring
 from services.admission_webhook.core.jobs.pod_template import template_errors
 from services.admission_webhook.core.jobs.policies import (
     invalid_duration,
     is_duration,
     policy_errors,
 )
-from services.admission_webhook.core.jobs.updates import update_errors
-from services.admission_webhook.core.parts import as_int, as_list, as_object, objects_at, text_at
+from services.admission_webhook.core.parts import (
+    as_int,
+    as_list,
+    as_object,
+    is_list,
+    is_object,
+    objects_at,
+    text_at,
+)
 from services.admission_webhook.core.queue_tree import ROOT
 from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import Hints, did_you_mean
-from shared.dialects.field_checks import Findings
+from shared.dialects.field_checks import Findings, shown
 from shared.dialects.protocol import FieldError, JsonObject
+from shared.job_plugins.discovery import registered_plugins
 from shared.kube.quantities import QuantityError, cpu_milli
 
 _NOT_ACYCLIC: Final = (
     "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
 )
+_FREE: Final = ("minAvailable", "priorityClassName", "tasks", "volumes", "plugins")
+_FREE_IN_TASKS: Final = ("replicas", "minAvailable")
+FROZEN: Final = (
+    "job updates may not change fields other than `minAvailable`, "
+    "`tasks[*].replicas under spec` and `PriorityClassName`"
+)
+_MPI: Final = "mpi"
 
 
 class _Task(NamedTuple):
@@ -124,11 +144,8 @@ def _check_minima(findings: Findings, spec: JsonObject, tasks: list[_Task], case
 def _topology_errors(parent: JsonObject, path: str) -> Iterator[FieldError]:
     topology = as_object(parent.get("networkTopology")) or {}
     if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
-        yield FieldError(
-            path=f"{path}.networkTopology",
-            message="must not specify 'highestTierAllowed' and 'highestTierName' "
-            "in networkTopology simultaneously",
-        )
+        rule = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology"
+        yield violation(f"{path}.networkTopology", f"{rule} simultaneously")
 
 
 def _partition_errors(task: _Task, case: Case) -> Iterator[FieldError]:
@@ -142,14 +159,12 @@ def _partition_errors(task: _Task, case: Case) -> Iterator[FieldError]:
     yield from _topology_errors(policy, path)
     if total is None or size is None or total <= 0 or size <= 0:
         message = f"'TotalPartitions' and 'PartitionSize' must be greater than 0 {where}"
-        yield FieldError(path=path, message=message)
+        yield violation(path, message)
         return
     if task.replicas != total * size:
-        message = f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}"
-        yield FieldError(path=path, message=message)
+        yield violation(path, f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}")
     if least > 0 and task.minimum is not None and task.minimum != least * size:
-        message = f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}"
-        yield FieldError(path=path, message=message)
+        yield violation(path, f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}")
 
 
 def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
@@ -160,7 +175,7 @@ def _task_errors(task: _Task, case: Case, hints: Hints) -> Iterator[FieldError]:
         pod = f"{case.name}-{task.name}-{index}"
         if objection := names.qualified(pod):
             message = f"create pod with name {pod[:150]} validate failed [{objection}]"
-            yield FieldError(path=f"{task.path}.name", message=message)
+            yield violation(f"{task.path}.name", message)
     template = as_object(task.given.get("template")) or {}
     for found in template_errors(template):
         # The words have Volcano's path, which its users search for; `path` is the correct one.
@@ -183,7 +198,7 @@ def _whole_cpu_errors(spec: JsonObject, task: _Task, index: int) -> Iterator[Fie
             whole = False
         if not whole:
             message = f"the cpu request isn't an integer in spec.task[{index}] container[{number}]"
-            yield FieldError(path=f"{task.path}.topologyPolicy", message=message)
+            yield violation(f"{task.path}.topologyPolicy", message)
 
 
 def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
@@ -192,7 +207,7 @@ def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
         mount, claim = text_at(volume, "mountPath"), text_at(volume, "volumeClaimName")
         if mount in taken:
             message = f"Duplicate value: duplicated mountPath: {mount[:200]}"
-            yield FieldError(path=f"{path}.mountPath", message=message)
+            yield violation(f"{path}.mountPath", message)
         taken.add(mount)
         has_template = volume.get("volumeClaim") is not None
         if has_template and claim:
@@ -200,12 +215,12 @@ def _volume_errors(spec: JsonObject) -> Iterator[FieldError]:
                 "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
                 "If you want to create a new PVC, you do not need to specify VolumeClaimName"
             )
-            yield FieldError(path=path, message=message)
+            yield violation(path, message)
         elif not has_template and not claim:
             yield required(path, "either VolumeClaim or VolumeClaimName must be specified")
         elif claim and (objection := names.subdomain(claim)):
             message = f"invalid VolumeClaimName {claim[:100]} : [{objection}]"
-            yield FieldError(path=f"{path}.volumeClaimName", message=message)
+            yield violation(f"{path}.volumeClaimName", message)
 
 
 def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]:
@@ -219,12 +234,10 @@ def _dependency_errors(tasks: list[_Task], hints: Hints) -> Iterator[FieldError]
             near = hints.near(name, needs)
             yield not_found(path, name, f"no such task{near}: {_NOT_ACYCLIC}")
         if len(set(wanted)) < len(wanted):
-            message = f"Duplicate value: a task is named twice: {_NOT_ACYCLIC}"
-            yield FieldError(path=path, message=message)
+            yield violation(path, f"Duplicate value: a task is named twice: {_NOT_ACYCLIC}")
     ring = find_ring(needs)
     if ring:
-        message = f"Invalid value: {' -> '.join(ring[:20])}: {_NOT_ACYCLIC}"
-        yield FieldError(path="spec.tasks", message=message)
+        yield violation("spec.tasks", f"Invalid value: {' -> '.join(ring[:20])}: {_NOT_ACYCLIC}")
 
 
 def _needed(task: _Task) -> list[str]:
@@ -254,3 +267,86 @@ def _queue_objection(queue: str, case: Case) -> str:
     if children:
         return f"can only submit job to leaf queue, queue `{queue}` has {children} child queues"
     return queues.objection(queue, "job")
+
+
+def update_errors(spec: JsonObject, old: JsonObject) -> list[FieldError]:
+    """Every field of the spec that changed and must not change."""
+    tasks, were = as_list(spec.get("tasks")), as_list(old.get("tasks"))
+    if len(tasks) != len(were):
+        return [forbidden("spec.tasks", "job updates may not add or remove tasks")]
+    changed = _changed(spec, old, "spec", _FREE)
+    for index, (task, was) in enumerate(zip(tasks, were, strict=True)):
+        changed += _changed(
+            as_object(task) or {}, as_object(was) or {}, f"spec.tasks[{index}]", _FREE_IN_TASKS
+        )
+    if _plugins(spec) != _plugins(old):
+        changed.append("spec.plugins")
+    if _volumes(spec) != _volumes(old):
+        changed.append("spec.volumes")
+    return [forbidden(path, FROZEN) for path in changed]
+
+
+def _changed(new: JsonObject, old: JsonObject, path: str, free: tuple[str, ...]) -> list[str]:
+    keys = sorted((new.keys() | old.keys()) - set(free))
+    return [
+        f"{path}.{key}" for key in keys if _normalized(new.get(key)) != _normalized(old.get(key))
+    ]
+
+
+def _plugins(spec: JsonObject) -> dict[str, list[Any]]:
+    """The flags of each plugin; null counts as no flags."""
+    return {name: as_list(flags) for name, flags in (as_object(spec.get("plugins")) or {}).items()}
+
+
+def _volumes(spec: JsonObject) -> list[Any]:
+    """The volumes without the claim names that the Job controller has written."""
+    volumes = [dict(as_object(one) or {}) for one in as_list(spec.get("volumes"))]
+    for volume in volumes:
+        if volume.get("volumeClaim") is not None:
+            volume.pop("volumeClaimName", None)
+    return [_normalized(volume) for volume in volumes]
+
+
+def _normalized(value: Any) -> Any:
+    """The value without members that are null, {} or [], which count as absent."""
+    if is_object(value):
+        members = {key: _normalized(item) for key, item in value.items()}
+        return {key: item for key, item in members.items() if item is not None} or None
+    if is_list(value):
+        return [_normalized(item) for item in value] or None
+    return value
+
+
+def plugin_errors(spec: JsonObject, hints: Hints) -> Iterator[FieldError]:
+    """Unknown plugins, and `mpi` without a task for its master."""
+    plugins = as_object(spec.get("plugins")) or {}
+    known = registered_plugins()
+    for name in plugins:
+        if name not in known:
+            near = hints.near(name, known)
+            message = (
+                f"Unsupported value: {shown(name)}: unable to find job plugin: {name[:63]}{near}"
+            )
+            yield violation(f"spec.plugins.{name[:63]}", message)
+    if _MPI in plugins:
+        master = flag(as_list(plugins[_MPI]), "master", "master")
+        if all(text_at(task, "name") != master for _, task in objects_at(spec, "tasks")):
+            yield violation(f"spec.plugins.{_MPI}", "The specified mpi master task was not found")
+
+
+def flag(flags: list[object], name: str, default: str) -> str:
+    """The value of a Go-style flag, given as `--name=value`, `-name=value` or `--name value`; the
+    last one counts. Words after the first that Go's parser would refuse are ignored.
+    """
+    value = default
+    words = iter([one for one in flags if isinstance(one, str)])
+    for word in words:
+        bare = word[2:] if word.startswith("--") else word[1:]
+        if not word.startswith("-") or not bare:
+            break
+        key, assigned, given = bare.partition("=")
+        if not assigned:
+            given = next(words, "")
+        if key == name:
+            value = given
+    return value

@@ -1,8 +1,8 @@
 """The decisions of the Job controller: a pure function of a Job, its pods, its PodGroup and the
 time.
 
-    requests: events of pods, tasks and the group ──policies──▶ answers (an action each)
-    answers:  the one answer to give now; timeouts of the remaining ones
+    answers:  events of pods, tasks and the group ──policies──▶ answers (an action each);
+              the one to give now, and timeouts of the remaining ones
     states:   phase and action ──tables──▶ a kill, or sync
     planning: one `step`: the objects to create, change and delete, and the status to write
 

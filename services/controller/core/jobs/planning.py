@@ -11,17 +11,22 @@ from typing import Final
 import msgspec
 
 from services.controller.core.events import ControllerEvent
-from services.controller.core.jobs.answers import choose_answer
-from services.controller.core.jobs.groups import change_of, group_for
-from services.controller.core.jobs.observed_pods import LostPod, SeenPod
-from services.controller.core.jobs.pod_counts import counted, counts_of, entered
-from services.controller.core.jobs.pods import controlled_resources
-from services.controller.core.jobs.requests import Answer, is_target, targets_a_part
-from services.controller.core.jobs.states import FINAL, KILLS, LEADS_TO, Kill, after_sync
-from services.controller.core.jobs.step import Observed, Step
+from services.controller.core.jobs.answers import Answer, choose_answer, is_target, targets_a_part
+from services.controller.core.jobs.manifests import change_of, controlled_resources, group_for
+from services.controller.core.jobs.states import (
+    FINAL,
+    KILLS,
+    LEADS_TO,
+    Kill,
+    after_sync,
+    counted,
+    counts_of,
+    entered,
+)
+from services.controller.core.jobs.step import LostPod, Observed, SeenPod, Step
 from shared.dialects.job_groups import priority_of
 from shared.job_plugins.discovery import with_needed_plugins
-from shared.kinds.job import Job, JobPhase, JobStatus, TaskSpec
+from shared.kinds.job import Job, JobPhase, JobStatus
 from shared.kinds.job_shape import completed, pod_name, replicas
 from shared.kinds.podgroup import PodGroup
 
@@ -46,9 +51,6 @@ class _Planning:
         self.observed = observed
         self.pods = observed.pods
         self.group = observed.group
-        self.command = observed.command
-        self.priorities = observed.priorities
-        self.queue_state = observed.queue_state
         self.job = job
         self.phase: JobPhase = phase
         self.now_ms = now_ms
@@ -70,7 +72,7 @@ class _Planning:
 
     def _next(self, answer: Answer | None) -> Step:
         """The writes of the step, and its status."""
-        kill = None if answer is None else KILLS[self.phase].get(answer.action)
+        kill = None if answer is None else KILLS.get(self.phase, {}).get(answer.action)
         if answer is not None and kill is not None:
             return self._kill(kill, answer)
         if self.phase in LEADS_TO:
@@ -90,7 +92,11 @@ class _Planning:
         targets: tuple[SeenPod, ...] = ()
         if kill.part:
             targets = self._targets(answer)
-            self.lost = tuple(one for one in self.lost if not self._is_answered(answer, one))
+            self.lost = tuple(
+                one
+                for one in self.lost
+                if not is_target(self.job, answer.action, answer.request, one.task, one.index)
+            )
         else:
             self.lost, self.waiting_since_ms = (), {}
             status = msgspec.structs.replace(status, version=status.version + 1)
@@ -121,9 +127,6 @@ class _Planning:
             for pod in self.pods
             if not pod.marked and is_target(self.job, action, request, pod.task, pod.index)
         )
-
-    def _is_answered(self, answer: Answer, gone: LostPod) -> bool:
-        return is_target(self.job, answer.action, answer.request, gone.task, gone.index)
 
     # Restarting.
 
@@ -166,8 +169,8 @@ class _Planning:
         """Whether the job waits for its queue: it needs a group, and a queue that is not open
         accepts none. Reported once for each state of the queue.
         """
-        closed = self.group is None and self.queue_state not in ("", "Open")
-        state = self.queue_state if closed else ""
+        closed = self.group is None and self.observed.queue_state not in ("", "Open")
+        state = self.observed.queue_state if closed else ""
         if state and state != self.memory.queue_reported:
             message = (
                 "Failed to create PodGroup, err: can only submit PodGroup to queue with state "
@@ -191,7 +194,7 @@ class _Planning:
         doomed = tuple(pod for pod in self.pods if pod.alive and not pod.terminating)
         counts = counts_of(self.pods, {pod.metadata.name for pod in doomed})
         status = counted(self.job.status, counts)
-        if self.command and self.phase in FINAL:
+        if self.observed.command and self.phase in FINAL:
             # As in Volcano, whose users watch the version to see that a Command was taken.
             status = msgspec.structs.replace(status, version=status.version + 1)
         ended = counts.terminating == 0
@@ -228,10 +231,13 @@ class _Planning:
         group = change = None
         if self.group is None and (self.phase == "Pending" or missing):
             # A running job whose group was deleted needs a group only when it lacks a pod.
-            group = group_for(job, waiting, self.priorities)
+            group = group_for(job, waiting, self.observed.priorities)
         elif self.group is not None and stale:
-            change = change_of(self.group, group_for(job, waiting, self.priorities))
+            change = change_of(self.group, group_for(job, waiting, self.observed.priorities))
         admitted = self.group is not None and self.group.status.phase not in ("", "Pending")
+        if admitted:
+            # Roles of higher priority first: a gang is bound as soon as enough of its pods exist.
+            missing.sort(key=lambda at: -priority_of(job, at[0], self.observed.priorities))
         doomed = tuple(
             pod for pod in self.pods if self._outlived_a_kill(pod) and not pod.terminating
         )
@@ -261,16 +267,10 @@ class _Planning:
             ensure_objects=stale or group is not None,
             make_group=group,
             change_group=change,
-            make_pods=self._in_order(missing) if admitted else (),
+            make_pods=tuple(missing) if admitted else (),
             mark=tuple(pod for pod in surplus if not pod.marked),
             delete=doomed,
         )
-
-    def _in_order(
-        self, missing: Sequence[tuple[TaskSpec, int]]
-    ) -> tuple[tuple[TaskSpec, int], ...]:
-        """Roles of higher priority first: a gang is bound as soon as enough of its pods exist."""
-        return tuple(sorted(missing, key=lambda at: -priority_of(self.job, at[0], self.priorities)))
 
     def _outlived_a_kill(self, pod: SeenPod) -> bool:
         """Whether a kill left the pod: it is marked, or was created too late to be seen by it."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
+from shared.contracts.verdicts import Reason, Verdict, Why
 
 #: Annotations of an object share 256 KiB; these bounds keep ours below 32.
 _SHAPES_MAX: Final = 16
@@ -47,7 +47,10 @@ def _public(why: Why, namespace: str) -> Why:
     return msgspec.structs.replace(
         why,
         sentence=why.sentence[:_TEXT_CHARS_MAX],
-        shapes=tuple(_shortened(shape) for shape in why.shapes[:_SHAPES_MAX]),
+        shapes=tuple(
+            msgspec.structs.replace(shape, reasons=_few(shape.reasons))
+            for shape in why.shapes[:_SHAPES_MAX]
+        ),
         quota=_few(why.quota),
         ahead=_own(why.ahead, namespace),
         ahead_count=max(why.ahead_count, len(why.ahead)),
@@ -58,10 +61,6 @@ def _public(why: Why, namespace: str) -> Why:
 
 def _own(gangs: tuple[str, ...], namespace: str) -> tuple[str, ...]:
     return tuple(gang for gang in gangs if gang.startswith(f"{namespace}/"))[:_GANGS_MAX]
-
-
-def _shortened(shape: ShapeReport) -> ShapeReport:
-    return msgspec.structs.replace(shape, reasons=_few(shape.reasons))
 
 
 def _few(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:

@@ -7,9 +7,7 @@ is read; the condition Releasing, False again, then still has its message.
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
-from services.controller.core.events import EventType
+from services.controller.core.events import ControllerEvent, EventType
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, GangPhase, Verdict
 
@@ -30,12 +28,9 @@ _RELEASED: Final = "; its bound pods are deleted, so that it does not hold capac
 _EXPIRED: Final = "no pod came for the reserved capacity; it is free for other gangs"
 
 
-class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+class Announcement(ControllerEvent, frozen=True, kw_only=True):
     """One Event that a verdict requires."""
 
-    type: EventType
-    reason: str
-    message: str
     #: The Event is written again at once when this changes.
     why: str = ""
     #: Written only after `waiting_ms`, since the state may be transient.

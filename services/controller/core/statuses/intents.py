@@ -26,7 +26,6 @@ import msgspec
 
 from services.controller.core.events import (
     MESSAGE_CHARS_MAX,
-    ControllerEvent,
     EventIntent,
     group_event,
     group_topic,
@@ -132,12 +131,12 @@ class _Timed(msgspec.Struct, frozen=True):
     intent: Intent
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class Situation(msgspec.Struct, kw_only=True):
     """A verdict and the state of its processing."""
 
     verdict: Verdict
     #: The dialect's patch of the group; None: there is no object to write to.
-    patch: StatusPatch | None
+    patch: StatusPatch | None = None
     #: The annotation's text, if an earlier plan has built it.
     annotation: str = ""
     #: The instant since which this gang has had unwritten verdicts.
@@ -148,7 +147,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan(situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals) -> Plan:
     """Plan the next writes; see the module."""
-    timed = sorted(_timed(situation, memory, now_ms, intervals), key=_order)
+    timed = sorted(
+        _timed(situation, memory, now_ms, intervals), key=lambda one: (one.urgency, one.due_ms)
+    )
     due = tuple(one for one in timed if one.due_ms <= now_ms)
     later = [one.due_ms for one in timed if one.due_ms > now_ms]
     first = due[0] if due else (timed[0] if timed else None)
@@ -197,10 +198,6 @@ def forget_outdated(memory: WrittenGang, verdict: Verdict) -> None:
     if memory.marked:
         waiting = {pod.uid for pod in verdict.waiting}
         memory.marked = {uid: mark for uid, mark in memory.marked.items() if uid in waiting}
-
-
-def _order(one: _Timed) -> tuple[int, int]:
-    return (one.urgency, one.due_ms)
 
 
 def _timed(
@@ -297,8 +294,7 @@ def _group_events(
 ) -> Iterator[_Timed]:
     verdict = situation.verdict
     for one in announcements(verdict):
-        said = ControllerEvent(one.type, one.reason, one.message)
-        event = group_event(verdict, resource, said, now_ms=now_ms, why=one.why)
+        event = group_event(verdict, resource, one, now_ms=now_ms, why=one.why)
         written = memory.events.get(event.topic)
         if one.once and written is not None and written.message == event.message:
             continue
@@ -356,11 +352,9 @@ def mark_waiting(namespace: str, pod: PodRef, why: Why, *, at_ms: int) -> MarkWa
     search for that word; its message is the pending reason of the whole gang.
     """
     condition = {
-        "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "message": why.sentence[:MESSAGE_CHARS_MAX],
-        "lastProbeTime": None,
         "lastTransitionTime": rfc3339(at_ms),
     }
     return MarkWaiting(
@@ -368,17 +362,15 @@ def mark_waiting(namespace: str, pod: PodRef, why: Why, *, at_ms: int) -> MarkWa
         namespace=namespace,
         reason=why.reason,
         message=why.sentence,
-        body={"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+        body=_pod_scheduled(pod, condition),
     )
 
 
 def unmark_waiting(mark: MarkWaiting) -> dict[str, Any]:
     """The patch that reverts a mark on a pod that was bound while the mark was written."""
-    condition = {
-        "type": "PodScheduled",
-        "status": "True",
-        "reason": "",
-        "message": "",
-        "lastProbeTime": None,
-    }
-    return {"metadata": {"uid": mark.pod.uid}, "status": {"conditions": [condition]}}
+    return _pod_scheduled(mark.pod, {"status": "True", "reason": "", "message": ""})
+
+
+def _pod_scheduled(pod: PodRef, values: dict[str, str]) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "lastProbeTime": None, **values}
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}

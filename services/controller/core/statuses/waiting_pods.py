@@ -93,12 +93,12 @@ class WaitingPods:
         self._queue(gang_id, gang)
 
     def _queue(self, gang_id: str, gang: _Gang) -> None:
-        self._first.pop(gang_id, None) if len(
-            gang.reported
-        ) >= FIRST_PODS or not gang.left else None
+        first = bool(gang.left) and len(gang.reported) < FIRST_PODS
+        if not first:
+            self._first.pop(gang_id, None)
         self._rest.pop(gang_id, None)
         if gang.left:
-            (self._first if len(gang.reported) < FIRST_PODS else self._rest)[gang_id] = None
+            (self._first if first else self._rest)[gang_id] = None
 
     def _forget(self, gang_id: str) -> None:
         for known in (self._gangs, self._first, self._rest):

@@ -1,1 +1,3 @@
-"""The configurable actions of a cycle. Each module has one function `run`."""
+"""The configurable actions of a cycle that place or admit gangs. `preemption.requests` has those
+that evict. Each module has one function `run`.
+"""

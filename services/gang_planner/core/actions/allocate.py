@@ -1,7 +1,6 @@
 """Places gangs: queues take turns, each queue's gangs in order, each gang whole or not at all.
 
-A gang that does not fit does not block the gangs behind it, unless its queue is strict. Gangs with
-only best-effort pods are left to backfill.
+A gang that does not fit does not block the gangs behind it, unless its queue is strict.
 
 When the in-flight limit is reached (`Session.admits`), the next gang in order waits and blocks the
 gangs behind it. So a more urgent gang that arrives later is placed before it, instead of behind a
@@ -9,23 +8,28 @@ backlog of decisions.
 """
 
 from services.gang_planner.core.allocation import batch, gang_allocation
-from services.gang_planner.core.allocation.extra_members import Extras
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing import fair_share, min_resources, strict_order
-from services.gang_planner.core.queueing.fair_share import UNLIMITED, Claims, Limit
+from services.gang_planner.core.queueing.fair_share import (
+    UNLIMITED,
+    Claims,
+    Limit,
+    Party,
+    water_fill,
+)
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
+from shared.model.gang_keys import GangKey
 
 
-def run(work: CycleContext) -> None:
-    """Try every gang that may fit since its last attempt, until the cycle's budget is spent."""
-    place_line(work, best_effort=False)
+def run(work: CycleContext, *, best_effort: bool = False) -> None:
+    """Try every gang that may fit since its last attempt, until the cycle's budget is spent.
 
-
-def place_line(work: CycleContext, *, best_effort: bool) -> None:
-    """Place the waiting gangs with only best-effort pods, or all other waiting gangs."""
+    `best_effort` is the action backfill: only gangs whose waiting members are all best-effort, and
+    request no resource but a node's pod slot. Otherwise all other gangs.
+    """
     state = work.state
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True
@@ -53,7 +57,7 @@ class _Pass:
             work.session.policies, work.session.totals, map(entry, self._line.queues())
         )
         self._together = batch.BatchPlacement(work)
-        self._extras = Extras(work, self._line)
+        self._extras = _Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
 
     def run(self) -> None:
@@ -172,3 +176,69 @@ class _Pass:
             # order, and recordings contain those nodes.
             self._together.place()
         return True
+
+
+class _Extras:
+    """Shares free capacity fairly among extra members: while other gangs wait, a gang gets its
+    quorum first, and the rest goes to members above quorums in equal parts.
+
+    Gangs of one queue that wait with extras of one shape share the nodes that fit it, so that all
+    of them come to have the same number of members as far as possible.
+    """
+
+    def __init__(self, work: CycleContext, line: Line) -> None:
+        self._work = work
+        self._line = line
+        #: Parts by queue and shape, worked out when the first gang asks.
+        self._parts: dict[tuple[str, int], dict[GangKey, int]] = {}
+
+    def most(self, bucket: Bucket, gang: Gang) -> int | None:
+        """How many members the gang may place now; None: any number.
+
+        Its bucket is no longer in line. Members that a started gang lacks of its minima are not
+        extras.
+        """
+        need = bucket.need
+        if need.structure is not None:
+            return None
+        if need.quorum:
+            return need.quorum if need.members > need.quorum else None
+        if len(need.wanted) != 1 or need.best_effort:
+            return None
+        ((_, shape_id, wanted),) = need.wanted
+        if wanted == 1:
+            return None
+        key = (need.queue, shape_id)
+        parts = self._parts.get(key)
+        if parts is None:
+            in_line = [bucket, *self._line.buckets_of(need.queue)]
+            parts = self._parts[key] = self._share(shape_id, in_line)
+        part = parts.get(gang.key)
+        return None if part is None else max(part, need.lacking)
+
+    def _share(self, shape_id: int, in_line: list[Bucket]) -> dict[GangKey, int]:
+        #: Gang, members that wait, and how many of them are not extras.
+        gangs: list[tuple[Gang, int, int]] = []
+        for one in in_line:
+            need = one.need
+            if need.quorum or need.structure is not None or len(need.wanted) != 1:
+                continue
+            ((_, wanted_shape, wanted),) = need.wanted
+            if wanted_shape == shape_id:
+                lacking = min(need.lacking, wanted)
+                gangs += [(gang, wanted, lacking) for _, _, gang in one.entries]
+        if len(gangs) < 2:
+            return {}
+        fitting = self._work.session.total(self._work.state.shapes.entries[shape_id])
+        if fitting >= sum(wanted for _, wanted, _ in gangs):
+            return {}
+        have = [gang.have() for gang, _, _ in gangs]
+        parties = [
+            Party(1, count + lacking, count + wanted)
+            for count, (_, wanted, lacking) in zip(have, gangs, strict=True)
+        ]
+        shares = water_fill(fitting + sum(have), parties)
+        return {
+            gang.key: share - count
+            for (gang, _, _), share, count in zip(gangs, shares, have, strict=True)
+        }

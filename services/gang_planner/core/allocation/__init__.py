@@ -1,1 +1,1 @@
-"""From a gang in the backlog to its decision: attempts, batches, extras, reservations."""
+"""From a gang in the backlog to its decision: attempts, batches, reservations."""

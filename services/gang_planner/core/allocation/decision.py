@@ -72,12 +72,8 @@ def decide_charged(
 ) -> None:
     """Decide a gang that has left the backlog, and whose queue and budget are charged already.
 
-    Args:
-        work: This cycle.
-        gang: All its waiting members are in `assignments`.
-        need: What it asked for.
-        assignments: Capacity for them is taken from the nodes.
-        domain: The topology domain that contains all of it; None: it has no topology.
+    `assignments` has all its waiting members, whose capacity is taken from the nodes; `domain`: the
+    topology domain that contains all of them; None: it has no topology.
     """
     gang.queue.promise(gang.gang_id, {})
     _record(work, gang, need, assignments, domain=domain, charged=True)
@@ -107,7 +103,7 @@ def _record(
         domain = None
     elif domain is not None:
         history.home = domain
-    gang.latest = _bindings(state.nodes.names, assignments)
+    gang.latest = bindings_of(state, assignments)
     choices = claim_choices.NOTHING
     if need.attached:
         choices = claim_choices.choices_of(state, assignments)
@@ -138,7 +134,9 @@ def _record(
     return decision
 
 
-def _bindings(names: Sequence[str], assignments: Assignments) -> tuple[Binding, ...]:
+def bindings_of(state: State, assignments: Assignments) -> tuple[Binding, ...]:
+    """The assignments as a record of DECISIONS has them."""
+    names = state.nodes.names
     found: list[Binding] = []
     for member, slot in assignments.pairs():
         pod = member.pod

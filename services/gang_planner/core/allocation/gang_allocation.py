@@ -91,11 +91,7 @@ def would_fit(work: CycleContext, gang: Gang, limit: Limit) -> bool:
     for releasable in _releasable(state, gang, holds):
         released = ReleasedReservations(state, releasable)
         placement = GangPlacement(
-            work.session,
-            gang.queue,
-            need,
-            members_max=need.least,
-            withheld=limit.withheld,
+            work.session, gang.queue, need, members_max=need.least, withheld=limit.withheld
         )
         fits = placement.run()
         placement.statement.discard()
@@ -171,14 +167,10 @@ def _outranking_mark(state: State, gang: Gang) -> tuple[object, ...]:
 def refuse(
     work: CycleContext, bucket: Bucket, limit: Limit = UNLIMITED, *, short: bool | None = None
 ) -> None:
-    """Refuse all gangs of a bucket until something is freed, or until no queue claims the capacity
-    that it would take.
+    """Refuse all gangs of a bucket, whose first one does not fit within `limit`, until something is
+    freed, or until no queue claims the capacity that it would take.
 
-    Args:
-        work: This cycle.
-        bucket: Its first gang does not fit now.
-        limit: The fair share within which it was tried.
-        short: Whether its queue's ceiling excludes it; None: not known yet.
+    `short`: whether its queue's ceiling excludes it; None: not known yet.
     """
     state = work.state
     before = bucket.reason

@@ -8,16 +8,19 @@ all its members is placed whole, and may use all its reservations.
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
-from services.gang_planner.core.allocation.gang_allocation import find_placement, is_plain
+from services.gang_planner.core.allocation.gang_allocation import (
+    find_placement,
+    is_plain,
+    place_gang,
+)
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import domain_around
 from services.gang_planner.core.placement.released_reservation import ReleasedReservations
+from services.gang_planner.core.queueing.fair_share import Limit
 from services.gang_planner.core.state.columns import Bools
-from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
+from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.holds import RESTARTED, Hold
 from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
@@ -31,7 +34,7 @@ def run(work: CycleContext) -> None:
     state = work.state
     full: set[tuple[object, ...]] = set()
     gangs = [state.gangs.gangs[key] for key in state.holds.owners()]
-    for gang in sorted(gangs, key=lambda one: _order(work, one)):
+    for gang in sorted(gangs, key=work.session.policies.order):
         if work.session.exhausted:
             return
         bucket = gang.bucket
@@ -47,8 +50,32 @@ def run(work: CycleContext) -> None:
                 _reserve(work, hold, gang, full)
 
 
-def _order(work: CycleContext, gang: Gang) -> OrderKey:
-    return work.session.policies.order(gang)
+def place_missing(work: CycleContext) -> None:
+    """Place missing members of started gangs, in the order of gangs, until the cycle's budget is
+    spent. A gang with lower priority than a waiting gang is left to the allocate action.
+
+    Members that a planner saw get lost have holds. Members lost while no planner ran have none if
+    their shape is unknown (`lifecycle.unseen_losses`), and a hold is filled only once, even if the
+    replacement's binding fails. The other members of such a gang occupy capacity without making
+    progress, so its missing members are placed first.
+    """
+    backlog = work.state.backlog
+    if not backlog.lacking:
+        return
+    gangs = [gang for one in backlog.lacking.values() for _, _, gang in one.entries]
+    fresh = (one for one in backlog.buckets.values() if not one.need.lacking)
+    highest = max((one.entries[0][2].priority for one in fresh), default=None)
+    for gang in sorted(gangs, key=work.session.policies.order):
+        bucket = required(gang.bucket, gang.full_name, "lacks members and does not wait")
+        outranked = highest is not None and gang.priority < highest
+        if outranked or bucket.need.best_effort:
+            continue
+        if bucket.refused_at == work.state.node_capacity.freed:
+            continue
+        if work.session.exhausted:
+            return
+        # A gang that does not fit is refused by allocate, which may also place extra members.
+        place_gang(work, gang, Limit(bucket.need.lacking))
 
 
 def _worth_trying(work: CycleContext, gang: Gang, need: Need) -> bool:
@@ -140,12 +167,7 @@ def _exactly(
         per_slot = counts.setdefault(key, {})
         per_slot[slot] = per_slot.get(slot, 0) + 1
     return [
-        Allocation(
-            role,
-            shapes[shape_id],
-            np.fromiter(per_slot.keys(), dtype=np.int64),
-            np.fromiter(per_slot.values(), dtype=np.int64),
-        )
+        Allocation.of(role, shapes[shape_id], per_slot)
         for (role, shape_id), per_slot in counts.items()
     ]
 
@@ -166,11 +188,8 @@ def _release_other_shapes(state: State, gang: Gang, bucket: Bucket) -> None:
 def _reserve(work: CycleContext, hold: Hold, gang: Gang, full: set[tuple[object, ...]]) -> None:
     """Reserve capacity wherever the shape fits; otherwise the hold stays first in line.
 
-    Args:
-        work: This cycle.
-        hold: It has no reservation.
-        gang: Its owner.
-        full: Searches that failed in this cycle: a rack that fails leaves hundreds of equal holds.
+    `full` has the searches that failed in this cycle: a rack that fails leaves hundreds of equal
+    holds.
     """
     state, session = work.state, work.session
     bad = tuple(sorted({node for _, node in gang.history.bad} | set(gang.history.failed_on)))

@@ -7,6 +7,7 @@ versions.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,17 +28,13 @@ from shared.model.invariants import required
 _CACHED_MAX = 4096
 
 
+@dataclass(eq=False, slots=True)
 class _Fit:
-    __slots__ = ("counts", "masked_at", "position", "total", "versions")
-
-    def __init__(
-        self, counts: Ints, position: int, masked_at: int, versions: tuple[int, ...]
-    ) -> None:
-        self.counts = counts
-        self.position = position
-        self.masked_at = masked_at
-        self.versions = versions
-        self.total: int | None = None
+    counts: Ints
+    position: int
+    masked_at: int
+    versions: tuple[int, ...]
+    total: int | None = None
 
 
 class Fits:

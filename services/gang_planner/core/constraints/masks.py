@@ -6,6 +6,7 @@ which it was valid, and the filters' versions.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,13 +19,11 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 _CACHED_MAX = 4096
 
 
+@dataclass(eq=False, slots=True)
 class _Mask:
-    __slots__ = ("passing", "position", "versions")
-
-    def __init__(self, passing: Bools, position: int, versions: tuple[int, ...]) -> None:
-        self.passing = passing
-        self.position = position
-        self.versions = versions
+    passing: Bools
+    position: int
+    versions: tuple[int, ...]
 
 
 class Masks:
@@ -43,27 +42,23 @@ class Masks:
     def mask(self, shape: ShapeEntry) -> Bools:
         """One flag per slot; False for slots without a node. Callers must not write to it."""
         nodes = self.nodes
-        current = self.versions(shape)
+        position, current = nodes.changes.position, self.versions(shape)
         mask = self._cache.get(shape.encoded)
-        if mask is not None and mask.versions != current:
-            mask = None
-        if mask is not None and mask.position == nodes.changes.position:
-            return mask.passing
-        position = nodes.changes.position
-        changed = None
-        if mask is not None:
+        if mask is not None and mask.versions == current:
+            if mask.position == position:
+                return mask.passing
             changed = nodes.changes.since(mask.position, max(16, nodes.size // 4))
-        if mask is None or changed is None:
-            if len(self._cache) >= _CACHED_MAX:
-                self._cache.clear()
-            mask = _Mask(self._judge(shape, slice(0, nodes.size)), position, current)
-            self._cache[shape.encoded] = mask
-            return mask.passing
-        passing = mask.passing
-        if len(passing) < nodes.size:
-            passing = np.concatenate([passing, np.zeros(nodes.size - len(passing), dtype=np.bool_)])
-        passing[changed] = self._judge(shape, changed)
-        mask.passing, mask.position = passing, position
+            if changed is not None:
+                added = nodes.size - len(mask.passing)
+                if added > 0:
+                    mask.passing = np.append(mask.passing, np.zeros(added, dtype=np.bool_))
+                mask.passing[changed] = self._judge(shape, changed)
+                mask.position = position
+                return mask.passing
+        if len(self._cache) >= _CACHED_MAX:
+            self._cache.clear()
+        passing = self._judge(shape, slice(0, nodes.size))
+        self._cache[shape.encoded] = _Mask(passing, position, current)
         return passing
 
     def reasons(self, shape: ShapeEntry) -> tuple[Bools, Counter[str]]:

@@ -33,13 +33,8 @@ class AdmissionView:
     def __init__(
         self, state: "State", totals: Sequence[int], now_ms: int, without_room: int
     ) -> None:
-        """Wrap the planner's state.
-
-        Args:
-            state: The planner's tables.
-            totals: Allocatable amounts of all nodes, by resource row.
-            now_ms: Time of the cycle, Unix milliseconds.
-            without_room: Groups per queue that are admitted without free capacity.
+        """`totals`: allocatable amounts of all nodes, by resource row. `without_room`: how many
+        groups each queue admits without free capacity.
         """
         self.state = state
         self.totals = totals
@@ -67,7 +62,7 @@ class AdmissionView:
 
     def used(self, row: int) -> int:
         """Amount of a resource that pods and reservations use on all nodes."""
-        return self._total(row) - self._free_sum(row)
+        return self.total(row) - self._free_sum(row)
 
     def coming(self, row: int) -> int:
         """Amount of a resource that admitted waiting gangs are expected to use."""
@@ -90,12 +85,10 @@ class AdmissionView:
 
     def total(self, row: int) -> int:
         """Allocatable amount of a resource on all nodes."""
-        return self._total(row)
+        return self.totals[row] if row < len(self.totals) else 0
 
     def waiting_before(self, gang: Gang) -> int:
-        """Number of admitted gangs in the gang's queue, with at least its priority, that wait for
-        capacity or pods.
-        """
+        """Number of admitted gangs that wait in the gang's queue with at least its priority."""
         found = 0
         for gang_id in gang.queue.promises:
             one = self.state.gangs.by_id.get(gang_id)
@@ -122,9 +115,6 @@ class AdmissionView:
         for row, amount in held.items():
             if row in minimum and amount > minimum[row]:
                 found[row] = found.get(row, 0) + amount - minimum[row]
-
-    def _total(self, row: int) -> int:
-        return self.totals[row] if row < len(self.totals) else 0
 
     def _free_sum(self, row: int) -> int:
         free = self._free

@@ -62,7 +62,6 @@ class Arguments:
         return [(key, whole.entry(key)) for key in whole.given()]
 
     def given(self) -> list[str]:
-        """Names of the arguments that are set, sorted."""
         return sorted(self._values)
 
     def scaled(self, name: str, unit: int) -> int:
@@ -74,7 +73,6 @@ class Arguments:
             raise ConfigurationError(self._path(name), f"must be a number, not {text!r}") from None
 
     def flag(self, name: str) -> bool:
-        """Whether the flag is set to true."""
         return name in self._flags
 
     def wrong(self, name: str, rule: str) -> ConfigurationError:

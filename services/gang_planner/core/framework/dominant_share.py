@@ -8,10 +8,7 @@ _WHOLE: Final = 1_000_000
 
 
 def dominant_share(held: Mapping[int, int], totals: Sequence[int]) -> int:
-    """Largest share of the cluster's totals that these amounts are, in millionths.
-
-    Both are by resource row.
-    """
+    """Largest share of the totals that is held, in millionths; both are by resource row."""
     most = 0
     for row, amount in held.items():
         if row < len(totals) and totals[row] > 0:

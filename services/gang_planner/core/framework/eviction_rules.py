@@ -86,9 +86,7 @@ class VictimRules(NamedTuple):
 
     @property
     def for_gangs(self) -> "VictimRules":
-        """The rules for evictions of whole gangs: quorums are not protected, and only priority
-        decides.
-        """
+        """The rules for evictions of whole gangs: no quorum is protected, only priority decides."""
         return self._replace(keeps_quorum=False, entitles=_BY_PRIORITY)
 
 

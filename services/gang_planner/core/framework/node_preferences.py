@@ -4,7 +4,7 @@ because each batch changes their input.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from services.gang_planner.core.framework.statement import Statement
 from services.gang_planner.core.state.columns import Bools, Ints
@@ -12,9 +12,6 @@ from services.gang_planner.core.state.needs import Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.planner_state import State
 
 
 class Place(NamedTuple):
@@ -37,9 +34,3 @@ PlacePoints: TypeAlias = Callable[[Place], tuple[Ints | None, int] | None]
 """Returns (points per slot, change per further member on the same node). Points None: equal for all
 slots. Result None: no preference.
 """
-
-QueueMaskFactory: TypeAlias = Callable[["State"], QueueMask]
-"""Makes a mask that reads the planner's tables; called once per configuration."""
-
-PlacePointsFactory: TypeAlias = Callable[["State"], PlacePoints]
-"""Makes preferences that read the planner's tables; called once per configuration."""

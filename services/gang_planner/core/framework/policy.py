@@ -7,17 +7,14 @@ configuration, all filters apply, and scores are added.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from services.gang_planner.core.constraints.filters import CapacityFilter, NodeFilter
-from services.gang_planner.core.constraints.inter_pod.switches import NOTHING, Switches
+from services.gang_planner.core.constraints.inter_pod.rules import NOTHING_ENABLED, Switches
 from services.gang_planner.core.framework.admission import Voter
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.eviction_rules import VictimRule
-from services.gang_planner.core.framework.node_preferences import (
-    PlacePointsFactory,
-    QueueMaskFactory,
-)
+from services.gang_planner.core.framework.node_preferences import PlacePoints, QueueMask
 from services.gang_planner.core.scoring import NodeScore
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.queues import QueueEntry
@@ -39,25 +36,15 @@ level: first by the shares of their ancestors, from the top, then by their own; 
 goes first. A share may only change when a gang is charged to the queue.
 """
 
-GroupKeyFactory: TypeAlias = Callable[["State"], GroupKey]
-"""Makes a key that reads the planner's tables; called once per configuration."""
-
-QueueKeyFactory: TypeAlias = Callable[["State"], QueueKey]
-"""Like `GroupKeyFactory`, for queues."""
-
 Deserve: TypeAlias = Callable[[QueueEntry, int], tuple[int, int | None]]
 """Returns (weight, maximum) of a queue for the resource in a row. Maximum None: the demand of the
 queue's gangs, held and waiting.
 """
 
-NodeFilterFactory: TypeAlias = Callable[["State"], NodeFilter]
-"""Makes a filter that reads the planner's tables; called once per configuration."""
+_Made = TypeVar("_Made")
 
-CapacityFilterFactory: TypeAlias = Callable[["State"], CapacityFilter]
-"""Like `NodeFilterFactory`."""
-
-NodeScoreFactory: TypeAlias = Callable[["State"], NodeScore]
-"""Like `NodeFilterFactory`, for scores."""
+Factory: TypeAlias = Callable[["State"], _Made]
+"""Makes a contribution that reads the planner's tables; called once per configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +61,8 @@ class Policy:
     #: Used instead of `queue_key` if queues are compared level by level.
     queue_share: QueueShare | None = None
     #: Used instead of `group_key` and `queue_key` if a key reads the planner's tables.
-    group_key_of: GroupKeyFactory | None = None
-    queue_key_of: QueueKeyFactory | None = None
+    group_key_of: Factory[GroupKey] | None = None
+    queue_key_of: Factory[QueueKey] | None = None
     #: Vote on a group that waits for admission.
     enqueue: Voter | None = None
     #: Admission deadline of a group in Unix milliseconds; 0: none.
@@ -85,18 +72,18 @@ class Policy:
     deserve: Deserve | None = None
     #: Whether queues have parents.
     hierarchical: bool = False
-    node_filters: tuple[NodeFilter | NodeFilterFactory, ...] = ()
-    capacity_filters: tuple[CapacityFilter | CapacityFilterFactory, ...] = ()
+    node_filters: tuple[NodeFilter | Factory[NodeFilter], ...] = ()
+    capacity_filters: tuple[CapacityFilter | Factory[CapacityFilter], ...] = ()
     #: Enabled inter-pod rules and preferences.
-    pairwise: Switches = NOTHING
+    pairwise: Switches = NOTHING_ENABLED
     #: Restrictions on victims.
     victims: VictimRule | None = None
     #: (weight, score).
-    scores: tuple[tuple[int, NodeScore | NodeScoreFactory], ...] = ()
+    scores: tuple[tuple[int, NodeScore | Factory[NodeScore]], ...] = ()
     #: Nodes that gangs of a queue may use.
-    queue_mask: QueueMaskFactory | None = None
+    queue_mask: Factory[QueueMask] | None = None
     #: Preferences that depend on more than the shape.
-    place_points: PlacePointsFactory | None = None
+    place_points: Factory[PlacePoints] | None = None
     #: Whether the annotations on a gang's roles are read.
     reads_tasks: bool = False
 

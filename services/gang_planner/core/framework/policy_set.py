@@ -13,7 +13,7 @@ from services.gang_planner.core.constraints.filters import (
     volume_binding,
     volume_restrictions,
 )
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.eviction_rules import Kind, VictimRules, combined
 from services.gang_planner.core.framework.node_preferences import Place
 from services.gang_planner.core.framework.policy import GroupKey, Policy, QueueKey, QueueShare
@@ -139,9 +139,7 @@ class PolicySet:
         return self.queue_order_start(queue, totals) + self.queue_order_end(queue)
 
     def queue_order_start(self, queue: QueueEntry, totals: Sequence[int]) -> OrderKey:
-        """The prefix of `queue_order` that is equal for all queues with the same
-        `compared_with`.
-        """
+        """The prefix of `queue_order`, equal for all queues with the same `compared_with`."""
         if self._queue_share is not None:
             return -queue.priority, *_shares(self._queue_share, queue.chain[1:])
         key: list[int | str] = [-queue.priority]

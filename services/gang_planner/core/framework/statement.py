@@ -28,9 +28,14 @@ class Allocation:
     #: The sub-gang of the members.
     part: str = NO_SUB_GANG
 
+    @classmethod
+    def of(cls, role: str, shape: ShapeEntry, counts: dict[int, int]) -> "Allocation":
+        """An allocation of `counts[slot]` members on each slot."""
+        slots = np.fromiter(counts, dtype=np.int64)
+        return cls(role, shape, slots, np.fromiter(counts.values(), dtype=np.int64))
+
     @property
     def total(self) -> int:
-        """Number of members that it places."""
         return int(self.counts.sum())
 
 
@@ -62,7 +67,6 @@ class Statement:
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
-        """The current allocations."""
         return tuple(self._allocations)
 
     def checkpoint(self) -> int:

@@ -5,7 +5,7 @@ snapshot. A snapshot replaces the cluster state. Decisions in flight stay; their
 where the snapshot shows pods bound or gone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from services.gang_planner.core.lifecycle import holds
@@ -15,7 +15,6 @@ from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
     ClusterRecord,
-    Gone,
     NamespaceChanges,
     NodeChanges,
     ObjectChanges,
@@ -31,7 +30,7 @@ from shared.contracts.cluster import (
     WorkloadChanges,
 )
 from shared.model.invariants import InvariantViolation
-from shared.model.objects import Node, PriorityClass, Queue
+from shared.model.objects import Node
 
 #: Cluster state is stale when the newest `synced` arrived longer ago than this. The watcher sends
 #: one each second.
@@ -112,9 +111,7 @@ def _remove_missing(state: State, named: set[str], groups: set[str]) -> None:
     for uid in [uid for uid in state.queues.objects if uid not in named]:
         state.queues.remove(uid)
     state.queues.settle()
-    for name, one in list(state.gangs.priority_classes.items()):
-        if one.uid not in named:
-            del state.gangs.priority_classes[name]
+    state.gangs.priority_classes.keep_only(named)
     state.reference_objects.remove_missing(named)
     profiles.namespaces_changed(state)
 
@@ -127,24 +124,18 @@ def _apply_changes(state: State, record: ObjectChanges, *, from_snapshot: bool) 
             for gone in record.removed:
                 accounting.remove_pod(state, gone.uid)
         case NodeChanges():
-            _apply_nodes(state, record.changed, record.removed, from_snapshot=from_snapshot)
+            for node in record.changed:
+                _put_node(state, node, from_snapshot=from_snapshot)
+            for gone in record.removed:
+                _remove_node(state, gone.uid)
         case PodGroupChanges():
             _apply_groups(state, record, from_snapshot=from_snapshot)
         case QueueChanges():
-            _apply_queues(state, record.changed, record.removed, from_snapshot=from_snapshot)
+            _apply_queues(state, record, from_snapshot=from_snapshot)
         case PriorityClassChanges():
-            _apply_priority_classes(state, record.changed, record.removed)
+            _apply_priority_classes(state, record, from_snapshot=from_snapshot)
         case _:
             _apply_reference_objects(state, record, from_snapshot=from_snapshot)
-
-
-def _apply_nodes(
-    state: State, changed: Iterable[Node], removed: Iterable[Gone], *, from_snapshot: bool
-) -> None:
-    for node in changed:
-        _put_node(state, node, from_snapshot=from_snapshot)
-    for gone in removed:
-        _remove_node(state, gone.uid)
 
 
 def _apply_groups(state: State, record: PodGroupChanges, *, from_snapshot: bool) -> None:
@@ -194,17 +185,25 @@ def _change_capacity(state: State, slot: int, had: Ints) -> None:
     state.node_capacity.add_capacity(slot, has)
 
 
-def _apply_queues(
-    state: State, changed: Iterable[Queue], removed: Iterable[Gone], *, from_snapshot: bool
-) -> None:
-    for queue in changed:
+def _apply_queues(state: State, record: QueueChanges, *, from_snapshot: bool) -> None:
+    for queue in record.changed:
         before = state.queues.objects.get(queue.uid)
         if before is None or from_snapshot or queue.resource_version >= before.resource_version:
             state.queues.put(queue)
-    for gone in removed:
+    for gone in record.removed:
         state.queues.remove(gone.uid)
     state.queues.settle()
     state.node_capacity.freed += 1
+    state.gangs.touch_all()
+
+
+def _apply_priority_classes(
+    state: State, record: PriorityClassChanges, *, from_snapshot: bool
+) -> None:
+    for one in record.changed:
+        state.gangs.priority_classes.put(one, from_snapshot=from_snapshot)
+    for gone in record.removed:
+        state.gangs.priority_classes.remove(gone.uid)
     state.gangs.touch_all()
 
 
@@ -216,26 +215,12 @@ def _apply_reference_objects(
         news |= state.reference_objects.put(one, from_snapshot=from_snapshot)
     for gone in record.removed:
         news |= state.reference_objects.remove(gone.uid)
-    if news:
-        if isinstance(record, NamespaceChanges):
-            profiles.namespaces_changed(state)
-        # Gangs that were refused without this object are tried again. A new volume attachment
-        # never makes a gang fit, and a workload only affects holds.
-        if isinstance(record, WorkloadChanges):
-            return
-        if record.removed or not isinstance(record, VolumeAttachmentChanges):
-            state.node_capacity.freed += 1
-
-
-def _apply_priority_classes(
-    state: State, changed: Iterable[PriorityClass], removed: Iterable[Gone]
-) -> None:
-    classes = state.gangs.priority_classes
-    for one in changed:
-        for name in [name for name, known in classes.items() if known.uid == one.uid]:
-            del classes[name]
-        classes[one.name] = one
-    gone_uids = {gone.uid for gone in removed}
-    for name in [name for name, known in classes.items() if known.uid in gone_uids]:
-        del classes[name]
-    state.gangs.touch_all()
+    # A workload only affects holds.
+    if not news or isinstance(record, WorkloadChanges):
+        return
+    if isinstance(record, NamespaceChanges):
+        profiles.namespaces_changed(state)
+    # Gangs that were refused without this object are tried again. A new volume attachment never
+    # makes a gang fit.
+    if record.removed or not isinstance(record, VolumeAttachmentChanges):
+        state.node_capacity.freed += 1

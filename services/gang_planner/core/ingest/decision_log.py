@@ -9,7 +9,7 @@ from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.cycle_context import RENAMED, CycleContext
 from services.gang_planner.core.lifecycle.backoff import MEMORY_MS
 from services.gang_planner.core.lifecycle.transitions import apply_event, restore_state
-from services.gang_planner.core.preemption import backoff
+from services.gang_planner.core.preemption import tracking
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.gang_history import NOT_IN_LOG, History
 from services.gang_planner.core.state.gang_states import GangEvent
@@ -33,7 +33,7 @@ from shared.contracts.decisions import (
 from shared.contracts.subjects import PAGE_BYTES_MAX
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.open_decisions import OpenAct, OpenEviction
+    from services.gang_planner.core.state.reservations import OpenAct, OpenEviction
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 #: The size of a page without the items of its two lists.
@@ -77,9 +77,7 @@ def apply_record(state: State, seq: int, record: DecisionRecord) -> None:
 
 
 def note_record(state: State, seq: int, record: Act | Note) -> None:
-    """Store the sequence number of a record in its gang's history, unless the record is the end of
-    a note or a hold's note.
-    """
+    """Store a record's sequence in its gang's history, unless it ends a note or is a hold's."""
     if isinstance(record, NoteClosed) or (isinstance(record, NoteOpened) and record.kind == "hold"):
         return
     state.gangs.history(record.gang_id).noted_at = seq
@@ -90,7 +88,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         if record.fills:
             state.holds.recall_filled(state, record.fills)
         if record.preemption in state.preemptions.logged:
-            backoff.taken_over(state, state.preemptions.logged[record.preemption])
+            tracking.taken_over(state, state.preemptions.logged[record.preemption])
         history = state.gangs.history(record.gang_id)
         if not record.again:
             history.count_decided(len(record.bindings))
@@ -201,25 +199,14 @@ def forget_gone(work: CycleContext) -> None:
                 # A controller may recreate its pods, which are pre-flighted then.
                 continue
             del history.notes[kind]
-            work.notes.append(
-                NoteClosed(
-                    gang_id=gang_id,
-                    epoch=state.epoch,
-                    kind=kind,
-                    at_ms=work.now_ms,
-                    reason="Gone",
-                    cycle=work.cycle,
-                )
-            )
+            work.add_closed(gang_id, kind, "Gone")
             if kind == "release":
                 in_flight.forget_evictions(state, gang_id)
             restore_state(history, started=history.started)
 
 
 def _made_again(state: State, history: History) -> bool:
-    """Let a gang of the same name, without records in the log, take over the history; whether there
-    is one.
-    """
+    """Let a gang of the same name that is not in the log take over the history; whether one did."""
     if history.full_name is None:
         return False
     namespace, _, name = history.full_name.partition("/")
@@ -250,7 +237,7 @@ def _close(state: State, note: NoteClosed) -> None:
         state.holds.recall_end(state, note.gang_id, note.pod_uids, note.reason)
         return
     if note.kind == "preemption":
-        backoff.recall(state, note)
+        tracking.recall(state, note)
         return
     gang = state.gangs.by_id.get(note.gang_id)
     history = gang.history if gang is not None else state.gangs.remembered.get(note.gang_id)

@@ -6,11 +6,10 @@ none: it waits for an attempt, or its bucket has been refused (`Bucket.reason`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import found_gangs, unsupported_members
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
@@ -31,6 +30,7 @@ from services.gang_planner.core.state.planner_state import State
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
 from shared.model.invariants import required
+from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX
 
 # The attributes of an enum class are slow in Python 3.11, and every changed gang needs these.
 _NOTHING_HELD: Final = GangEvent.NOTHING_HELD
@@ -40,6 +40,9 @@ _QUORUM_HELD: Final = GangEvent.QUORUM_HELD
 _RELEASING: Final = GangState.RELEASING
 _RELEASING_STARTED: Final = GangState.RELEASING_STARTED
 
+_BOUND: Final = frozenset({PLACED, RUNNING})
+#: Phases of a group object that its gang reaches only by a start.
+_STARTED: Final = frozenset({"Running", "Unknown", "Completed"})
 #: The phase of a gang in each state but ReleasingStarted; None: it waits.
 _PHASES: Final[Mapping[GangState, GangPhase | None]] = {
     GangState.WAITING: None,
@@ -58,6 +61,17 @@ _STAGES: Final[Mapping[GangState, str]] = {
     GangState.RELEASING: "Releasing",
     GangState.RELEASING_STARTED: "Releasing",
 }
+
+
+class UnsupportedFields(NamedTuple):
+    """What a gang's members declare and the planner does not support, each sorted."""
+
+    #: Gang declarations that are not read, each with its remedy.
+    declarations: list[str]
+    #: Requests for parts of devices.
+    devices: list[str]
+    #: Constraints that the planner does not evaluate.
+    constraints: list[str]
 
 
 def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
@@ -95,7 +109,7 @@ def _wait_in_backlog(
         return
     if gang.pending_reason is not None or silent or not gang.counts[WAITING]:
         if gang.pending_reason is None and gang.counts[UNSUPPORTED]:
-            gang.pending_reason = unsupported_members.reason(gang)
+            gang.pending_reason = _unsupported_reason(gang)
         state.backlog.take(gang)
         return
     need = need_of(state, gang)
@@ -183,7 +197,7 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
             report(work, gang, GangEvent.MEMBERS_RETURNED)
         elif placed:
             found = history.attempt == 0 and not gang.counts[ASSUMED]
-            if found and not starts(gang) and found_gangs.was_never_complete(gang):
+            if found and not starts(gang) and was_never_complete(gang):
                 # The attempt that bound it is lost; the next round opens its repair.
                 history.attempt = 1
                 work.state.gangs.touch(gang)
@@ -200,6 +214,39 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
         apply_event(history, _held(gang), gang)
     elif history.state in AFTER_START:
         apply_event(history, _minima_held(gang), gang)
+
+
+def was_never_complete(gang: Gang) -> bool:
+    """Whether Tutti bound all bound members of a gang, and its quorum, which is not placed now, was
+    never placed.
+
+    The planner found these members without a decision in its log: another scheduler bound them, or
+    the log is lost. Such a gang counts as started, unless the cluster itself shows that it never
+    was. Then it is completed or released like any other partly bound gang. A gang that counts as
+    started by mistake may stay partly bound for ever. One that counts as partly bound by mistake
+    loses its pods after the repair deadline. So in doubt it has started.
+
+    Members that exist since the gang's first binding and are not bound never were. If the remaining
+    members are fewer than the minimum, it was never placed, because controllers create a pod only
+    in place of one that is gone. Both times are those of the API server, in whole seconds.
+
+    The mark of a release on any member proves more than a start: binders write it only when the
+    release is in the log.
+    """
+    members = gang.members.values()
+    bound = [member.pod for member in members if member.state in _BOUND]
+    if not bound or gang.lacks_object or not all(pod.decision_seq for pod in bound):
+        return False
+    if any(member.pod.released for member in members):
+        return True
+    if gang.group is not None and gang.group.phase in _STARTED:
+        return False
+    first_ms = min(pod.scheduled_ms for pod in bound)
+    if not first_ms or len(members) < gang.min_member:
+        # The time is unknown, or lost members have no successors yet.
+        return False
+    waiting = sum(not one.pod.node and one.pod.created_ms <= first_ms for one in members)
+    return len(members) - waiting < gang.min_member
 
 
 def _held(gang: Gang) -> GangEvent:
@@ -270,7 +317,7 @@ def evicted_whole(state: State, gang: Gang) -> bool:
     for uid in victims.keys() & gang.members.keys():
         member = gang.members[uid]
         leaving += member.slot is not None
-        going += member.state in {PLACED, RUNNING}
+        going += member.state in _BOUND
     return leaving > 0 and gang.have() - going < max(gang.min_member, 1)
 
 
@@ -313,7 +360,7 @@ def _member_reason(gang: Gang) -> PendingReason | None:
         if gang.counts[GATED] >= missing:
             return PendingReason.GATED
         if gang.counts[UNSUPPORTED] + gang.counts[GATED] >= missing:
-            return unsupported_members.reason(gang)
+            return _unsupported_reason(gang)
         return PendingReason.NOT_ENOUGH_PODS
     for role, count in gang.role_minima:
         if gang.able(role) < count:
@@ -322,3 +369,30 @@ def _member_reason(gang: Gang) -> PendingReason | None:
     if group is None or not group.sub_groups or sub_gangs.enough_exist(gang):
         return None
     return PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP
+
+
+def unsupported_fields(gang: Gang) -> UnsupportedFields:
+    """The unsupported fields of the gang's members."""
+    found = UnsupportedFields([], [], [])
+    fields = {
+        field
+        for member in gang.members.values()
+        if member.state == UNSUPPORTED
+        for field in member.shape.shape.unsupported
+    }
+    for field in sorted(fields):
+        if field.startswith(GANG_PREFIX):
+            found.declarations.append(field.removeprefix(GANG_PREFIX))
+        elif field.startswith(DEVICE_PREFIX):
+            found.devices.append(field.removeprefix(DEVICE_PREFIX))
+        else:
+            found.constraints.append(field)
+    return found
+
+
+def _unsupported_reason(gang: Gang) -> PendingReason:
+    """The pending reason of a gang that waits for such members: declarations before devices."""
+    fields = unsupported_fields(gang)
+    if fields.declarations:
+        return PendingReason.UNSUPPORTED_GANG
+    return PendingReason.UNSUPPORTED_DEVICE if fields.devices else PendingReason.UNSUPPORTED

@@ -70,26 +70,21 @@ def pause_after(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> 
         GangEvent.DECISION_FAILED,
         reason=FAILED if refused is None else PendingReason.BINDING_REFUSED.value,
         message=first.message[:_WORDS_MAX],
-        until_ms=work.now_ms + (_repair_pause_ms(gang) if repairing else pause_ms(gang)),
+        until_ms=work.now_ms + pause_ms(gang, repairing=repairing),
     )
 
 
 def first_cause(failures: Sequence[Failure]) -> Failure:
     """The failure to report: a refusal first, a member that was only skipped last."""
-    return min(failures, key=_report_rank)
+    return min(failures, key=lambda failure: _REPORT_RANK.get(failure.result, 1))
 
 
-def _report_rank(failure: Failure) -> int:
-    return _REPORT_RANK.get(failure.result, 1)
-
-
-def pause_ms(gang: Gang) -> int:
+def pause_ms(gang: Gang, *, repairing: bool = False) -> int:
     """The pause after the gang's next failure, in milliseconds."""
-    return min(_PAUSE_MS << min(gang.history.failures, 16), _PAUSE_MS_MAX)
-
-
-def _repair_pause_ms(gang: Gang) -> int:
-    return min(_REPAIR_PAUSE_MS << min(gang.history.failures, 16), _REPAIR_PAUSE_MS_MAX)
+    first_ms, most_ms = _PAUSE_MS, _PAUSE_MS_MAX
+    if repairing:
+        first_ms, most_ms = _REPAIR_PAUSE_MS, _REPAIR_PAUSE_MS_MAX
+    return min(first_ms << min(gang.history.failures, 16), most_ms)
 
 
 def close_pause(work: CycleContext, gang: Gang) -> None:

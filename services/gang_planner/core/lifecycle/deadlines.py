@@ -10,7 +10,7 @@ from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import enough, growing
 from services.gang_planner.core.state.gang_settings import degraded_grace_ms, start_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent
-from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import LEAVING, PLACED
 from shared.contracts.decisions import NoteKind
 from shared.contracts.pending_reasons import PendingReason
@@ -54,26 +54,15 @@ def _terminating(work: CycleContext, gang: Gang) -> bool:
     return found
 
 
-def not_running(gang: Gang) -> Member | None:
-    """The first placed member that does not run, preferring one with a reason from the kubelet;
-    None: there is none.
-    """
-    placed = [member for member in gang.members.values() if member.state == PLACED]
-    return min(placed, key=_loudest, default=None)
-
-
 def not_running_words(gang: Gang) -> str:
-    """A message with the member that does not run and the kubelet's reason."""
-    member = not_running(gang)
-    if member is None:
+    """A message with the first placed member that does not run, preferably one for which the
+    kubelet gives a reason.
+    """
+    placed = [member.pod for member in gang.members.values() if member.state == PLACED]
+    pod = min(placed, key=lambda pod: (not pod.waiting, pod.name), default=None)
+    if pod is None:
         return "its quorum does not run"
-    return (
-        f"{member.pod.name} does not run: {member.pod.waiting or 'the kubelet reports no reason'}"
-    )
-
-
-def _loudest(member: Member) -> tuple[bool, str]:
-    return not member.pod.waiting, member.pod.name
+    return f"{pod.name} does not run: {pod.waiting or 'the kubelet reports no reason'}"
 
 
 def _watch_start(work: CycleContext, gang: Gang) -> None:
@@ -93,7 +82,8 @@ def _watch_degraded(work: CycleContext, gang: Gang) -> None:
     lasts_ms = degraded_grace_ms(gang)
     if "degraded" not in gang.history.notes:
         if lasts_ms:
-            _open(work, gang, "degraded", lasts_ms, "BelowQuorum")
+            until_ms = work.now_ms + lasts_ms
+            work.open_note(gang, "degraded", until_ms=until_ms, reason="BelowQuorum")
     elif not lasts_ms:
         work.close_note(gang, "degraded", "Off")
     elif _passed(work, gang, "degraded", lasts_ms):
@@ -103,10 +93,6 @@ def _watch_degraded(work: CycleContext, gang: Gang) -> None:
         )
         reason = PendingReason.DEGRADED_GRACE
         release.begin(work, gang, GangEvent.GRACE_PASSED, reason, words)
-
-
-def _open(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int, reason: str) -> None:
-    work.open_note(gang, kind, until_ms=work.now_ms + lasts_ms, reason=reason)
 
 
 def _passed(work: CycleContext, gang: Gang, kind: NoteKind, lasts_ms: int) -> bool:

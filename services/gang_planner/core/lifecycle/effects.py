@@ -21,13 +21,8 @@ def report(
 ) -> None:
     """Apply an event to a gang and carry out its effect.
 
-    Args:
-        work: The cycle, which collects the notes.
-        gang: The gang.
-        event: What happened to it.
-        reason: The reason of the note that the effect opens, in CamelCase.
-        message: The note's message.
-        until_ms: When the repair's deadline passes or the backoff ends.
+    `reason` (in CamelCase) and `message` are those of the note that the effect opens; at `until_ms`
+    the repair's deadline passes or the backoff ends.
 
     Raises:
         InvariantViolation: The event cannot happen in the gang's state.

@@ -88,11 +88,10 @@ def open_pending(work: CycleContext) -> None:
     for loss in list(state.holds.pending.values()):
         state.holds.settle(loss.uid)
         gang = state.gangs.gangs.get(loss.key)
-        if gang is None or gang.history.releasing:
-            _drop(state, gang)
-            continue
-        until_ms = _until(work, gang, started=loss.started)
-        if until_ms <= work.now_ms:
+        until_ms = 0
+        if gang is not None and not gang.history.releasing:
+            until_ms = _until(work, gang, started=loss.started)
+        if gang is None or until_ms <= work.now_ms:
             _drop(state, gang)
             continue
         hold = Hold(
@@ -181,8 +180,8 @@ def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
     if gang.key[0] == "pod" or _gone(gang) or gang.lacks_object:
         return False
     if gang.history.has_started:
-        return not (loss.plain and (gang.counts[SUCCEEDED] or _enough(gang)))
-    return loss.owned and gang.have() > 0 and not _enough(gang)
+        return not (loss.plain and (gang.counts[SUCCEEDED] or gang.quorum_held))
+    return loss.owned and gang.have() > 0 and not gang.quorum_held
 
 
 def _gone(gang: Gang) -> bool:
@@ -194,13 +193,6 @@ def _gone(gang: Gang) -> bool:
 
 def _all_leaving(gang: Gang) -> bool:
     return gang.counts[LEAVING] == len(gang.members)
-
-
-def _enough(gang: Gang) -> bool:
-    """Whether every minimum holds with the members that it has."""
-    return gang.have() >= max(gang.min_member, 1) and all(
-        gang.have(role) >= count for role, count in gang.role_minima
-    )
 
 
 def _hold_there(work: CycleContext, hold: Hold, gang: Gang) -> None:
@@ -298,14 +290,15 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     if hold.reason == RESTARTED:
         return "ScaledDown" if _is_whole(state, gang) else ""
     unknown = hold.workload and not gang.size_known
-    return "ScaledDown" if hold.reason in _PERHAPS_DELETED and _enough(gang) and not unknown else ""
+    unneeded = hold.reason in _PERHAPS_DELETED and gang.quorum_held and not unknown
+    return "ScaledDown" if unneeded else ""
 
 
 def _is_whole(state: State, gang: Gang) -> bool:
     """Whether a successor has its minima and its `minResources`. Both are unknown until its group
     object exists.
     """
-    if not gang.size_known or not _enough(gang):
+    if not gang.size_known or not gang.quorum_held:
         return False
     wanted = gang.group.min_resources if gang.group is not None else None
     if not wanted:

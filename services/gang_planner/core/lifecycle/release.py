@@ -30,6 +30,7 @@ from shared.contracts.pending_reasons import PendingReason
 #: A victim that still exists this long after its decision, with an outcome, is decided again.
 _AGAIN_MS: Final = 10_000
 _BOUND: Final = frozenset({PLACED, RUNNING})
+_HELD: Final = _BOUND | {ASSUMED}
 
 
 def made_again(member: Member) -> bool:
@@ -44,27 +45,18 @@ def deletable(member: Member) -> bool:
 
 def worthwhile(gang: Gang) -> bool:
     """Whether any member is bound or in flight, and a controller recreates it."""
-    return any(
-        deletable(member) or (member.state == ASSUMED and made_again(member))
-        for member in gang.members.values()
-    )
+    members = gang.members.values()
+    return any(member.state in _HELD and made_again(member) for member in members)
 
 
 def begin(
     work: CycleContext, gang: Gang, cause: GangEvent, reason: PendingReason, message: str
 ) -> bool:
-    """Begin the gang's release, if it has members that can be released.
+    """Begin the gang's release. False: it is being released already, or has no members that can be
+    released.
 
-    Args:
-        work: The cycle.
-        gang: The gang.
-        cause: The event that makes the release necessary.
-        reason: The note's reason, which is the gang's pending reason until it is placed again.
-        message: The note's message.
-
-    Returns:
-        Whether the release has begun. False: the gang is being released already, or has no members
-        that can be released.
+    `reason` and `message` are those of the release's note; the reason is the gang's pending reason
+    until it is placed again.
     """
     if gang.history.releasing or not worthwhile(gang):
         return False

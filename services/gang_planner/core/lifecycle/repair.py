@@ -28,10 +28,9 @@ from services.gang_planner.core.queueing.need import members_max, refused_member
 from services.gang_planner.core.state.gang_history import Failure
 from services.gang_planner.core.state.gang_settings import repair_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
-from services.gang_planner.core.state.gangs import Gang, Member, OrderKey
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
 from shared.contracts.pending_reasons import PendingReason
-from shared.model.gang_keys import GangKey
 from shared.model.invariants import required
 
 #: A gang may be partial this long without a note.
@@ -132,13 +131,7 @@ def unblock(work: CycleContext) -> None:
 
 
 def in_order(work: CycleContext) -> list[Gang]:
-    """Gangs under repair, first in order first."""
-    order = work.session.policies.order
-
-    def place(gang: Gang) -> tuple[OrderKey, GangKey]:
-        return order(gang), gang.key
-
-    return sorted(work.state.repairs.values(), key=place)
+    return sorted(work.state.repairs.values(), key=work.session.policies.order)
 
 
 def _open_when_due(work: CycleContext, gang: Gang, failures: Sequence[Failure]) -> None:
@@ -192,8 +185,8 @@ def _incomplete_words(gang: Gang, lasts_ms: int) -> str:
     """A message: how many members were placed, and why the other members were not."""
     needed = max(gang.min_member, 1)
     words = f"{gang.placed()} of {needed} members were placed within {lasts_ms // 1000} s"
-    for kind in ("backoff", "repair"):
-        note = gang.history.notes.get("backoff" if kind == "backoff" else "repair")
+    notes = gang.history.notes
+    for note in (notes.get("backoff"), notes.get("repair")):
         if note is not None and note.message:
             return f"{words}; {note.message}"
     if gang.able() < needed:
@@ -221,28 +214,28 @@ def _gangs_to_release(work: CycleContext, first: Gang, others: Sequence[Gang]) -
 
     A gang with members in flight cannot be released now, so its capacity is not counted.
     """
-    chosen: dict[GangKey, tuple[Gang, list[Member]]] = {}
+    chosen: dict[Gang, list[Member]] = {}
     with Trial(work.state) as trial:
         for gang in reversed(others):
             pods = [one for one in gang.members.values() if release.deletable(one)]
             if not pods or gang.counts[ASSUMED]:
                 continue
             trial.take_away(pods)
-            chosen[gang.key] = gang, pods
+            chosen[gang] = pods
             if _would_fit(work, first):
                 break
         else:
             return []
         # The first gang may also fit without one that was chosen before the last one.
-        for gang, pods in list(chosen.values())[:-1]:
+        for gang, pods in list(chosen.items())[:-1]:
             if work.session.exhausted:
                 break
             trial.put_back(pods)
             if _would_fit(work, first):
-                del chosen[gang.key]
+                del chosen[gang]
             else:
                 trial.take_away(pods)
-    return [gang for gang, _ in chosen.values()]
+    return list(chosen)
 
 
 def _would_fit(work: CycleContext, gang: Gang) -> bool:

@@ -15,11 +15,12 @@ No hold is opened if it would be a guess, or a second one:
 * No controller creates the gang's pods again.
 * The gang has lost all its members: its next ones are placed together.
 
-A waiting successor is a member that exists; `completion` places it before other gangs.
+A waiting successor is a member that exists; `allocation.replacements` places it before other gangs.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from services.gang_planner.core.lifecycle import holds, late_roles
 from services.gang_planner.core.state import successors
@@ -29,9 +30,7 @@ from services.gang_planner.core.state.holds import MISSING, Hold, Loss
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import FAILED, LEAVING, LOST
 from services.gang_planner.core.state.planner_state import State
-
-if TYPE_CHECKING:
-    from shared.model.gang_keys import GangKey
+from shared.model.gang_keys import GangKey
 
 _ENDED: Final = frozenset({FAILED, LOST})
 
@@ -49,7 +48,7 @@ def search(state: State) -> None:
         # Without holds, a loss that awaits one would interrupt the gang's degraded grace.
         if not (gang.history.has_started and gang.have() and hold_ms(gang, state.defaults)):
             continue
-        missing = _missing(gang, covered.get(key, {}))
+        missing = _missing(gang, covered.get(key, Counter()))
         if gang.namespace in doubtful:
             gang.history.holds_forgone += len(missing)
             continue
@@ -71,30 +70,26 @@ def _doubtful_namespaces(state: State) -> set[str]:
     }
 
 
-def _covered(state: State) -> "dict[GangKey, dict[str, int]]":
+def _covered(state: State) -> dict[GangKey, Counter[str]]:
     """The number of holds and of losses that await one, by gang and role."""
     table = state.holds
-    found: dict[GangKey, dict[str, int]] = {}
-    lost = [(loss.key, loss.role) for loss in table.pending.values()]
-    held = [
-        (_key_of(state, hold), hold.role) for hold in table.by_uid.values() if not hold.reserving
-    ]
-    for key, role in (*lost, *held):
-        if key is None:
-            continue
-        of_gang = found.setdefault(key, {})
-        of_gang[role] = of_gang.get(role, 0) + 1
+    found: defaultdict[GangKey, Counter[str]] = defaultdict(Counter)
+    for loss in table.pending.values():
+        found[loss.key][loss.role] += 1
+    for hold in table.by_uid.values():
+        if not hold.reserving and (key := _key_of(state, hold)) is not None:
+            found[key][hold.role] += 1
     return found
 
 
-def _key_of(state: State, hold: Hold) -> "GangKey | None":
+def _key_of(state: State, hold: Hold) -> GangKey | None:
     """The key of a hold's gang; None: the gang is not in the cluster state."""
     # A hold that was read from the log before the snapshot is attached to its gang in a cycle.
     gang = hold.gang or state.gangs.by_id.get(hold.gang_id)
     return gang.key if gang is not None else hold.gang_key
 
 
-def _missing(gang: Gang, covered: dict[str, int]) -> list[Member | None]:
+def _missing(gang: Gang, covered: Counter[str]) -> list[Member | None]:
     """For each missing member, without those that forgo a hold, a living one to which it was
     equal; None: its shape is unknown.
     """
@@ -107,7 +102,7 @@ def _missing(gang: Gang, covered: dict[str, int]) -> list[Member | None]:
         if role in late:
             continue
         of_role = [member for member in members if member.pod.role == role]
-        short = least - _existing(of_role) - covered.get(role, 0)
+        short = least - _existing(of_role) - covered[role]
         templates += [_template(of_role)] * short
     templates += [_template(members)] * (missing - len(templates))
     return templates[gang.history.holds_forgone :]
@@ -128,11 +123,9 @@ def _template(members: Iterable[Member]) -> Member | None:
         if member.state not in _ENDED and member.state != LEAVING and member.pod.owner is not None
     ]
     kinds = {(member.pod.role, member.pod.shape) for member in living}
-    return min(living, key=_by_name) if len(kinds) == 1 else None
-
-
-def _by_name(member: Member) -> tuple[str, str]:
-    return member.pod.name, member.pod.uid
+    if len(kinds) != 1:
+        return None
+    return min(living, key=lambda member: (member.pod.name, member.pod.uid))
 
 
 def _loss(state: State, gang: Gang, template: Member, number: int) -> Loss:

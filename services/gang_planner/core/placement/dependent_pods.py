@@ -39,7 +39,6 @@ class CandidateNodes(NamedTuple):
     rank: Ints
 
     def only(self, chosen: Bools) -> "CandidateNodes":
-        """Some of them."""
         return CandidateNodes(
             self.slots[chosen],
             self.capacity[chosen],
@@ -59,7 +58,6 @@ class Placement(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Pods placed."""
         return int(self.counts.sum())
 
 
@@ -147,8 +145,6 @@ def _keys(nodes: CandidateNodes) -> Ints:
 class _EvenNow:
     """A spread constraint while pods are placed."""
 
-    __slots__ = ("counts", "domains", "one", "present", "scoped")
-
     def __init__(self, rules: PairRules, view: PairView, one: Even, slots: Ints) -> None:
         counts, self.present = rules.even_counts(view, one)
         self.one = one
@@ -158,12 +154,10 @@ class _EvenNow:
         self.scoped = rules.scopes.of(view.shape, one.keys, one.constraint).mask[slots]
 
     def allows(self) -> Bools:
-        """Which candidates may take a pod."""
         allowed: Bools = self.counts <= most_allowed(self.one, self.counts, self.present)
         return allowed[self.domains]
 
     def place(self, candidate: int) -> None:
-        """One pod more is there."""
         if self.scoped[candidate]:
             self.counts[self.domains[candidate]] += 1
 
@@ -190,7 +184,6 @@ class _Steps:
         self._by_rank: Ints = self._span - 1 - nodes.rank
 
     def run(self, wanted: int) -> Placement:
-        """Place up to `wanted` pods."""
         slots = self._nodes.slots
         placed: Ints = np.zeros(len(slots), dtype=np.int64)
         steps = 0

@@ -10,6 +10,7 @@ Only amounts are searched. Shapes with host ports, claims or terms about other p
 greedy search.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -89,14 +90,18 @@ def search(
     steps: list[tuple[int, Ints, Table]] = []
     useful = sum(np.minimum(one, cap) for one, cap in zip(counts, caps, strict=True))
     order = np.argsort(-np.asarray(useful), kind="stable")
-    patterns_of: dict[bytes, Ints | None] = {}
+    rows = sorted({row for shape in request.shapes for row in shape.by_row})
+    free = node_capacity.free.cells[rows]
+    patterns_of: dict[tuple[int, ...], Ints | None] = {}
     for at in order.tolist():
         here = [min(int(one[at]), cap) for one, cap in zip(counts, caps, strict=True)]
         if not any(here):
             break
-        key = _key(node_capacity, request, here, int(slots[at]))
+        amounts: list[int] = free[:, slots[at]].tolist()
+        # Nodes with equal keys are alike for the search.
+        key = (*here, *amounts)
         if key not in patterns_of:
-            patterns_of[key] = _patterns(node_capacity, request, here, int(slots[at]))
+            patterns_of[key] = _patterns(request, rows, amounts, here)
         patterns = patterns_of[key]
         if patterns is not None:
             found.work += (best.size + _PATTERN_WORK) * len(patterns)
@@ -182,40 +187,24 @@ def _trace(
 
 
 def _patterns(
-    node_capacity: NodeCapacity, request: GroupRequest, here: list[int], slot: int
+    request: GroupRequest, rows: Sequence[int], amounts: Sequence[int], here: list[int]
 ) -> Ints | None:
-    """All combinations of the first shapes that a node holds, each with the most of the last one;
-    None: too many.
+    """All combinations of the first shapes that a node with these free amounts holds, each with the
+    most of the last one; None: too many.
     """
-    total = 1
-    for count in here[:-1]:
-        total *= count + 1
-    if total > _PATTERNS_MAX:
+    if math.prod(count + 1 for count in here[:-1]) > _PATTERNS_MAX:
         return None
     grid = np.indices([count + 1 for count in here[:-1]]).reshape(len(here) - 1, -1)
     last = request.shapes[-1]
-    rows = sorted({row for shape in request.shapes for row, _ in shape.pairs})
     most = np.full(grid.shape[1], here[-1], dtype=np.int64)
     fits = np.ones(grid.shape[1], dtype=np.bool_)
-    for row in rows:
-        free = np.full(grid.shape[1], int(node_capacity.free.cells[row, slot]), dtype=np.int64)
+    for row, amount_free in zip(rows, amounts, strict=True):
+        free = np.full(grid.shape[1], amount_free, dtype=np.int64)
         for axis, shape in enumerate(request.shapes[:-1]):
-            free -= _amount(shape, row) * grid[axis]
+            free -= shape.by_row.get(row, 0) * grid[axis]
         fits &= free >= 0
-        amount = _amount(last, row)
+        amount = last.by_row.get(row, 0)
         if amount:
             most = np.minimum(most, free // amount)
     combined: Ints = np.vstack([grid, most]).T[fits]
     return combined
-
-
-def _amount(shape: ShapeEntry, row: int) -> int:
-    return next((amount for one, amount in shape.pairs if one == row), 0)
-
-
-def _key(node_capacity: NodeCapacity, request: GroupRequest, here: list[int], slot: int) -> bytes:
-    """What makes two nodes alike for the search."""
-    rows = sorted({row for shape in request.shapes for row, _ in shape.pairs})
-    return np.array(
-        [*here, *node_capacity.free.cells[rows, slot].tolist()], dtype=np.int64
-    ).tobytes()

@@ -60,8 +60,12 @@ class Group:
 
     @property
     def left(self) -> int:
-        """Members not placed."""
         return self.wanted - self.placed
+
+    @property
+    def plenty(self) -> tuple[int, str, bytes]:
+        """How easily it fits; role and shape decide between equals, not the order of arrival."""
+        return self.fit * 1000 // max(self.wanted, 1), self.role, self.shape.order
 
 
 @dataclass(slots=True)
@@ -84,12 +88,10 @@ class Part:
 
     @property
     def placed(self) -> int:
-        """Members placed so far."""
         return sum(group.placed for group in self.groups)
 
     @property
     def wanted(self) -> int:
-        """Members to place."""
         return sum(group.wanted for group in self.groups)
 
 
@@ -156,14 +158,13 @@ class GangPlacement:
         """
         need = self._need.quorum or 1
         for part in _largest_first(self.sub_gangs):
-            part.whole = self._place_sub_gang(part, self._base)
+            part.whole = self._place_each([part], self._base)
         for part in self._parts[-1:]:
             for group in _scarcest_first(part.groups):
                 self._place(part, group, min(group.left, need - self.placed), None)
 
     @property
     def placed(self) -> int:
-        """Members placed so far."""
         return sum(group.placed for group in self.groups)
 
     @property
@@ -206,7 +207,7 @@ class GangPlacement:
         ordered = _largest_first(sub_gangs)
         for part in ordered:
             if self.placed + part.quorum <= self._members_max:
-                part.whole = self._place_sub_gang(part, space.mask)
+                part.whole = self._place_each([part], space.mask)
         if not all(part.whole for part in ordered) and _all_needed(ordered, need):
             # One that was placed first may be in the way of another of a different size.
             self._undo(0, self.groups)
@@ -224,17 +225,6 @@ class GangPlacement:
             sum(part.whole for part in sub_gangs if part.policy == policy) >= count
             for policy, count in structure.sub_minima
         )
-
-    def _place_sub_gang(self, part: Part, base: Bools | None) -> bool:
-        for space in self._spaces(part, None, base):
-            mark = self.statement.checkpoint()
-            if self._place_whole(part, space.mask):
-                part.space = space
-                return True
-            self._undo(mark, part.groups)
-            if self._gives_up():
-                break
-        return False
 
     def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
         """Place all of these sub-gangs, each in the first space that leaves enough to the rest."""
@@ -301,7 +291,10 @@ class GangPlacement:
         part.packed = False
         if part.quorum <= 0:
             return True
-        self._measure(part, within)
+        if within is not None:
+            for group in part.groups:
+                here = int(self._session.fits.counts(group.shape)[within].sum())
+                group.fit = min(group.wanted, here)
         if _cannot_fit(part) or self._exceeds_free(part, within):
             return False
         mark = self.statement.checkpoint()
@@ -317,25 +310,22 @@ class GangPlacement:
     def _search(self, part: Part, within: Bools | None) -> bool:
         """Place a part's quorum by the exact search, where the greedy one found nothing."""
         session = self._session
-        groups: list[Group] = part.groups
+        # The table has an axis for each group but the last, which may be as large as it likes.
+        groups = sorted(part.groups, key=lambda group: group.wanted)
         shapes = [group.shape for group in groups]
         if not searchable(shapes):
             return False
         counts = [session.fits.counts(shape) for shape in shapes]
         slots = np.flatnonzero(sum(counts) if within is None else sum(counts) * within)
         slots = slots[~np.isin(slots, self._avoid)]
-        # The table has an axis for each group but the last, which may be as large as it likes.
-        wanted = [group.wanted for group in groups]
-        order = sorted(range(len(groups)), key=wanted.__getitem__)
-        groups = [groups[at] for at in order]
         request = GroupRequest(
             [group.role for group in groups],
-            [group.shape for group in groups],
-            [wanted[at] for at in order],
+            shapes,
+            [group.wanted for group in groups],
             part.quorum,
             part.minima,
         )
-        found = search(session.node_capacity, request, [counts[at][slots] for at in order], slots)
+        found = search(session.node_capacity, request, [one[slots] for one in counts], slots)
         session.work_left -= found.work // _CELLS_PER_COLUMN
         if found.budget_exceeded:
             self.budget_exceeded = True
@@ -373,13 +363,6 @@ class GangPlacement:
         return any(
             amount > int(np.maximum(free[row], 0).sum()) for row, amount in requested.items()
         )
-
-    def _measure(self, part: Part, within: Bools | None) -> None:
-        if within is None:
-            return
-        for group in part.groups:
-            here = int(self._session.fits.counts(group.shape)[within].sum())
-            group.fit = min(group.wanted, here)
 
     def _place_quorum(self, part: Part, within: Bools | None) -> bool:
         groups = part.groups
@@ -501,19 +484,14 @@ def _largest_first(parts: Iterable[Part]) -> list[Part]:
 
 
 def _scarcest_first(groups: Iterable[Group]) -> list[Group]:
-    return sorted(groups, key=lambda one: (one.turn, *_plenty(one)))
+    return sorted(groups, key=lambda one: (one.turn, *one.plenty))
 
 
 def _aim(groups: list[Group], amount: int) -> None:
     """Raise targets by `amount` in all, for the groups that fit most easily first."""
-    for group in sorted(groups, key=lambda one: (one.rank, *_plenty(one)), reverse=True):
+    for group in sorted(groups, key=lambda one: (one.rank, *one.plenty), reverse=True):
         if amount <= 0:
             return
         more = max(0, min(group.fit - group.target, amount))
         group.target += more
         amount -= more
-
-
-def _plenty(group: Group) -> tuple[int, str, bytes]:
-    """How easily the group fits; role and shape decide between equals, not the order of arrival."""
-    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order

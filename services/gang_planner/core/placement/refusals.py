@@ -69,11 +69,9 @@ class Shortfalls:
 
     def _gained(self, position: int) -> dict[int, int] | None:
         """How many more members of each shape may fit because of changes since a position."""
-        if position not in self._gains:
-            self._gains[position] = self._work_out(position)
-        return self._gains[position]
-
-    def _work_out(self, position: int) -> dict[int, int] | None:
+        if position in self._gains:
+            return self._gains[position]
+        self._gains[position] = None
         slots = self._session.node_capacity.changes.since(position, _CHANGED_MAX)
         if slots is None:
             return None
@@ -86,7 +84,8 @@ class Shortfalls:
         shapes = [self._state.shapes.entries[shape_id] for shape_id in ids]
         self._session.work_left -= len(shapes) * len(slots)
         gains: list[int] = _capacity(self._session, shapes, slots).sum(axis=1).tolist()
-        return dict(zip(ids, gains, strict=True))
+        found = self._gains[position] = dict(zip(ids, gains, strict=True))
+        return found
 
 
 def shortfall_of(session: Session, need: Need, missing: int) -> Shortfall:

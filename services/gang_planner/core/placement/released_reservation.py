@@ -62,7 +62,7 @@ class ReleasedReservations:
         """End a released row permanently: its capacity is used, or free."""
         if self._released.pop(hold.uid, None) is None:
             return
-        self._state.reservations.end_replacement(_reservation(hold), handed_over=True)
+        self._state.reservations.end_apart(_reservation(hold), handed_over=True)
         # A part of it may be left, and enough for a waiting gang.
         self._state.node_capacity.freed += 1
         hold.reservation, hold.node, hold.tried = None, "", ()

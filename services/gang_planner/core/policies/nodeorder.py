@@ -1,6 +1,6 @@
 """Scores the nodes that fit by the scoring rules, with Volcano's default weights."""
 
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.policy import Policy
 from services.gang_planner.core.scoring import scoring_rules

@@ -6,7 +6,7 @@ resources, volumes and devices apply.
 """
 
 from services.gang_planner.core.constraints.filters import CapacityRule, NodeRule, filter_rules
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.framework.arguments import Arguments
 from services.gang_planner.core.framework.policy import Policy
 

@@ -3,30 +3,36 @@
 A decision changes the candidates only in the gangs of its victims: they are judged again.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
 
+from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
-from services.gang_planner.core.preemption.sources import VictimSources, leaving
-from services.gang_planner.core.preemption.units import Unit, in_order, units_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from services.gang_planner.core.cycle_context import CycleContext
-    from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.preemption.units import Unit, VictimSource, in_order, units_of
+from services.gang_planner.core.state.gang_settings import minimum_run_ms
+from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.member_states import (
+    ASSUMED,
+    LEAVING,
+    PLACED,
+    RUNNING,
+    task_priority,
+)
+from services.gang_planner.core.state.planner_state import State
 
 #: Cost of judging a gang, in node columns.
 _JUDGING: Final = 20
+_BOUND: Final = frozenset({PLACED, RUNNING})
 
 
 class VictimCandidates:
     """Units by queue, in the order of eviction."""
 
-    def __init__(self, work: "CycleContext", rules: VictimRules) -> None:
-        self._state = work.state
-        self._whole = not rules.keeps_quorum
+    def __init__(self, work: CycleContext, rules: VictimRules) -> None:
+        self._work = work
+        self._rules = rules
         self._by_priority = "priority" in rules.entitles
-        self._sources = VictimSources(work.state, rules, work.now_ms)
         self._by_queue: dict[str, list[Unit]] = {}
         self._young: dict[str, list[tuple[Gang, int]]] = {}
         self._bound: dict[str, list[Gang]] = {}
@@ -35,7 +41,6 @@ class VictimCandidates:
                 self._bound.setdefault(gang.queue.name, []).append(gang)
         #: Pods that are leaving, including the victims of this run.
         self.leaving: list[Member] = leaving(work.state)
-        self._session = work.session
 
     def of(self, preemptor: Preemptor) -> list[Unit]:
         """Units that may be evicted for a gang, in the order of eviction."""
@@ -54,12 +59,12 @@ class VictimCandidates:
             found = [one for one in found if not _is_spared(one, spared, preemptor.now_ms)]
         return found
 
-    def within(self, gang: "Gang") -> list[Unit]:
+    def within(self, gang: Gang) -> list[Unit]:
         """Members of a gang that may be evicted for more important members of it."""
-        source, _ = self._sources.of(gang)
+        source, _ = self._source(gang)
         if source is None:
             return []
-        return sorted((one for one in units_of(source, whole=False)), key=in_order)
+        return sorted(units_of(source, whole=False), key=in_order)
 
     def eligible_ms(self, preemptor: Preemptor) -> int:
         """When more pods become candidates; 0: no protection ends."""
@@ -73,7 +78,7 @@ class VictimCandidates:
                     instants.append(at_ms)
         return min(instants, default=0)
 
-    def evicted(self, victims: "Iterable[Member]") -> None:
+    def evicted(self, victims: Iterable[Member]) -> None:
         """Account for victims of a decision."""
         gangs: dict[Gang, None] = {}
         for member in victims:
@@ -86,7 +91,7 @@ class VictimCandidates:
             same = [gang for gang in gangs if gang.queue.name == name]
             self._judge(name, same, left, young)
 
-    def _may_preempt(self, preemptor: Preemptor, gang: "Gang") -> bool:
+    def _may_preempt(self, preemptor: Preemptor, gang: Gang) -> bool:
         if self._by_priority:
             return gang.priority < preemptor.gang.priority
         return gang is not preemptor.gang
@@ -98,33 +103,134 @@ class VictimCandidates:
         return found
 
     def _judge(
-        self, name: str, gangs: "list[Gang]", units: list[Unit], young: "list[tuple[Gang, int]]"
+        self, name: str, gangs: list[Gang], units: list[Unit], young: list[tuple[Gang, int]]
     ) -> list[Unit]:
         """Judge gangs of a queue; `units` and `young` are those of gangs judged before, in their
         order.
         """
         judged = len(units)
         for gang in gangs:
-            source, eligible_ms = self._sources.of(gang)
+            source, eligible_ms = self._source(gang)
             if source is not None:
-                units += units_of(source, whole=self._whole)
+                units += units_of(source, whole=not self._rules.keeps_quorum)
             if eligible_ms:
                 young.append((gang, eligible_ms))
         if len(units) > judged:
             units.sort(key=in_order)
-        self._session.work_left -= _JUDGING * len(gangs)
+        self._work.session.work_left -= _JUDGING * len(gangs)
         self._by_queue[name], self._young[name] = units, young
         return units
 
     def _others(self, preemptor: Preemptor) -> list[str]:
         """Queues that a gang may reclaim from."""
-        entries = self._state.queues.entries
+        entries = self._work.state.queues.entries
         return [
             name
             for name in sorted(self._bound)
             if name != preemptor.gang.queue.name and entries[name].reclaimable
         ]
 
+    def _source(self, gang: Gang) -> tuple[VictimSource | None, int]:
+        """Which members of a gang may be evicted, and the first instant at which the age of another
+        one no longer protects it (0: none is protected).
+        """
+        if _is_left_alone(gang):
+            return None, 0
+        lasts_ms = minimum_run_ms(gang)
+        members: list[Member] = []
+        going: Counter[str] = Counter()
+        protected = eligible_ms = 0
+        victims = self._work.state.preemptions.victims
+        pods_in_flight = _in_flight(gang)
+        for member in gang.members.values():
+            if member.state not in _BOUND:
+                continue
+            if member.pod.uid in victims:
+                going[member.pod.role] += 1
+                continue
+            young_ms = self._young_ms(member, lasts_ms)
+            if young_ms:
+                eligible_ms = min(eligible_ms, young_ms) if eligible_ms else young_ms
+            if member.pod.uid not in pods_in_flight and not young_ms and self._allows(member):
+                members.append(member)
+            else:
+                protected += 1
+        if not members:
+            return None, eligible_ms
+        if len(members) > 1:
+            members.sort(key=_first_to_go)
+        # An assumed member may still fail; the gang needs its other members then.
+        surplus = gang.placed() - going.total() - gang.min_member
+        if not gang.size_known or (gang.group is not None and gang.group.sub_groups):
+            surplus = 0
+        found = VictimSource(
+            gang,
+            tuple(members),
+            max(min(surplus, len(members)), 0),
+            tuple(
+                (role, gang.placed(role) - going[role] - least) for role, least in gang.role_minima
+            ),
+            # A chosen victim's eviction may still be refused, and the pod would stay.
+            not (protected or going or gang.counts[ASSUMED]),
+        )
+        return found, eligible_ms
+
+    def _allows(self, member: Member) -> bool:
+        pod = member.pod
+        return pod.ours and pod.preemptable != "false" and self._rules.allow(member)
+
+    def _young_ms(self, member: Member, lasts_ms: int) -> int:
+        """Until when a pod is protected by its age; 0: it is not."""
+        if self._rules.keeps_cooldown:
+            lasts_ms = max(lasts_ms, member.pod.cooldown_ms)
+        if not lasts_ms:
+            return 0
+        until_ms = (member.pod.started_ms or self._work.now_ms) + lasts_ms
+        return until_ms if until_ms > self._work.now_ms else 0
+
 
 def _is_spared(unit: Unit, spared: dict[str, int], now_ms: int) -> bool:
     return any(spared.get(member.pod.uid, 0) > now_ms for member in unit.members)
+
+
+def _is_left_alone(gang: Gang) -> bool:
+    if not gang.bound or not gang.history.started or gang.history.releasing:
+        return True
+    return gang.group is not None and gang.group.preemptable == "false"
+
+
+def _in_flight(gang: Gang) -> frozenset[str]:
+    """Pods of decisions with a member that is not seen bound yet: binders may still carry these
+    out, and a pod is in one such decision at a time.
+    """
+    if not gang.counts[ASSUMED]:
+        return frozenset()
+    reservations = (one.reservation for one in gang.members.values() if one.state == ASSUMED)
+    acts = {reservation.act for reservation in reservations if reservation is not None}
+    # A decision of this cycle is not in the log yet.
+    logged = (one.act for one in acts if one is not None and one.seq)
+    return frozenset(binding.uid for act in logged for binding in act.bindings)
+
+
+def leaving(state: State) -> list[Member]:
+    """Pods that are about to leave their nodes: they are being deleted, or their evictions are in
+    flight.
+    """
+    found = [
+        member
+        for gang in state.gangs.gangs.values()
+        if gang.counts[LEAVING]
+        for member in gang.members.values()
+        if member.state == LEAVING and member.slot is not None
+    ]
+    for uid in state.preemptions.victims:
+        member = state.members.get(uid)
+        if member is not None and member.slot is not None and member.state != LEAVING:
+            found.append(member)
+    return found
+
+
+def _first_to_go(member: Member) -> tuple[int, int, int, int, str]:
+    """The least important first; of equals the youngest, which loses the least work."""
+    pod = member.pod
+    return task_priority(pod), -pod.started_ms, pod.restarts, -pod.index, pod.name

@@ -1,18 +1,48 @@
-"""Which units may be evicted together: from each gang its surplus or all of it, within
-PodDisruptionBudgets, and from each queue no more than its excess.
+"""Which units may be evicted together: from each gang its surplus or all of it, and as much as each
+ledger allows.
+
+* `BudgetLedger`: a PodDisruptionBudget allows as many evictions as its status says, less those of
+  ours that are in flight;
+* `FairShareLedger`, for reclaim: a queue loses pods only while it holds more than it deserves, and
+  stays above its guarantee;
+* `DominantShareLedger`: a gang loses pods only while its dominant share stays at least as large as
+  that of the preemptor then is.
 
 Every part of a permitted set is permitted: units can be undone in any order.
+
+Two queues, or two gangs, cannot keep evicting each other. After a reclaim its queue deserves
+everything that it holds, so nothing can be reclaimed from it in return. Each eviction by dominant
+shares brings two of them closer to each other; no gang is evicted whole, because its share would be
+zero.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Protocol
 
-from services.gang_planner.core.preemption.units import NOTHING_TAKEN, TakenUnits, Unit
+import msgspec
+
+from services.gang_planner.core.framework.dominant_share import dominant_share
+from services.gang_planner.core.preemption.units import (
+    NOTHING_TAKEN,
+    TakenUnits,
+    Unit,
+    amounts_of,
+)
+from shared.model.label_selectors import selects
+from shared.model.terms import Labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from services.gang_planner.core.preemption.disruption_budgets import Budgets
+    from services.gang_planner.core.state.gangs import Gang, Member
+    from services.gang_planner.core.state.needs import Need
+    from services.gang_planner.core.state.planner_state import State
+    from services.gang_planner.core.state.pod_shapes import ShapeTable
+    from services.gang_planner.core.state.queues import QueueEntry
     from shared.model.gang_keys import GangKey
+    from shared.model.reference_objects import Budget
+
+_labels: Final = msgspec.msgpack.Decoder(Labels).decode
 
 
 class Ledger(Protocol):
@@ -40,13 +70,11 @@ class Allowances:
         return bool(self._ledgers)
 
     def allows(self, unit: Unit) -> bool:
-        """Whether a unit may be taken besides those taken so far."""
         if not self._lost.get(unit.gang.key, NOTHING_TAKEN).allows(unit):
             return False
         return not self._ledgers or all(one.allows(unit) for one in self._ledgers)
 
     def allows_all(self, units: "Sequence[Unit]") -> bool:
-        """Whether units may be taken together."""
         if len(units) == 1:
             return self.allows(units[0])
         taken: list[Unit] = []
@@ -60,7 +88,6 @@ class Allowances:
         return len(taken) == len(units)
 
     def add(self, unit: Unit, by: int = 1) -> None:
-        """A unit is taken, or (-1) undone."""
         lost = self._lost.get(unit.gang.key)
         if lost is None:
             lost = self._lost[unit.gang.key] = TakenUnits()
@@ -73,26 +100,245 @@ class Allowances:
         return self._lost.get(unit.gang.key, NOTHING_TAKEN)
 
 
+class Budgets:
+    """All budgets of the cluster, for one search."""
+
+    def __init__(self, state: "State") -> None:
+        self._by_namespace: dict[str, list[Budget]] = {}
+        #: How many more evictions each allows, by UID.
+        self._left: dict[str, int] = {}
+        for uid in sorted(state.reference_objects.budgets):
+            one = state.reference_objects.budgets[uid]
+            self._by_namespace.setdefault(one.namespace, []).append(one)
+            self._left[uid] = one.disruptions_allowed
+        self._matched: dict[tuple[str, bytes], tuple[str, ...]] = {}
+        if self._by_namespace:
+            pods_in_flight = [state.members.get(uid) for uid in state.preemptions.victims]
+            for member in pods_in_flight:
+                if member is not None and member.slot is not None and not member.pod.deleting:
+                    for uid in self.of(member):
+                        self._left[uid] -= 1
+
+    @property
+    def any(self) -> bool:
+        return bool(self._by_namespace)
+
+    def violations(self, victims: "Iterable[Member]") -> int:
+        """How many of these pods exceed the budgets; one that exceeds two budgets counts twice."""
+        if not self._by_namespace:
+            return 0
+        taken = Counter(uid for member in victims for uid in self.of(member))
+        return sum(max(count - self.left(uid), 0) for uid, count in taken.items())
+
+    def left(self, uid: str) -> int:
+        """How many more evictions a budget allows."""
+        return max(self._left[uid], 0)
+
+    def of(self, member: "Member") -> tuple[str, ...]:
+        """UIDs of the budgets that select a pod."""
+        budgets = self._by_namespace.get(member.pod.namespace)
+        if not budgets:
+            return ()
+        key = member.pod.namespace, member.pod.labels
+        found = self._matched.get(key)
+        if found is None:
+            labels = dict(_labels(member.pod.labels)) if member.pod.labels else {}
+            found = self._matched[key] = tuple(
+                one.uid
+                for one in budgets
+                if one.selector is not None and selects(one.selector, labels)
+            )
+        return found
+
+
 class BudgetLedger:
     """No PodDisruptionBudget is violated."""
 
     def __init__(self, budgets: "Budgets") -> None:
         self._budgets = budgets
-        self._taken: dict[str, int] = {}
+        self._taken: Counter[str] = Counter()
 
     def allows(self, unit: Unit) -> bool:
-        """As in `Ledger`."""
-        hits: dict[str, int] = {}
-        for member in unit.members:
-            for uid in self._budgets.of(member):
-                hits[uid] = hits.get(uid, 0) + 1
+        hits = Counter(uid for member in unit.members for uid in self._budgets.of(member))
         return all(
-            self._taken.get(uid, 0) + count <= self._budgets.left(uid)
-            for uid, count in hits.items()
+            self._taken[uid] + count <= self._budgets.left(uid) for uid, count in hits.items()
         )
 
     def add(self, unit: Unit, by: int = 1) -> None:
-        """As in `Ledger`."""
         for member in unit.members:
             for uid in self._budgets.of(member):
-                self._taken[uid] = self._taken.get(uid, 0) + by
+                self._taken[uid] += by
+
+
+class DominantShareLedger:
+    def __init__(
+        self, state: "State", gang: "Gang", wanted: dict[int, int], totals: "Sequence[int]"
+    ) -> None:
+        """`wanted`: the amounts that the gang would gain, by resource row; `totals`: the
+        cluster's.
+        """
+        self._state = state
+        self._totals = totals
+        own = self._held_of(gang)
+        for row, amount in wanted.items():
+            own[row] = own.get(row, 0) + amount
+        self._own = dominant_share(own, totals)
+        #: Amounts that gangs hold without the units taken, by gang; filled on demand.
+        self._held: dict[GangKey, dict[int, int]] = {}
+
+    def allows(self, unit: Unit) -> bool:
+        held = dict(self._of(unit.gang))
+        for row, amount in unit.amounts.items():
+            held[row] = held.get(row, 0) - amount
+        return dominant_share(held, self._totals) >= self._own
+
+    def add(self, unit: Unit, by: int = 1) -> None:
+        held = self._of(unit.gang)
+        for row, amount in unit.amounts.items():
+            held[row] = held.get(row, 0) - by * amount
+
+    def _of(self, gang: "Gang") -> dict[int, int]:
+        held = self._held.get(gang.key)
+        if held is None:
+            held = self._held[gang.key] = self._held_of(gang)
+        return held
+
+    def _held_of(self, gang: "Gang") -> dict[int, int]:
+        """Amounts that a gang holds, without pods whose eviction is decided."""
+        held: dict[int, int] = {}
+        for shape_id, count in gang.held.items():
+            for row, amount in self._state.shapes.entries[shape_id].pairs:
+                held[row] = held.get(row, 0) + amount * count
+        victims = self._state.preemptions.victims
+        if victims:
+            going = [one for uid, one in gang.members.items() if uid in victims and one.charged]
+            for row, amount in amounts_of(going).items():
+                held[row] -= amount
+        return held
+
+
+def amounts_wanted(need: "Need", wanted: int, shapes: "ShapeTable") -> dict[int, int]:
+    """What `wanted` of its members request, by resource row."""
+    amounts: dict[int, int] = {}
+    for _, shape_id, count in need.wanted:
+        taken = min(count, wanted)
+        for row, amount in shapes.entries[shape_id].pairs:
+            amounts[row] = amounts.get(row, 0) + amount * taken
+        wanted -= taken
+    return amounts
+
+
+class FairShareLedger:
+    """What one gang may take from other queues; a `Ledger`."""
+
+    def __init__(
+        self,
+        own: "QueueEntry",
+        need: "Need",
+        shapes: "ShapeTable",
+        levels: int | None,
+        filled: "Sequence[QueueEntry]" = (),
+    ) -> None:
+        """`levels`: how many queues above a victim's must hold more than they deserve, too; None:
+        all. `filled`: queues above `own` that must not hold more than now.
+        """
+        self._own = own
+        self._filled = filled
+        self._levels = levels
+        self._rows = sorted(
+            {row for _, one, _ in need.wanted for row, _ in shapes.entries[one].pairs}
+        )
+        #: Queues that would lose something, by the name of the gang's.
+        self._lines: dict[str, tuple[_Line, ...]] = {}
+        self._by_queue: dict[str, _Line] = {}
+
+    def givers(self, pool: "Iterable[Unit]") -> list[Unit]:
+        """Units of queues that may give anything."""
+        return [
+            unit
+            for unit in pool
+            if all(one in unit.gang.queue.chain for one in self._filled)
+            and any(one.asked for one in self._of(unit))
+            and all(one.has_too_much for one in self._of(unit))
+        ]
+
+    def allows(self, unit: Unit) -> bool:
+        block = amounts_of(unit.members[unit.source.surplus :]) if unit.whole else unit.amounts
+        return all(one.gives(unit.amounts, block) for one in self._of(unit))
+
+    def add(self, unit: Unit, by: int = 1) -> None:
+        block = amounts_of(unit.members[unit.source.surplus :]) if unit.whole else unit.amounts
+        for one in self._of(unit):
+            one.add(unit.amounts, block, by)
+
+    def _of(self, unit: Unit) -> "tuple[_Line, ...]":
+        queue = unit.gang.queue
+        lines = self._lines.get(queue.name)
+        if lines is None:
+            # Up to where both belong to one queue: what that holds stays the same.
+            chain = [one for one in queue.chain if one not in self._own.chain]
+            if self._own in queue.chain:
+                chain = []
+            for height, one in enumerate(chain):
+                if one.name not in self._by_queue:
+                    asked = self._levels is None or height <= self._levels
+                    self._by_queue[one.name] = _Line(one, self._rows, asked=asked)
+            lines = self._lines[queue.name] = tuple(self._by_queue[one.name] for one in chain)
+        return lines
+
+
+class _Line:
+    """A queue that would lose something.
+
+    It gives a unit while it holds more than it deserves of something that is asked for. Taken in
+    the best order, that is: all but the largest of what it gives must leave it with more.
+    """
+
+    def __init__(self, entry: "QueueEntry", rows: "Sequence[int]", *, asked: bool) -> None:
+        """`asked`: it must have too much; else only its guarantee counts."""
+        deserved = entry.deserved
+        #: Whether it has a share of what is asked for.
+        self.asked = asked and any(row in deserved for row in rows)
+        #: By how much it holds more than it deserves, of what is asked for.
+        self._over = {
+            row: entry.used.get(row, 0) - deserved[row] for row in rows if row in deserved
+        }
+        self._spare = {
+            row: entry.used.get(row, 0) - least for row, least in entry.guarantee.items()
+        }
+        self._lost: dict[int, int] = {}
+        self._blocks: list[dict[int, int]] = []
+        self._largest: dict[int, int] = {}
+
+    @property
+    def has_too_much(self) -> bool:
+        """Whether it gives anything."""
+        return not self.asked or any(over > 0 for over in self._over.values())
+
+    def gives(self, amounts: dict[int, int], block: dict[int, int]) -> bool:
+        """Whether it gives these amounts, too; `block`: the last of them, all at once."""
+        lost, largest = self._lost, self._largest
+        if self.asked and not any(
+            lost.get(row, 0) + amounts[row] - max(largest.get(row, 0), block.get(row, 0)) < over
+            for row, over in self._over.items()
+            if amounts.get(row, 0)
+        ):
+            return False
+        return all(
+            row not in amounts or lost.get(row, 0) + amounts[row] <= spare
+            for row, spare in self._spare.items()
+        )
+
+    def add(self, amounts: dict[int, int], block: dict[int, int], by: int) -> None:
+        """These amounts were taken, or (-1) given back."""
+        for row, amount in amounts.items():
+            self._lost[row] = self._lost.get(row, 0) + by * amount
+        if by > 0:
+            self._blocks.append(block)
+            for row, amount in block.items():
+                self._largest[row] = max(self._largest.get(row, 0), amount)
+            return
+        self._blocks.remove(block)
+        for row, amount in block.items():
+            if amount == self._largest[row]:
+                self._largest[row] = max((one.get(row, 0) for one in self._blocks), default=0)

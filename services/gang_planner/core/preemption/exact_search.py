@@ -9,17 +9,13 @@ chooses between equal victims.
 The search has a budget; when it is spent, the best choice found so far is the result.
 """
 
+from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
+from services.gang_planner.core.preemption.constraints import Allowances
 from services.gang_planner.core.preemption.units import Unit, work_s
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    from services.gang_planner.core.preemption.constraints import Allowances
-    from services.gang_planner.core.preemption.units import Cost
-    from services.gang_planner.core.preemption.upper_bounds import UpperBound
+from services.gang_planner.core.preemption.upper_bounds import UpperBound
 
 #: Limits of the pool: more units have no exact answer within a few milliseconds.
 _UNITS_MAX: Final = 16
@@ -27,8 +23,12 @@ _PODS_MAX: Final = 32
 #: Choices examined in one search, both rounds together.
 _CHOICES_MAX: Final = 2_000
 _PROOFS_MAX: Final = 100
-#: The first parts of a cost measure the harm: budgets, gangs broken, priority, pods. The last parts
-#: choose between equals.
+Cost: TypeAlias = tuple[int, ...]
+"""The harm of evicting pods, compared item by item: budgets violated, gangs broken, their highest
+priority, pods, gangs that end, the importance of members, work lost (in pod seconds), restarts.
+"""
+
+#: The first parts of a cost are decisive. The last parts choose between equals.
 _DECISIVE: Final = 4
 #: Indices in a cost.
 _PODS: Final = 3
@@ -43,11 +43,11 @@ class ExactSearch:
 
     def __init__(
         self,
-        pool: "Sequence[Unit]",
-        upper_bounds: "Sequence[UpperBound]",
-        cost: "Callable[[Sequence[Unit]], Cost]",
-        allowances: "Allowances",
-        proven: "Callable[[Sequence[Unit]], bool]",
+        pool: Sequence[Unit],
+        upper_bounds: Sequence[UpperBound],
+        cost: Callable[[Sequence[Unit]], Cost],
+        allowances: Allowances,
+        proven: Callable[[Sequence[Unit]], bool],
         now_ms: int,
     ) -> None:
         """`cost` must not fall when a unit is added; `proven`: whether the gang fits without these
@@ -67,7 +67,7 @@ class ExactSearch:
         self._best: list[Unit] | None = None
         self._best_cost: Cost | None = None
 
-    def better_than(self, known: "list[Unit] | None") -> "list[Unit] | None":
+    def better_than(self, known: list[Unit] | None) -> list[Unit] | None:
         """The cheapest choice that suffices; `known`: a choice that does, if one is known."""
         self._best = known
         self._best_cost = None if known is None else self._cost(known)
@@ -95,7 +95,8 @@ class ExactSearch:
         if at == len(self._pool):
             return
         unit = self._pool[at]
-        if self._may(unit):
+        in_parts = unit.whole and self._allowances.lost(unit).count
+        if not in_parts and self._allowances.allows(unit):
             self._chosen.append(unit)
             self._change(unit, 1)
             self._walk(at + 1, new=True)
@@ -120,11 +121,6 @@ class ExactSearch:
             cost[_WORK] += least.work_s(pods)
         return tuple(cost[: self._compared]) < self._best_cost[: self._compared]
 
-    def _may(self, unit: Unit) -> bool:
-        if unit.whole and self._allowances.lost(unit).count:
-            return False
-        return self._allowances.allows(unit)
-
     def _change(self, unit: Unit, sign: int) -> None:
         self._allowances.add(unit, sign)
         for bound in self._upper_bounds:
@@ -143,7 +139,7 @@ class ExactSearch:
 class _Least:
     """The least cost of a number of pods of some units, beyond the decisive parts."""
 
-    def __init__(self, units: "Sequence[Unit]", now_ms: int) -> None:
+    def __init__(self, units: Sequence[Unit], now_ms: int) -> None:
         #: Of a gang that ends each pod counts for its part.
         ends = [
             _WHOLE // len(unit.members) if unit.whole else 0 for unit in units for _ in unit.members
@@ -153,20 +149,18 @@ class _Least:
         self._work_s = [0, *accumulate(sorted(work))]
 
     def ends(self, pods: int) -> int:
-        """Gangs that end."""
         return self._ends[min(pods, len(self._ends) - 1)] // _WHOLE
 
     def work_s(self, pods: int) -> int:
-        """Work that is lost."""
         return self._work_s[min(pods, len(self._work_s) - 1)]
 
 
-def is_small(pool: "Sequence[Unit]") -> bool:
+def is_small(pool: Sequence[Unit]) -> bool:
     """Whether a pool is small enough to examine every choice."""
     return len(pool) <= _UNITS_MAX and sum(len(one.members) for one in pool) <= _PODS_MAX
 
 
-def _kind(unit: Unit) -> "Hashable":
+def _kind(unit: Unit) -> Hashable:
     """Equal for units that are interchangeable with regard to harm."""
     amounts = tuple(
         (slot, tuple(sorted(freed.items()))) for slot, freed in sorted(unit.freed.items())

@@ -160,13 +160,11 @@ class GreedySelection:
         self._trial.take_away(members)
 
     def take(self, units: "Sequence[Unit]") -> None:
-        """Take these units, too."""
         for unit in units:
             self._note(unit)
             self._trial.take_away(unit.members)
 
     def clear(self) -> None:
-        """Undo everything."""
         self._trial.put_back([member for unit in self.taken for member in unit.members])
         for unit in self.taken:
             self._allowances.add(unit, -1)
@@ -174,7 +172,6 @@ class GreedySelection:
         self._chosen.clear()
 
     def undo(self, units: "Sequence[Unit]") -> None:
-        """Undo these units."""
         for unit in units:
             self.taken.remove(unit)
             self._chosen.discard(id(unit))

@@ -5,26 +5,25 @@ freed, members that were placed, deserved amounts of queues, the end of a pod's 
 result does not depend on how often the search was made.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
-from services.gang_planner.core.allocation.decision import assign_members
+from services.gang_planner.core.allocation.decision import assign_members, bindings_of
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.admission import AdmissionView
 from services.gang_planner.core.framework.eviction_rules import Kind, Preemptor
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.search import VICTIMS_MAX, FoundVictims, VictimSearch
 from services.gang_planner.core.preemption.tracking import ANSWER_MS
-from services.gang_planner.core.preemption.victim_swap import swaps
+from services.gang_planner.core.preemption.units import Unit
 from services.gang_planner.core.queueing import fair_share
-from services.gang_planner.core.state.needs import FailedSearch
-from shared.contracts.decisions import Binding, EvictionDecision, Victim
+from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
+from services.gang_planner.core.state.member_states import task_priority
+from services.gang_planner.core.state.needs import FailedSearch, Need
+from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
-    from services.gang_planner.core.state.needs import Need
 
 #: Refusals that evictions could cure.
 _CURABLE: Final = frozenset(
@@ -39,13 +38,15 @@ _OPEN_MAX: Final = 16
 _REASONS: Final[dict[Kind, str]] = {"preempt": "Preempted", "reclaim": "Reclaimed"}
 
 
-def evict_for_refused(work: CycleContext, kind: Kind, *, whole: bool) -> None:
+def run(work: CycleContext, kind: Kind, *, whole: bool) -> None:
     """Evict pods for every refused gang that fits without them, until the cycle's budget is spent.
 
     Args:
         work: This cycle.
-        kind: Pods of the same queue (preempt) or of other queues (reclaim).
-        whole: The action evicts whole gangs, even where a policy protects the quorum of a gang.
+        kind: Pods of gangs with lower priority in the same queue (preempt), or of queues that hold
+            more than they deserve (reclaim).
+        whole: `gangpreempt` and `gangreclaim`: whole gangs may be evicted, even where the policy
+            `gang` protects their quorum (its flags `enablePreemptable`, `enableReclaimable`).
     """
     run = _Run(work, kind, whole=whole)
     for bucket in run.buckets():
@@ -54,8 +55,6 @@ def evict_for_refused(work: CycleContext, kind: Kind, *, whole: bool) -> None:
 
 
 class _Run:
-    """One run of an action."""
-
     def __init__(self, work: CycleContext, kind: Kind, *, whole: bool) -> None:
         self._work = work
         self._kind: Kind = kind
@@ -68,7 +67,7 @@ class _Run:
         self._deserved: tuple[object, ...] = ()
         self._candidates: VictimCandidates | None = None
 
-    def buckets(self) -> "list[Bucket]":
+    def buckets(self) -> list[Bucket]:
         """Buckets whose first gang may find victims, in the order of gangs."""
         work = self._work
         refused = [
@@ -89,7 +88,7 @@ class _Run:
             self._deserved = _deserved(work)
         return sorted((one for one in refused if self._may_find(one)), key=self._place)
 
-    def evict_for(self, bucket: "Bucket") -> bool:
+    def evict_for(self, bucket: Bucket) -> bool:
         """Search for the bucket's first gang; False: nothing is decided for it."""
         work, gang = self._work, bucket.entries[0][2]
         if not self._may_find(bucket) or not _may_preempt(work, gang):
@@ -115,7 +114,7 @@ class _Run:
         self._candidates.evicted(found.victims)
         return True
 
-    def _may_find(self, bucket: "Bucket") -> bool:
+    def _may_find(self, bucket: Bucket) -> bool:
         gang = bucket.entries[0][2]
         if not self._may_take(bucket) and not (self._swaps and _may_swap(gang, bucket.need)):
             return False
@@ -124,7 +123,7 @@ class _Run:
             return True
         return failed.retry_ms is not None and failed.retry_ms <= self._work.now_ms
 
-    def _may_take(self, bucket: "Bucket") -> bool:
+    def _may_take(self, bucket: Bucket) -> bool:
         """Whether its need and the priorities allow it to evict pods of other gangs. Members above
         a minimum preempt no pod.
         """
@@ -134,45 +133,79 @@ class _Run:
             return False
         return self._outranks(bucket.entries[0][2])
 
-    def _outranks(self, gang: "Gang") -> bool:
+    def _outranks(self, gang: Gang) -> bool:
         """Whether priorities allow it to evict pods of any gang in its queue."""
         if self._kind == "reclaim" or "priority" not in self._rules.entitles:
             return True
         return gang.priority > self._lowest.get(gang.queue.name, gang.priority)
 
     def _swapped(
-        self, preemptor: Preemptor, need: "Need", candidates: VictimCandidates
+        self, preemptor: Preemptor, need: Need, candidates: VictimCandidates
     ) -> FoundVictims | None:
         """Members of the gang to evict for more important members of it."""
         rules = self._rules.for_gangs
-        for swap in swaps(preemptor.gang, need, candidates):
-            found = VictimSearch(
-                self._work, preemptor, swap.need, rules, candidates, swap.units
-            ).run()
-            if found is not None:
+        for wanted, units in _swaps(preemptor.gang, need, candidates):
+            search = VictimSearch(self._work, preemptor, wanted, rules, candidates, units)
+            if (found := search.run()) is not None:
                 return found
         return None
 
-    def _mark(self, gang: "Gang") -> tuple[object, ...]:
+    def _mark(self, gang: Gang) -> tuple[object, ...]:
         """Everything that a search depends on, except the ends of protections."""
         state = self._work.state
         stirred = state.preemptions.stirred
         return state.node_capacity.freed, stirred, gang.key, gang.priority, self._deserved
 
-    def _place(self, bucket: "Bucket") -> "tuple[OrderKey, OrderKey]":
+    def _place(self, bucket: Bucket) -> tuple[OrderKey, OrderKey]:
         first = bucket.entries[0][2]
         policies, totals = self._work.session.policies, self._work.session.totals
         return policies.queue_order(first.queue, totals), policies.order(first)
 
 
-def _may_swap(gang: "Gang", need: "Need") -> bool:
+def _may_swap(gang: Gang, need: Need) -> bool:
     """Whether the gang's own members may be evicted for it: a cheap check that excludes most
     gangs.
     """
     return not need.quorum and gang.history.started and gang.bound > gang.min_member
 
 
-def _may_preempt(work: CycleContext, gang: "Gang") -> bool:
+def _swaps(
+    gang: Gang, need: Need, candidates: VictimCandidates
+) -> Iterator[tuple[Need, list[Unit]]]:
+    """The most important waiting members of a gang that has started, and less important ones above
+    its minima that may be evicted for them: the least harmful first.
+
+    The pods that its controller creates for the victims wait: they are less important than their
+    replacements, so the exchange ends.
+    """
+    if need.quorum or need.structure is not None or not gang.history.started:
+        return
+    groups = [
+        (role, shape_id, [task_priority(one.pod) for one in gang.waiting[role, shape_id].values()])
+        for role, shape_id, _ in need.wanted
+    ]
+    top = max(max(priorities) for _, _, priorities in groups)
+    if all(task_priority(one.pod) >= top for one in gang.members.values() if one.slot is not None):
+        return
+    wanted = Need(
+        queue=need.queue,
+        quorum=0,
+        minima=(),
+        wanted=tuple(
+            (role, shape_id, priorities.count(top))
+            for role, shape_id, priorities in groups
+            if top in priorities
+        ),
+        best_effort=False,
+        attached=need.attached,
+        avoid=need.avoid,
+    )
+    units = [one for one in candidates.within(gang) if one.importance < top]
+    for level in sorted({one.importance for one in units}):
+        yield wanted, [one for one in units if one.importance <= level]
+
+
+def _may_preempt(work: CycleContext, gang: Gang) -> bool:
     state, history = work.state, gang.history
     if gang.have() and not history.started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
@@ -195,17 +228,17 @@ def _may_preempt(work: CycleContext, gang: "Gang") -> bool:
     return len(opened) < _OPEN_MAX and in_flight < VICTIMS_MAX
 
 
-def preempts(work: CycleContext, gang: "Gang") -> bool:
+def preempts(work: CycleContext, gang: Gang) -> bool:
     """Whether its priority class and its pods want others to be evicted for them."""
     name = gang.group.priority_class if gang.group is not None else ""
-    found = work.state.gangs.priority_classes.get(name)
+    found = work.state.gangs.priority_classes.by_name.get(("", name))
     if found is not None and not found.preempts:
         return False
     waiting = (member for members in gang.waiting.values() for member in members.values())
     return all(member.pod.preempts for member in waiting)
 
 
-def _wants_more_than_there_is(work: CycleContext, gang: "Gang") -> bool:
+def _wants_more_than_there_is(work: CycleContext, gang: Gang) -> bool:
     """Whether its declared minimum exceeds the whole cluster: no pod is evicted for a gang that
     cannot run as a whole, even where the pods that it has so far would fit.
     """
@@ -234,10 +267,8 @@ def _deserved(work: CycleContext) -> tuple[object, ...]:
     )
 
 
-def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -> None:
+def _decide(work: CycleContext, gang: Gang, kind: Kind, found: FoundVictims) -> None:
     state = work.state
-    names = state.nodes.names
-    assignments = assign_members(state, gang, found.allocations)
     victims = sorted(found.victims, key=lambda one: (one.pod.namespace, one.pod.name, one.pod.uid))
     attempt = gang.history.attempt
     act = EvictionDecision(
@@ -252,15 +283,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
         via="eviction",
         reason=_REASONS[kind],
         why=_why(gang, kind, found),
-        bindings=tuple(
-            Binding(
-                uid=member.pod.uid,
-                namespace=member.pod.namespace,
-                name=member.pod.name,
-                node=names[slot],
-            )
-            for member, slot in assignments.pairs()
-        ),
+        bindings=bindings_of(state, assign_members(state, gang, found.allocations)),
         trace_id=gang_trace_id(gang.trace_root, attempt + 1),
         first_seen_ms=gang.history.first_seen_ms,
         cycle=work.cycle,
@@ -278,7 +301,7 @@ def _decide(work: CycleContext, gang: "Gang", kind: Kind, found: FoundVictims) -
             state.gangs.touch(one.gang)
 
 
-def _why(gang: "Gang", kind: Kind, found: FoundVictims) -> str:
+def _why(gang: Gang, kind: Kind, found: FoundVictims) -> str:
     """Without names: victim and preemptor may be of different namespaces."""
     if all(one.gang is gang for one in found.victims):
         count = len(found.victims)

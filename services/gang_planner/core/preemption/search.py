@@ -16,35 +16,40 @@ Which pods may be evicted depends on the members that need them:
 * members above its minimum: by preempt no pod, by reclaim members above minima.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
+from services.gang_planner.core.framework.statement import Allocation
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
-from services.gang_planner.core.preemption.constraints import Allowances, BudgetLedger
-from services.gang_planner.core.preemption.disruption_budgets import Budgets
-from services.gang_planner.core.preemption.dominant_shares import DominantShareLedger
-from services.gang_planner.core.preemption.exact_search import ExactSearch, is_small
-from services.gang_planner.core.preemption.fair_share import FairShareLedger, amounts_wanted
+from services.gang_planner.core.preemption.candidates import VictimCandidates
+from services.gang_planner.core.preemption.constraints import (
+    Allowances,
+    BudgetLedger,
+    Budgets,
+    DominantShareLedger,
+    FairShareLedger,
+    Ledger,
+    amounts_wanted,
+)
+from services.gang_planner.core.preemption.exact_search import Cost, ExactSearch, is_small
 from services.gang_planner.core.preemption.greedy_selection import GreedySelection
 from services.gang_planner.core.preemption.trial import Trial
-from services.gang_planner.core.preemption.units import Cost, Unit, cost_of, members_of
+from services.gang_planner.core.preemption.units import Unit, members_of, work_s
 from services.gang_planner.core.preemption.upper_bounds import PoolBound, ShapeRequest, UpperBound
+from services.gang_planner.core.state.gangs import Member
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.framework.statement import Allocation
-    from services.gang_planner.core.preemption.candidates import VictimCandidates
-    from services.gang_planner.core.preemption.constraints import Ledger
-    from services.gang_planner.core.state.gangs import Member
-    from services.gang_planner.core.state.needs import Need
-    from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 #: Proofs in one search; a gang of thousands needs few, because most of its victims are counted off.
 _PROOFS_MAX: Final = 400
+#: Below every priority: that of no unit.
+_LOWEST: Final = -(2**62)
 #: Victims of one decision: with its bindings they fit into a message.
 VICTIMS_MAX: Final = 2_000
 
@@ -52,21 +57,19 @@ VICTIMS_MAX: Final = 2_000
 class FoundVictims(NamedTuple):
     """The pods to evict, and where the gang is placed then; without victims it only has to wait."""
 
-    victims: "list[Member]"
-    allocations: "tuple[Allocation, ...]"
+    victims: list[Member]
+    allocations: tuple[Allocation, ...]
 
 
 class VictimSearch:
-    """One search for one gang."""
-
     def __init__(
         self,
         work: CycleContext,
         preemptor: Preemptor,
-        need: "Need",
+        need: Need,
         rules: VictimRules,
-        candidates: "VictimCandidates",
-        units: "list[Unit] | None" = None,
+        candidates: VictimCandidates,
+        units: list[Unit] | None = None,
     ) -> None:
         """`units`: members of the gang itself that may be evicted for it; None: all candidates that
         the gang may evict.
@@ -108,7 +111,7 @@ class VictimSearch:
                     return found
         return None
 
-    def _stages(self) -> "Iterator[tuple[int, list[Unit]]]":
+    def _stages(self) -> Iterator[tuple[int, list[Unit]]]:
         """How many members to place, and the units that may be evicted for them: the quorum; for a
         started gang the members that it lacks, as many as possible; then members above its minima.
         """
@@ -176,7 +179,7 @@ class VictimSearch:
         flags: list[bool] = usable.tolist()
         return [one for one in units if any(flags[slot] for slot in one.freed)]
 
-    def _greedy(self, pool: list[Unit], ledgers: "Sequence[Ledger]") -> list[Unit] | None:
+    def _greedy(self, pool: list[Unit], ledgers: Sequence[Ledger]) -> list[Unit] | None:
         """Units that suffice, at the lowest level of harm that has enough of them."""
         guarded = self._budgets.any
         for keeps_budgets in (True, False) if guarded else (False,):
@@ -193,12 +196,12 @@ class VictimSearch:
                     return taken
         return None
 
-    def _allowances(self, ledgers: "Sequence[Ledger]", *, keeps_budgets: bool) -> Allowances:
+    def _allowances(self, ledgers: Sequence[Ledger], *, keeps_budgets: bool) -> Allowances:
         budgets = [BudgetLedger(self._budgets)] if keeps_budgets else []
         return Allowances([*ledgers, *budgets])
 
     def _exact(
-        self, pool: Sequence[Unit], ledgers: "Sequence[Ledger]", known: list[Unit] | None
+        self, pool: Sequence[Unit], ledgers: Sequence[Ledger], known: list[Unit] | None
     ) -> list[Unit] | None:
         """The cheapest choice of few units; `known` is one that suffices."""
         keeps_budgets = self._rules.keeps_budgets and self._budgets.any
@@ -237,7 +240,8 @@ class VictimSearch:
         bound = PoolBound(pool, self._requests)
         if not bound.may_suffice() or not (self._by_amounts or self._proven_without(pool)):
             return None
-        lowest = _up_to(_priority_of(bound, pool), pool)
+        highest = _priority_of(bound, pool)
+        lowest = [one for one in pool if one.gang.priority <= highest]
         taken = self._cheapest(lowest, allowances)
         broken = 0 if taken is None else sum(one.breaks for one in taken)
         if len(lowest) < len(pool) and (taken is None or broken > 1):
@@ -317,14 +321,24 @@ class VictimSearch:
             if self._proven() is None:
                 selection.take([unit])
 
-    def _single(self) -> "ShapeEntry | None":
+    def _single(self) -> ShapeEntry | None:
         """The gang's shape, if it has only one."""
         if len(self._need.wanted) != 1:
             return None
         return self._session.shapes.entries[self._need.wanted[0][1]]
 
     def _cost(self, units: Sequence[Unit]) -> Cost:
-        return cost_of(units, self._budgets, self._preemptor.now_ms)
+        members = members_of(units) if len(units) > 1 else units[0].members if units else ()
+        return (
+            self._budgets.violations(members),
+            len({one.gang.key for one in units if one.breaks}),
+            max((one.gang.priority for one in units), default=_LOWEST),
+            len(members),
+            sum(one.whole for one in units),
+            max((one.importance for one in units), default=_LOWEST),
+            sum(work_s(one, self._preemptor.now_ms) for one in members),
+            sum(one.pod.restarts for one in members),
+        )
 
     def _attempt(self) -> GangPlacement:
         most = self._wanted
@@ -332,7 +346,7 @@ class VictimSearch:
             self._session, self._preemptor.gang.queue, self._need, members_max=most
         )
 
-    def _proven(self) -> "tuple[Allocation, ...] | None":
+    def _proven(self) -> tuple[Allocation, ...] | None:
         """Where the gang fits on the node capacity as it is now; None: nowhere."""
         self._proofs_left -= 1
         tried = self._attempt()
@@ -356,9 +370,9 @@ def _halves(wanted: int) -> Iterator[int]:
         wanted //= 2
 
 
-def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[Group, int]]:
+def _targets(groups: Sequence[Group], need: Need, wanted: int) -> list[tuple[Group, int]]:
     """How many of each role and shape are to fit, those that fit the least first."""
-    ordered = sorted(groups, key=_scarcity)
+    ordered = sorted(groups, key=lambda group: group.plenty)
     targets = dict.fromkeys(range(len(ordered)), 0)
     for role, least in need.minima:
         for place, group in enumerate(ordered):
@@ -374,22 +388,8 @@ def _targets(groups: Sequence[Group], need: "Need", wanted: int) -> list[tuple[G
     return [(group, targets[place]) for place, group in enumerate(ordered)]
 
 
-def _scarcity(group: Group) -> tuple[int, str, bytes]:
-    return group.fit * 1000 // max(group.wanted, 1), group.role, group.shape.order
-
-
 def _priority_of(bound: PoolBound, pool: Sequence[Unit]) -> int:
     """The lowest priority up to which units may suffice, where those of the whole pool do."""
-    priorities = sorted({one.gang.priority for one in pool})
-    low, high = -1, len(priorities) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if bound.may_suffice(priorities[middle]):
-            high = middle
-        else:
-            low = middle
-    return priorities[high]
-
-
-def _up_to(priority: int, pool: Sequence[Unit]) -> list[Unit]:
-    return [one for one in pool if one.gang.priority <= priority]
+    *lower, highest = sorted({one.gang.priority for one in pool})
+    found = bisect_left(lower, True, key=bound.may_suffice)
+    return lower[found] if found < len(lower) else highest

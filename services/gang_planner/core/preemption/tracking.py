@@ -10,32 +10,48 @@
 | the gang gone, or waiting for something else or for nothing | Gone; NotNeeded |
 
 Each step can be repeated: a planner that takes over finds the decision, its answer and the victims,
-and continues from there.
+and continues from there. The backoff after a preemption that failed follows from the record of its
+end, so that a restart, or another planner, continues in the same way.
 """
 
-from typing import TYPE_CHECKING, Final
-
-import numpy as np
+from typing import Final
 
 from services.gang_planner.core.allocation.decision import FoundPlacement, decide
 from services.gang_planner.core.allocation.gang_allocation import find_placement
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
-from services.gang_planner.core.preemption import backoff
 from services.gang_planner.core.queueing.need import need_of
+from services.gang_planner.core.state.gang_history import History
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.needs import Need
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import (
     Preemption,
     not_evicted,
     refused_victims,
 )
 from shared.contracts.decisions import NoteClosed
+from shared.contracts.outcomes import Outcome
 from shared.contracts.pending_reasons import PendingReason
 
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.gangs import Gang
-    from services.gang_planner.core.state.needs import Need
-    from shared.contracts.outcomes import Outcome
-
+#: Its gang is gone, or no longer waits for capacity.
+GONE: Final = "Gone"
+NOT_NEEDED: Final = "NotNeeded"
+#: The API server refused a victim or a binding of the gang, for a budget or a policy.
+REFUSED: Final = "EvictionRefused"
+#: No binder has answered.
+UNANSWERED: Final = "Unanswered"
+#: Victims are still there.
+STAYED: Final = "VictimsStayed"
+#: All victims are gone, and the gang does not fit where they were any more.
+LOST: Final = "PlacementLost"
+#: Ends after which no pod is evicted for the gang for a while.
+_FAILURES: Final = frozenset({REFUSED, UNANSWERED, STAYED, LOST})
+#: First pause; each further failure in a row doubles it, up to five minutes.
+_PAUSE_MS: Final = 2_000
+_PAUSE_MS_MAX: Final = 300_000
+#: A victim that was refused is no candidate for this long.
+SPARED_MS: Final = 60_000
 #: Binders do not start an eviction after that.
 ANSWER_MS: Final = 60_000
 #: A binder that started in time has answered by then.
@@ -61,14 +77,16 @@ def follow(work: CycleContext) -> None:
         if gang is None:
             # This cluster state is older than the decision: a newer one has the gang, or ends it.
             continue
-        left = _left(work, one)
+        # An older cluster state does not have the victims' ends.
+        shown = state.view.cluster_seq >= one.act.cycle.cluster_seq
+        left = shown and not _there(work, one)
         if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
             if left:
-                _end(work, one, backoff.LOST, "it does not fit where its victims were")
+                _end(work, one, LOST, "it does not fit where its victims were")
                 continue
             one.tried = state.node_capacity.freed
         if not one.ended:
-            work.timers.set(_next_ms(one), gang)
+            work.timers.set(one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms, gang)
 
 
 def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
@@ -76,29 +94,23 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
     state, gang = work.state, one.gang
     if gang is None:
         newer = state.view.cluster_seq >= one.act.cycle.cluster_seq
-        return (backoff.GONE, "") if newer else ("", "")
+        return (GONE, "") if newer else ("", "")
     if gang.pending_reason is not PendingReason.PREEMPTING:
-        return backoff.NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
+        return NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
     if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
-        return backoff.REFUSED, _first_words(one.outcome)
+        return REFUSED, _first_words(one.outcome)
     if one.outcome is None:
         waited = work.now_ms >= one.at_ms + _ANSWERED_MS
-        return (
-            (backoff.UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
-        )
+        return (UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
     there = _there(work, one)
     if not all(there) and work.now_ms >= one.at_ms + _ANSWERED_MS:
-        return backoff.STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
+        return STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
     if there and work.now_ms >= one.until_ms:
-        return backoff.STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
+        return STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
     return "", ""
 
 
-def _next_ms(one: Preemption) -> int:
-    return one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms
-
-
-def _first_words(outcome: "Outcome") -> str:
+def _first_words(outcome: Outcome) -> str:
     tried = [each for each in outcome.members if each.result != "skipped"] or outcome.members
     words = next((each.message or each.reason for each in tried if each.message or each.reason), "")
     return words or outcome.reason
@@ -110,10 +122,6 @@ def _there(work: CycleContext, one: Preemption) -> list[bool]:
     found = [members.get(victim.uid) for victim in one.act.victims]
     there = [member for member in found if member is not None and member.slot is not None]
     return [member.pod.deleting for member in there]
-
-
-def _left(work: CycleContext, one: Preemption) -> bool:
-    return work.state.view.cluster_seq >= one.act.cycle.cluster_seq and not _there(work, one)
 
 
 def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
@@ -134,13 +142,13 @@ def _end(work: CycleContext, one: Preemption, reason: str, words: str) -> None:
     )
     if gang is None:
         return
-    backoff.note(gang.history, reason, work.now_ms, refused, words)
+    _count_failure(gang.history, reason, work.now_ms, refused, words)
     if gang.history.preempt_after_ms > work.now_ms:
         work.timers.set(gang.history.preempt_after_ms, gang)
     state.gangs.touch(gang)
 
 
-def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
+def _place(work: CycleContext, one: Preemption, gang: Gang) -> bool:
     """Place the gang with the capacity that is reserved for it: on the same nodes if it still fits
     there, otherwise wherever it fits.
     """
@@ -160,8 +168,7 @@ def _place(work: CycleContext, one: Preemption, gang: "Gang") -> bool:
         state.node_capacity.freed = freed
         return False
     decide(work, gang, placed._replace(preemption=one.seq))
-    state.preemptions.end(state, one)
-    backoff.succeeded(gang.history)
+    taken_over(state, one)
     work.took_over.add(gang.key)
     return True
 
@@ -177,7 +184,7 @@ def _places(one: Preemption) -> dict[tuple[str, int], dict[int, int]]:
 
 
 def _exactly(
-    work: CycleContext, gang: "Gang", need: "Need", places: dict[tuple[str, int], dict[int, int]]
+    work: CycleContext, gang: Gang, need: Need, places: dict[tuple[str, int], dict[int, int]]
 ) -> Statement | None:
     """The placement that was proven, if it still fits and suffices; None: nothing is taken."""
     session = work.session
@@ -196,9 +203,7 @@ def _exactly(
         ):
             statement.discard()
             return None
-        slots = np.fromiter(counts, dtype=np.int64)
-        taken = np.fromiter(counts.values(), dtype=np.int64)
-        statement.allocate(Allocation(role, shape, slots, taken))
+        statement.allocate(Allocation.of(role, shape, counts))
         placed[role] = placed.get(role, 0) + total
     enough = sum(placed.values()) >= max(need.quorum, 1) and all(
         placed.get(role, 0) >= least for role, least in need.minima
@@ -207,3 +212,39 @@ def _exactly(
         statement.discard()
         return None
     return statement
+
+
+def _count_failure(
+    history: History, reason: str, at_ms: int, refused: tuple[str, ...], words: str
+) -> None:
+    """Begin or extend the backoff of a gang whose preemption has ended, if it failed."""
+    if reason not in _FAILURES:
+        return
+    history.preemptions_failed += 1
+    lasts_ms = min(_PAUSE_MS << min(history.preemptions_failed - 1, 16), _PAUSE_MS_MAX)
+    history.preempt_after_ms = at_ms + lasts_ms
+    history.preemption_ended = f"{reason}: {words}" if words else reason
+    history.spared = {uid: until for uid, until in history.spared.items() if until > at_ms}
+    history.spared.update(dict.fromkeys(refused, at_ms + SPARED_MS))
+
+
+def taken_over(state: State, one: Preemption) -> None:
+    """End a preemption whose capacity a decision takes over, and its gang's backoff."""
+    state.preemptions.end(state, one)
+    gang = one.gang or state.gangs.by_id.get(one.act.gang_id)
+    if gang is not None:
+        history = gang.history
+        history.preemptions_failed = history.preempt_after_ms = 0
+        history.preemption_ended = None
+        history.spared = {}
+
+
+def recall(state: State, closed: NoteClosed) -> None:
+    """Apply a record of the log that ends a gang's preemption."""
+    one = state.preemptions.find(closed.gang_id)
+    if one is None:
+        return
+    state.preemptions.end(state, one)
+    gang = one.gang or state.gangs.by_id.get(closed.gang_id)
+    history = gang.history if gang is not None else state.gangs.history(closed.gang_id)
+    _count_failure(history, closed.reason, closed.at_ms, closed.pod_uids, closed.message)

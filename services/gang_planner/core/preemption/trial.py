@@ -37,7 +37,6 @@ class Trial:
         self._state.node_capacity.freed = self._freed
 
     def take_away(self, members: "Iterable[Member]") -> None:
-        """Take these pods off their nodes."""
         taken: list[Member] = []
         for one in members:
             if one.slot is not None and one.pod.uid not in self.away:
@@ -46,7 +45,6 @@ class Trial:
         self._change(taken, away=True)
 
     def put_back(self, members: "Iterable[Member]") -> None:
-        """Put these pods back on their nodes."""
         back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
         self._change(back, away=False)
 

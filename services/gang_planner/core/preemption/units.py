@@ -1,25 +1,27 @@
 """The units of eviction: single members above a gang's quorum, and whole gangs."""
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from services.gang_planner.core.preemption.disruption_budgets import Budgets
-    from services.gang_planner.core.preemption.sources import VictimSource
-    from services.gang_planner.core.state.gangs import Gang, Member
-
-Cost: TypeAlias = tuple[int, ...]
-"""The harm of evicting pods, the lower the better; `cost_of` makes it."""
 
 Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
 """A unit's place in the order of eviction."""
 
-#: Below every priority: that of no unit.
-_LOWEST: Final = -(2**62)
+
+class VictimSource(NamedTuple):
+    """A gang with members that may be evicted."""
+
+    gang: Gang
+    #: These members, in the order of eviction.
+    members: tuple[Member, ...]
+    #: How many of them above its quorum, in all and by role.
+    surplus: int
+    role_surplus: tuple[tuple[str, int], ...]
+    #: All its bound members may be evicted.
+    whole: bool
 
 
 class Unit:
@@ -37,9 +39,7 @@ class Unit:
         "whole",
     )
 
-    def __init__(
-        self, source: "VictimSource", members: "tuple[Member, ...]", *, whole: bool
-    ) -> None:
+    def __init__(self, source: VictimSource, members: tuple[Member, ...], *, whole: bool) -> None:
         self.source = source
         self.gang: Gang = source.gang
         self.members = members
@@ -86,12 +86,9 @@ class Unit:
         return amounts_of(self.members)
 
 
-def units_of(source: "VictimSource", *, whole: bool) -> "Iterator[Unit]":
-    """The units of a gang.
-
-    Args:
-        source: The gang.
-        whole: The whole gang is a unit, too, if all its bound members may be evicted.
+def units_of(source: VictimSource, *, whole: bool) -> Iterator[Unit]:
+    """The units of a gang; `whole`: the whole gang is one, too, if all its bound members may be
+    evicted.
     """
     if source.surplus:
         for member in source.members:
@@ -139,13 +136,13 @@ class TakenUnits:
 NOTHING_TAKEN: Final = TakenUnits()
 
 
-def members_of(taken: "Iterable[Unit]") -> "list[Member]":
+def members_of(taken: Iterable[Unit]) -> list[Member]:
     """Their pods, each once."""
     found = {member.pod.uid: member for unit in taken for member in unit.members}
     return list(found.values())
 
 
-def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
+def amounts_of(members: Iterable[Member]) -> dict[int, int]:
     """What pods request together, by resource row."""
     amounts: dict[int, int] = {}
     for member in members:
@@ -154,25 +151,7 @@ def amounts_of(members: "Iterable[Member]") -> dict[int, int]:
     return amounts
 
 
-def cost_of(taken: "Sequence[Unit]", budgets: "Budgets", now_ms: int) -> Cost:
-    """The cost of evicting all of these units, compared item by item: budgets violated, gangs
-    broken, their highest priority, pods, gangs that end, the importance of members, work lost (in
-    pod seconds), restarts.
-    """
-    members = members_of(taken) if len(taken) > 1 else taken[0].members if taken else ()
-    return (
-        budgets.violations(members),
-        len({one.gang.key for one in taken if one.breaks}),
-        max((one.gang.priority for one in taken), default=_LOWEST),
-        len(members),
-        sum(one.whole for one in taken),
-        max((one.importance for one in taken), default=_LOWEST),
-        sum(work_s(one, now_ms) for one in members),
-        sum(one.pod.restarts for one in members),
-    )
-
-
-def work_s(member: "Member", now_ms: int) -> int:
+def work_s(member: Member, now_ms: int) -> int:
     """Seconds for which a pod has run: this work is lost."""
     return max(now_ms - (member.pod.started_ms or now_ms), 0) // 1000
 

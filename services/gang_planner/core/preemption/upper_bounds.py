@@ -1,25 +1,21 @@
 """Upper bounds, by amounts alone, of how often shapes fit without some pods."""
 
+from collections.abc import Sequence
 from operator import add
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.preemption.units import Unit
 from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import required
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from services.gang_planner.core.placement.session import Session
-    from services.gang_planner.core.preemption.units import Unit
-    from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 
 class ShapeRequest:
     """How many pods of a shape must fit at least, and the nodes that they may use."""
 
-    def __init__(self, session: "Session", shape: "ShapeEntry", least: int, avoid: Ints) -> None:
+    def __init__(self, session: Session, shape: ShapeEntry, least: int, avoid: Ints) -> None:
         self.shape = shape
         self.least = least
         usable: Bools = session.fits.masks.mask(shape).copy()
@@ -41,7 +37,7 @@ class ShapeRequest:
 class PoolBound:
     """The bound for a whole pool, computed by arrays."""
 
-    def __init__(self, pool: "Sequence[Unit]", requests: "Sequence[ShapeRequest]") -> None:
+    def __init__(self, pool: Sequence[Unit], requests: Sequence[ShapeRequest]) -> None:
         # A gang with single members in the pool can lose only these.
         members = (
             (member, unit.gang.priority)
@@ -81,7 +77,7 @@ class PoolBound:
 class UpperBound:
     """The bound for few units, which are taken one by one in the order of their pool."""
 
-    def __init__(self, request: ShapeRequest, pool: "Sequence[Unit]") -> None:
+    def __init__(self, request: ShapeRequest, pool: Sequence[Unit]) -> None:
         slots = sorted({slot for unit in pool for slot in unit.freed if request.usable[slot]})
         self._pairs = request.shape.pairs
         #: Amounts free now, in the order of the shape's resources, by slot.
@@ -104,7 +100,7 @@ class UpperBound:
             for row, _ in self._pairs
         ]
 
-    def free(self, unit: "Unit", sign: int = 1) -> None:
+    def free(self, unit: Unit, sign: int = 1) -> None:
         """Count a unit as gone, or (-1) as back."""
         for slot, amounts in self._freed[id(unit)].items():
             free = self._free[slot]
@@ -140,14 +136,14 @@ class UpperBound:
                 pods = max(pods, -(-lacking // self._most[at]))
         return pods
 
-    def _count(self, free: "Sequence[int]") -> int:
+    def _count(self, free: Sequence[int]) -> int:
         least = min(
             (left // amount for left, (_, amount) in zip(free, self._pairs, strict=True)),
             default=self._wanted,
         )
         return max(least, 0)
 
-    def _left_by(self, unit: "Unit") -> dict[int, list[int]]:
+    def _left_by(self, unit: Unit) -> dict[int, list[int]]:
         return {
             slot: [amounts.get(row, 0) for row, _ in self._pairs]
             for slot, amounts in unit.freed.items()

@@ -136,7 +136,7 @@ def _gang(
 
 def _ranked(state: State, pod: Pod) -> Pod:
     """The pod with the priority of its class: a template has only the class's name."""
-    found = state.gangs.priority_classes.get(pod.priority_class)
+    found = state.gangs.priority_classes.by_name.get(("", pod.priority_class))
     return msgspec.structs.replace(pod, priority=found.value) if found is not None else pod
 
 

@@ -11,9 +11,15 @@ from services.gang_planner.core.state.gang_history import ANY_NODE
 from services.gang_planner.core.state.gang_settings import reserve_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import task_priority
-from services.gang_planner.core.state.needs import ALWAYS_FIT, RESERVED, Need, Structure, Wanted
+from services.gang_planner.core.state.needs import (
+    ALWAYS_FIT,
+    RESERVED,
+    Need,
+    Structure,
+    Wanted,
+    tasks_of,
+)
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.task_topology import tasks_of
 from shared.contracts.subjects import MESSAGE_BYTES_MAX
 
 #: Upper bound of the bindings in a message; the rest is for its other fields and the encoding.

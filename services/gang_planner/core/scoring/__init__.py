@@ -66,18 +66,23 @@ class ScoredNodes:
 class NodeScore(Protocol):
     """A score of nodes."""
 
-    @property
-    def name(self) -> str:
-        """Its name in kube-scheduler or Volcano."""
-        ...
+    #: Its name in kube-scheduler or Volcano.
+    name: str
 
     def score(self, nodes: ScoredNodes) -> Ints:
         """Points of the first pod on each candidate node, 0 to `FULL`."""
         ...
 
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
+    def slope(self, nodes: ScoredNodes, /) -> Ints | None:
         """Change of points per further pod on each candidate node; None: no change."""
         ...
+
+
+class FlatScore:
+    """A part of scores that pods on a node do not change."""
+
+    def slope(self, _nodes: ScoredNodes, /) -> None:
+        """As in `NodeScore`."""
 
 
 class ScoringRule(NamedTuple):

@@ -14,7 +14,6 @@ class BalancedAllocation:
     name = "balancedresource"
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         cpu, _ = nodes.shares("cpu")
         memory, _ = nodes.shares("memory")
         distance: Ints = np.abs(cpu - memory)

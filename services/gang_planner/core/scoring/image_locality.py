@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
+from services.gang_planner.core.scoring import FULL, FlatScore, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.nodes import NodeTable
 
@@ -18,13 +18,12 @@ _LEAST_BYTES: Final = 23 * _MIB
 _MOST_BYTES: Final = 1000 * _MIB
 
 
-class ImageLocality:
+class ImageLocality(FlatScore):
     """kube-scheduler's points, scaled by the number of distinct images instead of containers."""
 
     name = "imagelocality"
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         table = nodes.node_capacity.nodes
         names = nodes.shape.shape.images
         if not names or not table.images.any:
@@ -34,11 +33,6 @@ class ImageLocality:
         counted = np.clip(have[nodes.slots], _LEAST_BYTES, most) - _LEAST_BYTES
         points: Ints = counted * FULL // (most - _LEAST_BYTES)
         return points
-
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """None: images do not depend on load."""
-        del nodes
-        return None
 
 
 def _have(names: tuple[str, ...], nodes: NodeTable) -> Ints:

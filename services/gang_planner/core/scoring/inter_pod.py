@@ -3,6 +3,7 @@ domains, normalized to 0 to 100 among the candidate nodes. In thousandths, like 
 """
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,25 +18,20 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _PARTS: Final = 1 << 16
 
 
+@dataclass(eq=False, slots=True)
 class _Counted:
     """Counts of one tally at the candidates, updated as pods are placed on them."""
 
-    __slots__ = ("at", "domains", "own", "scoped", "weight")
-
-    def __init__(
-        self, at: Ints, domains: Ints, weight: int, own: int, scoped: Bools | None = None
-    ) -> None:
-        #: Count in each candidate's domain.
-        self.at = at
-        #: Domain of each candidate; 0: none.
-        self.domains = domains
-        self.weight = weight
-        self.own = own
-        #: Candidates on which pods are counted; None: all.
-        self.scoped = scoped
+    #: Count in each candidate's domain.
+    at: Ints
+    #: Domain of each candidate; 0: none.
+    domains: Ints
+    weight: int
+    own: int
+    #: Candidates on which pods are counted; None: all.
+    scoped: Bools | None = None
 
     def place(self, candidate: int) -> None:
-        """Count one more pod on the candidate."""
         if self.own and (self.scoped is None or self.scoped[candidate]):
             domain = self.domains[candidate]
             if domain:
@@ -49,10 +45,7 @@ class Preferences:
         self._switches = rules.switches
         self._pulls = [
             _Counted(
-                rules.counts.by_domain(one.tally, one.key)[domains],
-                domains,
-                one.points,
-                one.own,
+                rules.counts.by_domain(one.tally, one.key)[domains], domains, one.points, one.own
             )
             for one in view.pulls
             for domains in (rules.of_slot(one.key)[slots],)
@@ -82,9 +75,7 @@ class Preferences:
 
     def place(self, candidate: int) -> None:
         """Count one more pod on the candidate."""
-        for one in self._pulls:
-            one.place(candidate)
-        for one in self._spreads:
+        for one in (*self._pulls, *self._spreads):
             one.place(candidate)
 
     def _attraction(self, among: Bools) -> Ints:

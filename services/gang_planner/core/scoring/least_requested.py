@@ -12,13 +12,11 @@ class LeastRequested:
     name = "leastrequested"
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         cpu, _ = nodes.shares("cpu")
         memory, _ = nodes.shares("memory")
         return (cpu + memory) // 2
 
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """See `NodeScore`."""
+    def slope(self, nodes: ScoredNodes) -> Ints:
         _, cpu = nodes.shares("cpu")
         _, memory = nodes.shares("memory")
         return -((cpu + memory + 1) // 2)

@@ -3,7 +3,10 @@
 from typing import Final
 
 from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
+from services.gang_planner.core.scoring.least_requested import LeastRequested
 from services.gang_planner.core.state.columns import Ints
+
+_FREE: Final = LeastRequested()
 
 
 class MostRequested:
@@ -12,16 +15,10 @@ class MostRequested:
     name = "mostrequested"
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
-        cpu, _ = nodes.shares("cpu")
-        memory, _ = nodes.shares("memory")
-        return FULL - (cpu + memory) // 2
+        return FULL - _FREE.score(nodes)
 
     def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """See `NodeScore`."""
-        _, cpu = nodes.shares("cpu")
-        _, memory = nodes.shares("memory")
-        return (cpu + memory + 1) // 2
+        return -_FREE.slope(nodes)
 
 
 RULE: Final = ScoringRule(

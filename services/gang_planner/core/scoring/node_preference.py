@@ -4,20 +4,19 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
+from services.gang_planner.core.scoring import FULL, FlatScore, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.node_terms import matching
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 
-class NodePreference:
+class NodePreference(FlatScore):
     """Sum of the matching weights, normalized to the largest sum of any node."""
 
     name = "nodeaffinity"
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         table = nodes.node_capacity.nodes
         if not nodes.shape.shape.preferred_node_affinity:
             return np.zeros(len(nodes.slots), dtype=np.int64)
@@ -27,11 +26,6 @@ class NodePreference:
         most = max(int(weights.max(initial=0)), 1)
         points: Ints = weights[nodes.slots] * FULL // most
         return points
-
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """None: labels do not depend on load."""
-        del nodes
-        return None
 
 
 def _weights(shape: ShapeEntry, nodes: NodeTable) -> Ints:

@@ -4,18 +4,17 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.scoring import FULL, ScoredNodes, ScoringRule
+from services.gang_planner.core.scoring import FULL, FlatScore, ScoredNodes, ScoringRule
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.taints import preferred_against
 
 
-class TaintPreference:
+class TaintPreference(FlatScore):
     """Full points without such a taint, 0 points for the largest number of any set of taints."""
 
     name = "tainttoleration"
 
     def score(self, nodes: ScoredNodes) -> Ints:
-        """See `NodeScore`."""
         taints = nodes.node_capacity.nodes.taints
         if not taints.any_preference:
             return np.full(len(nodes.slots), FULL, dtype=np.int64)
@@ -24,11 +23,6 @@ class TaintPreference:
         points = [FULL - count * FULL // max(*against, 1) for count in against]
         by_set: Ints = np.array(points, dtype=np.int64)
         return by_set[nodes.node_capacity.nodes.taint_set[nodes.slots]]
-
-    def slope(self, nodes: ScoredNodes) -> Ints | None:
-        """None: taints do not depend on load."""
-        del nodes
-        return None
 
 
 RULE: Final = ScoringRule(

@@ -9,13 +9,7 @@ from typing import Final
 
 from services.gang_planner.core.state import successors
 from services.gang_planner.core.state.gangs import Gang, Member
-from services.gang_planner.core.state.holds import (
-    DELETED,
-    EVICTED,
-    FAILED_POD,
-    NODE_LOST,
-    Loss,
-)
+from services.gang_planner.core.state.holds import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -38,14 +32,12 @@ _REFUSALS: Final = frozenset(
 )
 #: A member in one of these states is lost when it fails or its node is removed.
 _COUNTED: Final = frozenset({ASSUMED, PLACED, RUNNING, LEAVING})
+#: A member in one of these states is lost when its pod is removed.
+_BOUND: Final = frozenset({PLACED, RUNNING, LEAVING, LOST})
 
 
 def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) -> None:
-    """Add or update a pod.
-
-    An older resourceVersion of a known pod is ignored, unless `from_snapshot`: a new epoch's
-    snapshot overrides.
-    """
+    """Add or update a pod; an older resourceVersion is ignored, unless it is `from_snapshot`."""
     member = state.members.get(pod.uid)
     if member is None:
         _add(state, pod, at_ms)
@@ -93,13 +85,13 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
 
 
 def remove_pod(state: State, uid: str) -> None:
-    """Remove a pod and all its reservations."""
     member = state.members.pop(uid, None)
     if member is None:
         return
     state.labels.remove(member.pod)
-    if member.gang is not None and member.pod.node:
-        _lose_removed(state, member, member.gang)
+    if member.gang is not None and member.pod.node and member.state in _BOUND:
+        with_node = member.slot is None or not state.nodes.exists[member.slot]
+        _lose(state, member, member.gang, with_node=with_node, removed=True)
     state.holds.forget(uid)
     for reservation in state.reservations.rows(uid):
         end_reservation(state, reservation)
@@ -109,18 +101,16 @@ def remove_pod(state: State, uid: str) -> None:
 
 
 def settle(state: State, member: Member) -> None:
-    """Give the member the state that follows from its pod and its reservation, and charge its queue
-    for the capacity that it takes.
-    """
-    node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
-    found = state_of(member, node_exists=node_exists)
+    """Give the member the state that follows from pod and reservation, and charge its queue."""
+    found = state_of(member, state.nodes)
     gang = member.gang
     if gang is None:
         member.state = found
         return
     if found != member.state:
         if found in {FAILED, LOST}:
-            _lose(state, member, gang, found)
+            if member.state in _COUNTED:
+                _lose(state, member, gang, with_node=found == LOST)
             if found == FAILED and member.pod.node:
                 gang.history.failed_pods[member.pod.uid, member.pod.node] = UNDATED
         elif member.state == LOST:
@@ -133,7 +123,6 @@ def settle(state: State, member: Member) -> None:
 
 
 def _charge(member: Member, gang: Gang) -> None:
-    """Charge the gang's queue for the capacity that the member takes in its state."""
     # A pod on a node that does not exist takes no capacity: its hold is charged instead.
     holds = (member.slot is not None and member.state != LOST) or member.reservation is not None
     if holds != member.charged:
@@ -151,67 +140,37 @@ def assume(state: State, member: Member, reservation: Reservation, *, adopted: b
 
 
 def end_reservation(state: State, reservation: Reservation, *, handed_over: bool = False) -> None:
-    """End a reservation of a decision; the last one retires its decision. `handed_over`: a pod
-    takes its capacity.
-    """
+    """End a decision's reservation, the last one with it. `handed_over`: a pod takes its place."""
     state.reservations.end(reservation, handed_over=handed_over)
     if reservation.act is not None and not reservation.act.rows:
         state.open.pop(reservation.act.seq, None)
     if not handed_over:
-        drop_phantom(state, reservation.slot)
+        state.drop_phantom(reservation.slot)
 
 
 def node_changed(state: State, slot: int) -> None:
     """Update the members on a node that was added or removed: they are placed or lost."""
     for member in list(state.residents.get(slot, {}).values()):
         settle(state, member)
-    drop_phantom(state, slot)
+    state.drop_phantom(slot)
 
 
-def drop_phantom(state: State, slot: int) -> None:
-    """Forget a node that does not exist and on which nothing is accounted."""
-    if (
-        state.nodes.names[slot]
-        and not state.nodes.exists[slot]
-        and slot not in state.residents
-        and not state.reservations.on(slot)
-    ):
-        state.nodes.drop_phantom(slot)
-
-
-def _lose(state: State, member: Member, gang: Gang, found: int) -> None:
-    """Add the loss of a member that failed or whose node is gone, if it counted."""
-    if member.state not in _COUNTED:
-        return
+def _lose(
+    state: State, member: Member, gang: Gang, *, with_node: bool, removed: bool = False
+) -> None:
+    """Add the loss of a member that failed, whose node is gone, or whose pod was `removed` before
+    it ended.
+    """
     pod = member.pod
-    if found == LOST:
+    if with_node:
         reason, what = NODE_LOST, f"was lost with {pod.node}"
     elif pod.disrupted:
         reason, what = EVICTED, f"was evicted from {pod.node}"
-    elif pod.deleting:
+    elif removed or pod.deleting:
         reason, what = DELETED, f"was deleted on {pod.node}"
     else:
         why = f" ({pod.reason})" if pod.reason else ""
         reason, what = FAILED_POD, f"failed on {pod.node}{why}"
-    _note_loss(state, member, gang, reason, what)
-
-
-def _lose_removed(state: State, member: Member, gang: Gang) -> None:
-    """Add the loss of a member whose pod was removed from a node before it ended."""
-    if member.state not in {PLACED, RUNNING, LEAVING, LOST}:
-        return
-    pod = member.pod
-    if member.slot is None or not state.nodes.exists[member.slot]:
-        reason, what = NODE_LOST, f"was lost with {pod.node}"
-    elif pod.disrupted:
-        reason, what = EVICTED, f"was evicted from {pod.node}"
-    else:
-        reason, what = DELETED, f"was deleted on {pod.node}"
-    _note_loss(state, member, gang, reason, what)
-
-
-def _note_loss(state: State, member: Member, gang: Gang, reason: str, what: str) -> None:
-    pod = member.pod
     workload, part = successors.origin_of(state, pod)
     state.holds.lose(
         Loss(
@@ -247,8 +206,7 @@ def _add(state: State, pod: Pod, at_ms: int) -> None:
 def _put_in(state: State, member: Member, at_ms: int) -> None:
     """Make the pod a member of the gang that it belongs to now."""
     pod = member.pod
-    node_exists = member.slot is not None and bool(state.nodes.exists[member.slot])
-    member.state = state_of(member, node_exists=node_exists)
+    member.state = state_of(member, state.nodes)
     key = key_of(pod)
     if key is None:
         return
@@ -315,7 +273,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         if not residents:
             del state.residents[before]
         state.node_capacity.give(before, member.shape)
-        drop_phantom(state, before)
+        state.drop_phantom(before)
     if slot is not None:
         if not handed_over:
             state.node_capacity.take(slot, member.shape)
@@ -324,9 +282,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
 
 
 def _end_reservations(state: State, member: Member, slot: int | None) -> bool:
-    """End all reservations of a bound or finished pod; return whether one of them was on this slot
-    and was handed over.
-    """
+    """End the reservations of a bound or finished pod; whether one on this slot was handed over."""
     handed_over = False
     for reservation in state.reservations.rows(member.pod.uid):
         matches = not handed_over and reservation.slot == slot and reservation.shape is member.shape

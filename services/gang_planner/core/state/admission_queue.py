@@ -5,22 +5,22 @@ Groups that get the same votes in every cluster state share a bucket.
 
 from bisect import bisect_left, insort
 
+import msgspec
+
 from services.gang_planner.core.state.gangs import Gang, OrderKey
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.gang_keys import GangKey
 
 
-class AdmissionBucket:
+class AdmissionBucket(msgspec.Struct, eq=False):
     """Groups that get the same votes, in their order."""
 
-    __slots__ = ("entries", "queue", "refused_at", "signature")
-
-    def __init__(self, signature: tuple[object, ...], queue: QueueEntry) -> None:
-        self.signature = signature
-        self.queue = queue
-        self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
-        #: Versions of the voters' input when its first group was refused; (): not tried yet.
-        self.refused_at: tuple[int, ...] = ()
+    signature: tuple[object, ...]
+    queue: QueueEntry
+    #: Keys are unique, so gangs are never compared.
+    entries: list[tuple[OrderKey, GangKey, Gang]] = []
+    #: Versions of the voters' input when its first group was refused; (): not tried yet.
+    refused_at: tuple[int, ...] = ()
 
 
 class AdmissionQueue:
@@ -44,7 +44,7 @@ class AdmissionQueue:
         if bucket is None:
             bucket = self.buckets[signature] = AdmissionBucket(signature, gang.queue)
         self._of[gang.key] = bucket, order
-        insort(bucket.entries, (order, gang.key, gang), key=_place)
+        insort(bucket.entries, (order, gang.key, gang))
 
     def take(self, gang: Gang) -> None:
         """Remove a group; no-op if it does not wait."""
@@ -52,18 +52,11 @@ class AdmissionQueue:
         if known is None:
             return
         bucket, order = known
-        at = bisect_left(bucket.entries, (order, gang.key), key=_place)
-        del bucket.entries[at]
+        del bucket.entries[bisect_left(bucket.entries, (order, gang.key))]
         if not bucket.entries:
             del self.buckets[bucket.signature]
 
     def first(self, queue: QueueEntry) -> Gang | None:
         """The first waiting group of a queue; None: there is none."""
         heads = [one.entries[0] for one in self.buckets.values() if one.queue is queue]
-        return min(heads, key=_place)[2] if heads else None
-
-
-def _place(
-    entry: tuple[OrderKey, GangKey, Gang] | tuple[OrderKey, GangKey],
-) -> tuple[OrderKey, GangKey]:
-    return entry[0], entry[1]
+        return min(heads)[2] if heads else None

@@ -8,12 +8,15 @@ attempt, and an unrelated pod costs none.
 import heapq
 from bisect import bisect_left, insort
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
 from services.gang_planner.core.state.needs import Claimant, Need
 from services.gang_planner.core.state.queued_demand import QueuedDemand
-from shared.model.gang_keys import GangKey
 from shared.model.invariants import InvariantViolation
+
+if TYPE_CHECKING:
+    from shared.model.gang_keys import GangKey
 
 
 class Backlog:
@@ -78,14 +81,13 @@ class Backlog:
         if bucket is None:
             return
         gang.bucket = None
-        at = bisect_left(bucket.entries, (gang.order, gang.key), key=_place)
+        at = bisect_left(bucket.entries, (gang.order, gang.key))
         if bucket.entries[at][2] is not gang:
             raise InvariantViolation(gang.full_name, "is not in its bucket")
         del bucket.entries[at]
         self._taken(bucket, 1)
 
     def take_first(self, bucket: Bucket, gangs: int) -> None:
-        """Remove the first gangs of a bucket."""
         for _, _, gang in islice(bucket.entries, gangs):
             gang.bucket = None
         del bucket.entries[:gangs]
@@ -128,9 +130,7 @@ class Backlog:
         self.fresh.pop(bucket.need.signature, None)
 
     def judge(self, bucket: Bucket, nodes_at: int, *, unsatisfiable: bool) -> None:
-        """Record whether a bucket's gangs could fit on the nodes as of `nodes_at`. If not, they do
-        not count as demand of their queue.
-        """
+        """Record whether a bucket's gangs could fit as of `nodes_at`: else they are no demand."""
         bucket.judged_at = nodes_at
         if bucket.unsatisfiable != unsatisfiable:
             bucket.unsatisfiable = unsatisfiable
@@ -145,10 +145,6 @@ class Backlog:
             self.swept_at = freed
             self.fresh = dict(self.buckets)
         return list(self.fresh.values())
-
-    def waiting(self) -> int:
-        """The number of waiting gangs."""
-        return sum(len(bucket.entries) for bucket in self.buckets.values())
 
 
 class Line:
@@ -168,13 +164,10 @@ class Line:
             heapq.heapify(heap)
 
     def queues(self) -> list[str]:
-        """Queues with a gang in line."""
         return list(self._heaps)
 
     def head(self, queue: str) -> tuple[int, Bucket, Gang]:
-        """Take the bucket with a queue's next gang out of the line; return its index, the bucket
-        and that gang.
-        """
+        """Take the bucket with a queue's next gang out of the line: its index, it and the gang."""
         heap = self._heaps[queue]
         _, key, index = heapq.heappop(heap)
         if not heap:
@@ -199,11 +192,9 @@ class Line:
         return found
 
     def holds(self, queue: str) -> bool:
-        """Whether a queue has a gang in line."""
         return queue in self._heaps
 
     def buckets_of(self, queue: str) -> list[Bucket]:
-        """A queue's buckets that are in line."""
         return [self._buckets[index] for _, _, index in self._heaps.get(queue, ())]
 
     def drop(self, queue: str) -> list[Bucket]:
@@ -217,9 +208,3 @@ class Line:
             return
         order, key, _ = bucket.entries[0]
         heapq.heappush(self._heaps.setdefault(bucket.need.queue, []), (order, key, index))
-
-
-def _place(
-    entry: tuple[OrderKey, GangKey, Gang] | tuple[OrderKey, GangKey],
-) -> tuple[OrderKey, GangKey]:
-    return entry[0], entry[1]

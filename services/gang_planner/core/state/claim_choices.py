@@ -5,16 +5,16 @@ decision in the log.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from services.gang_planner.core.state.devices import ledger as devices
 from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
+from services.gang_planner.core.state.devices.ledger import Grant
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
-from services.gang_planner.core.state.storage import ledger as storage
 from services.gang_planner.core.state.storage.demand import Key, claim_keys
 from services.gang_planner.core.state.storage.disks import Disks
+from services.gang_planner.core.state.storage.ledger import Choice
 from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
 
 #: Upper bound of the field names and numbers of a choice.
@@ -46,10 +46,7 @@ def choices_of(state: State, assignments: Assignments) -> Choices:
 
 
 def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -> int:
-    """Upper bound of the bytes that a member's claims add to a decision.
-
-    `node_bytes` is the length of the longest node name.
-    """
+    """Upper bound of the bytes that a member's claims add. `node_bytes`: the longest node name."""
     shape = member.shape.shape
     pod = member.pod
     each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
@@ -68,7 +65,7 @@ def recall(state: State, decision: GangDecision) -> None:
     for one in decision.volumes:
         state.node_capacity.storage.pin(
             (one.namespace, one.claim),
-            storage.VolumePin(one.node, one.claim_uid, one.volume, one.volume_uid),
+            Choice(one.node, one.claim_uid, one.volume, one.volume_uid),
         )
     for grant in decision.devices:
         if grant.devices:
@@ -77,7 +74,7 @@ def recall(state: State, decision: GangDecision) -> None:
             )
             state.node_capacity.devices.pin(
                 (grant.namespace, grant.claim),
-                devices.DevicePin(grant.node, grant.claim_uid, chosen),
+                Grant(grant.node, grant.claim_uid, chosen),
             )
 
 

@@ -4,7 +4,7 @@ Amounts are clamped to `AMOUNT_MAX`, so that sums over a node's pods cannot over
 """
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Slots: TypeAlias = slice | Ints
 """A selection of nodes: a slice of the columns, or an array of column numbers."""
+
+_Item = TypeVar("_Item", np.int64, np.bool_)
 
 #: 9 petabytes, 9 trillion CPUs. A thousand pods of this size still add up below 2**63.
 AMOUNT_MAX: Final = 2**53
@@ -59,7 +61,6 @@ class Grid:
         self.cells: Ints = np.zeros((rows, columns), dtype=np.int64)
 
     def ensure(self, rows: int, columns: int) -> None:
-        """Grow to at least this many rows and columns."""
         have_rows, have_columns = self.cells.shape
         if rows <= have_rows and columns <= have_columns:
             return
@@ -70,28 +71,18 @@ class Grid:
         self.cells = grown
 
     def copy(self) -> "Grid":
-        """An independent grid with the same cells."""
         grid = Grid(1, 1)
         grid.cells = self.cells.copy()
         return grid
 
 
-def grown_ints(array: Ints, size: int) -> Ints:
-    """The array extended with zeros to at least `size`."""
+def grown(array: npt.NDArray[_Item], size: int) -> npt.NDArray[_Item]:
+    """The array extended with zeros (or False) to at least `size`."""
     if size <= len(array):
         return array
-    grown = np.zeros(_doubled(len(array), size), dtype=np.int64)
-    grown[: len(array)] = array
-    return grown
-
-
-def grown_bools(array: Bools, size: int) -> Bools:
-    """The array extended with False to at least `size`."""
-    if size <= len(array):
-        return array
-    grown = np.zeros(_doubled(len(array), size), dtype=np.bool_)
-    grown[: len(array)] = array
-    return grown
+    larger = np.zeros(_doubled(len(array), size), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def _doubled(have: int, wanted: int) -> int:
@@ -119,13 +110,11 @@ class ChangeLog:
         return self._forgotten + len(self._slots)
 
     def add(self, slot: int) -> None:
-        """Record a changed column."""
         self._slots.append(slot)
         if len(self._slots) > self._bound:
             self._forget()
 
     def extend(self, slots: Iterable[int]) -> None:
-        """Record several changed columns."""
         self._slots.extend(slots)
         if len(self._slots) > self._bound:
             self._forget()

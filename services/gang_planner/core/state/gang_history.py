@@ -1,15 +1,14 @@
 """The history of a gang across decisions, and its failures and evictions."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
+
+import msgspec
 
 from services.gang_planner.core.state.gang_states import GangState
+from shared.contracts.decisions import NoteKind, NoteOpened
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef
-
-if TYPE_CHECKING:
-    from shared.contracts.decisions import NoteKind, NoteOpened
-
 
 #: Instead of the sequence of a record: there is none. A log's sequences begin with 1.
 NOT_IN_LOG: Final = 0
@@ -17,69 +16,47 @@ NOT_IN_LOG: Final = 0
 ANY_NODE: Final = ""
 
 
-class History:
+class History(msgspec.Struct, eq=False):
     """The state that a gang keeps across decisions; a restart restores it from DECISIONS."""
 
-    __slots__ = (
-        "attempt",
-        "bad",
-        "failed_on",
-        "failed_pods",
-        "failures",
-        "first_seen_ms",
-        "full_name",
-        "holds_forgone",
-        "home",
-        "known_as",
-        "noted_at",
-        "notes",
-        "preempt_after_ms",
-        "preemption_ended",
-        "preemptions_failed",
-        "spared",
-        "started",
-        "state",
-    )
-
-    def __init__(self, first_seen_ms: int = 0) -> None:
-        #: Number of decisions so far.
-        self.attempt = 0
-        #: The gang's lifecycle state, set by `enter`. It and `started` are attributes because every
-        #: change of a gang reads them a dozen times.
-        self.state = GangState.WAITING
-        #: Whether its quorum was placed once, and it still has members.
-        self.started = False
-        self.first_seen_ms = first_seen_ms
-        #: Failed decisions in a row.
-        self.failures = 0
-        #: Open notes by kind, except those of holds, which `HoldTable` keeps.
-        self.notes: dict[NoteKind, NoteOpened] = {}
-        #: Gang id in the log; None while the log has no record of the gang.
-        self.known_as: str | None = None
-        #: Sequence of its last record that does not only close a note.
-        self.noted_at = NOT_IN_LOG
-        #: Namespace and name of its gang as in decisions; None before the first one.
-        self.full_name: str | None = None
-        #: Failed (pod UID, node name or `ANY_NODE`) -> time until which the pair is avoided;
-        #: `UNDATED`: the next cycle sets it.
-        self.bad: dict[tuple[str, str], int] = {}
-        #: The same for pods that failed on their node. It counts only before the gang has started:
-        #: later, the pod's program may be the cause.
-        self.failed_pods: dict[tuple[str, str], int] = {}
-        #: The topology domain of its last placement.
-        self.home: str | None = None
-        #: Nodes on which a member failed since the gang started: holds get no reservation there.
-        self.failed_on: dict[str, None] = {}
-        #: Number of missing members for which a planner that takes over opens no hold: their holds
-        #: have expired, or they were evicted for another gang. A decision replaces them.
-        self.holds_forgone = 0
-        #: Number of consecutive failed preemptions for it, and when it may preempt again.
-        self.preemptions_failed = 0
-        self.preempt_after_ms = 0
-        #: How the last failed preemption for it ended, for messages; None: it was placed since.
-        self.preemption_ended: str | None = None
-        #: UIDs of victims that were refused -> time until which they are not chosen again.
-        self.spared: dict[str, int] = {}
+    first_seen_ms: int = 0
+    #: Number of decisions so far.
+    attempt: int = 0
+    #: The gang's lifecycle state, set by `enter`. It and `started` are attributes because every
+    #: change of a gang reads them a dozen times.
+    state: GangState = GangState.WAITING
+    #: Whether its quorum was placed once, and it still has members.
+    started: bool = False
+    #: Failed decisions in a row.
+    failures: int = 0
+    #: Open notes by kind, except those of holds, which `HoldTable` keeps.
+    notes: dict[NoteKind, NoteOpened] = {}
+    #: Gang id in the log; None while the log has no record of the gang.
+    known_as: str | None = None
+    #: Sequence of its last record that does not only close a note.
+    noted_at: int = NOT_IN_LOG
+    #: Namespace and name of its gang as in decisions; None before the first one.
+    full_name: str | None = None
+    #: Failed (pod UID, node name or `ANY_NODE`) -> time until which the pair is avoided;
+    #: `UNDATED`: the next cycle sets it.
+    bad: dict[tuple[str, str], int] = {}
+    #: The same for pods that failed on their node. It counts only before the gang has started:
+    #: later, the pod's program may be the cause.
+    failed_pods: dict[tuple[str, str], int] = {}
+    #: The topology domain of its last placement.
+    home: str | None = None
+    #: Nodes on which a member failed since the gang started: holds get no reservation there.
+    failed_on: dict[str, None] = {}
+    #: Number of missing members for which a planner that takes over opens no hold: their holds
+    #: have expired, or they were evicted for another gang. A decision replaces them.
+    holds_forgone: int = 0
+    #: Number of consecutive failed preemptions for it, and when it may preempt again.
+    preemptions_failed: int = 0
+    preempt_after_ms: int = 0
+    #: How the last failed preemption for it ended, for messages; None: it was placed since.
+    preemption_ended: str | None = None
+    #: UIDs of victims that were refused -> time until which they are not chosen again.
+    spared: dict[str, int] = {}
 
     def enter(self, state: GangState) -> None:
         """Change the gang's lifecycle state. Only `lifecycle.transitions` does it."""
@@ -97,9 +74,7 @@ class History:
 
     @property
     def has_started(self) -> bool:
-        """Whether its quorum was placed once. False again after a release, or a new decision after
-        the loss of all members.
-        """
+        """Whether its quorum was placed once, and it was not released or decided again since."""
         return self.started or self.dormant
 
     @property
@@ -121,7 +96,7 @@ NOTED_REASONS: Final = {
 }
 
 
-def noted_reason(note: "NoteOpened") -> PendingReason:
+def noted_reason(note: NoteOpened) -> PendingReason:
     """The pending reason of a gang with this note of a release or a backoff. `BACKOFF`: the note
     only says that a decision failed, or another version of the planner has written its reason.
     """

@@ -17,8 +17,6 @@ Preflight = Literal["owners", "always"]
 #: Default number of groups per queue that are admitted without free capacity for them.
 WITHOUT_ROOM: Final = 4
 
-_SECOND_MS: Final = 1_000
-
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defaults for gangs without settings of their own. They are part of the configuration, so that
@@ -36,37 +34,34 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def repair_deadline_ms(gang: Gang, defaults: Defaults) -> int:
     """The time from the first binding until an incomplete gang is released, in milliseconds."""
-    found = _seconds(gang, annotations.REPAIR_DEADLINE_SECONDS)
-    return _SECOND_MS * (defaults.repair_deadline_s if found is None else found)
+    return _milliseconds(gang, annotations.REPAIR_DEADLINE_SECONDS, defaults.repair_deadline_s)
 
 
 def hold_ms(gang: Gang, defaults: Defaults) -> int:
     """How long capacity is reserved for a lost member, in milliseconds; 0: not at all."""
-    found = _seconds(gang, annotations.HOLD_SECONDS)
-    return _SECOND_MS * (defaults.hold_s if found is None else found)
+    return _milliseconds(gang, annotations.HOLD_SECONDS, defaults.hold_s)
 
 
 def reserve_ms(gang: Gang, defaults: Defaults) -> int:
     """How long the rest of a gang's `minResources` is reserved after its first pods were placed, in
     milliseconds; 0: never, and `minResources` do not delay placement.
     """
-    found = _seconds(gang, annotations.RESERVE_SECONDS)
-    return _SECOND_MS * (defaults.reserve_s if found is None else found)
+    return _milliseconds(gang, annotations.RESERVE_SECONDS, defaults.reserve_s)
 
 
 def start_deadline_ms(gang: Gang) -> int:
     """The time in which a placed quorum must run, in milliseconds; 0: no deadline."""
-    return _SECOND_MS * (_seconds(gang, annotations.START_DEADLINE_SECONDS) or 0)
+    return _milliseconds(gang, annotations.START_DEADLINE_SECONDS)
 
 
 def degraded_grace_ms(gang: Gang) -> int:
     """How long a started gang may stay below its quorum, in milliseconds; 0: no limit."""
-    return _SECOND_MS * (_seconds(gang, annotations.DEGRADED_GRACE_SECONDS) or 0)
+    return _milliseconds(gang, annotations.DEGRADED_GRACE_SECONDS)
 
 
 def minimum_run_ms(gang: Gang) -> int:
     """How long its pods run before they may be evicted, in milliseconds; 0: no protection."""
-    return _SECOND_MS * (_seconds(gang, annotations.MINIMUM_RUN_SECONDS) or 0)
+    return _milliseconds(gang, annotations.MINIMUM_RUN_SECONDS)
 
 
 def late_roles(gang: Gang) -> dict[str, int]:
@@ -97,9 +92,9 @@ def preflight_always(gang: Gang, defaults: Defaults) -> bool:
     return defaults.preflight == "always" if found is None else found == "always"
 
 
-def _seconds(gang: Gang, key: str) -> int | None:
+def _milliseconds(gang: Gang, key: str, default_s: int = 0) -> int:
     found = _given(gang, key)
-    return None if found is None else int(found)
+    return 1_000 * (default_s if found is None else int(found))
 
 
 def _given(gang: Gang, key: str) -> str | None:

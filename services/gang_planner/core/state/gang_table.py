@@ -14,6 +14,7 @@ from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
+from services.gang_planner.core.state.reference_objects import Table
 from shared.contracts.identity import nameless_gang_id
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import GangKey, key_of_group
@@ -44,7 +45,7 @@ class GangTable:
         self.retired: dict[str, None] = {}
         #: Histories in DECISIONS of gangs that are not in the cluster state yet, by gang id.
         self.remembered: dict[str, History] = {}
-        self.priority_classes: dict[str, PriorityClass] = {}
+        self.priority_classes = Table(PriorityClass)
         #: Gangs that the enqueue action has not admitted.
         self.unadmitted: dict[GangKey, Gang] = {}
         #: Unadmitted gangs that wait only for their admission.
@@ -74,17 +75,13 @@ class GangTable:
             self.changed[gang.key] = gang
 
     def starts(self, gang: Gang) -> None:
-        """Set the phase of a gang whose members were all decided and that has no open notes. An
-        assessment would give the same result.
-        """
+        """Set the phase that an assessment of a fully decided gang without notes would give."""
         gang.phase, gang.pending_reason = "Starting", None
         self.count_phase(gang, "Starting")
         self.to_republish[gang.key] = gang
 
     def touch_all(self) -> None:
-        """Update the queue and priority of every gang, and mark all gangs for assessment, after a
-        queue, a priority class or the configuration changed.
-        """
+        """Mark all gangs, with new queue and priority: objects or the configuration changed."""
         for gang in self.gangs.values():
             self._settle(gang)
 
@@ -205,11 +202,9 @@ class GangTable:
         return self.remembered.setdefault(gang_id, History())
 
     def priority_of(self, gang: Gang) -> int:
-        """The PriorityClass of the group, else the highest of the pods, else the cluster's default
-        class.
-        """
+        """Of the group's PriorityClass, else its pods' highest, else the cluster's default."""
         if gang.group is not None and gang.group.priority_class:
-            found = self.priority_classes.get(gang.group.priority_class)
+            found = self.priority_classes.by_name.get(("", gang.group.priority_class))
             if found is not None:
                 return found.value
         if gang.kept is not None:
@@ -217,7 +212,8 @@ class GangTable:
         of_members = gang.declarations.declared.priority
         if of_members is not None:
             return of_members
-        defaults = [one.value for one in self.priority_classes.values() if one.global_default]
+        classes = self.priority_classes.by_name
+        defaults = [one.value for one in classes.values() if one.global_default]
         return max(defaults, default=0)
 
     def _identify(self, gang: Gang, gang_id: str, at_ms: int) -> None:

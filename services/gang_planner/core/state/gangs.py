@@ -9,6 +9,8 @@ which is the object's UID.
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
+
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
@@ -33,7 +35,9 @@ from services.gang_planner.core.state.needs import (
 )
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from shared.contracts.decisions import Binding
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.verdicts import GangPhase
 from shared.dialects.discovery import preferred_dialects
 from shared.model.gang_keys import GangKey
 from shared.model.invariants import InvariantViolation
@@ -43,8 +47,6 @@ from shared.model.objects import Owner, Pod, PodGroup, SubGroup
 if TYPE_CHECKING:
     from services.gang_planner.core.state.node_capacity import NodeCapacity
     from services.gang_planner.core.state.reservations import Reservation
-    from shared.contracts.decisions import Binding
-    from shared.contracts.verdicts import GangPhase
 
 Belonging: TypeAlias = tuple[SubGroup, tuple[str, ...]] | None
 """The sub-group policy of a pod, and its values of the policy's keys; None: it is in none."""
@@ -75,64 +77,42 @@ class Member:
         self.charged = False
 
 
-class Bucket:
+class Bucket(msgspec.Struct, eq=False):
     """Gangs with the same signature, in order."""
 
-    __slots__ = (
-        "blocked_by",
-        "budget_exceeded",
-        "claimants",
-        "entries",
-        "explained_at",
-        "explanation",
-        "failed_searches",
-        "failed_spaces",
-        "failed_spaces_at",
-        "judged_at",
-        "minimum_unattainable",
-        "need",
-        "outranking_mark",
-        "refused_at",
-        "short_of_quota",
-        "shortfall",
-        "unsatisfiable",
-    )
-
-    def __init__(self, need: Need) -> None:
-        self.need = need
-        self.entries: list[tuple[OrderKey, GangKey, Gang]] = []
-        #: `NodeCapacity.freed` at its refusal; None: not refused.
-        self.refused_at: int | None = None
-        #: The queue's ceiling refused it, not the nodes.
-        self.short_of_quota = False
-        #: The search for nodes ended by its budget.
-        self.budget_exceeded = False
-        #: At its refusal, all nodes together or its queue's capability were below its
-        #: `minResources`: it blocks no other gang.
-        self.minimum_unattainable = False
-        #: Title of the gang that must be placed first, because the queue is strict.
-        self.blocked_by: str | None = None
-        #: It would fit, but leaves the capacity to these queues, which deserve it.
-        self.claimants: tuple[Claimant, ...] = ()
-        #: It would not fit on empty nodes, as of `judged_at` in the nodes' changes: its queue's
-        #: demand does not include it.
-        self.unsatisfiable = False
-        self.judged_at: int | None = None
-        #: Searches for victims that failed, by action.
-        self.failed_searches: dict[str, FailedSearch] = {}
-        #: The shortfall at its refusal; None: the nodes did not refuse it. See
-        #: `placement.refusals`.
-        self.shortfall: Shortfall | None = None
-        #: Spaces (level, domain) in which one of its gangs did not fit, as of `failed_spaces_at`.
-        #: True: unknown, because the search there exceeded its budget.
-        self.failed_spaces: dict[tuple[int, int], bool] = {}
-        self.failed_spaces_at: tuple[int, int] | None = None
-        #: Cached by `verdicts.pending_reason`, as of `explained_at`.
-        self.explanation: Explanation | None = None
-        self.explained_at: int | None = None
-        #: The state of the tables when its first gang last failed to take reservations of gangs
-        #: with lower priority.
-        self.outranking_mark: tuple[object, ...] = ()
+    need: Need
+    entries: list[tuple[OrderKey, GangKey, "Gang"]] = []
+    #: `NodeCapacity.freed` at its refusal; None: not refused.
+    refused_at: int | None = None
+    #: The queue's ceiling refused it, not the nodes.
+    short_of_quota: bool = False
+    #: The search for nodes ended by its budget.
+    budget_exceeded: bool = False
+    #: At its refusal, all nodes together or its queue's capability were below its `minResources`:
+    #: it blocks no other gang.
+    minimum_unattainable: bool = False
+    #: Title of the gang that must be placed first, because the queue is strict.
+    blocked_by: str | None = None
+    #: It would fit, but leaves the capacity to these queues, which deserve it.
+    claimants: tuple[Claimant, ...] = ()
+    #: It would not fit on empty nodes, as of `judged_at` in the nodes' changes: its queue's demand
+    #: does not include it.
+    unsatisfiable: bool = False
+    judged_at: int | None = None
+    #: Searches for victims that failed, by action.
+    failed_searches: dict[str, FailedSearch] = {}
+    #: The shortfall at its refusal; None: the nodes did not refuse it. See `placement.refusals`.
+    shortfall: Shortfall | None = None
+    #: Spaces (level, domain) in which one of its gangs did not fit, as of `failed_spaces_at`.
+    #: True: unknown, because the search there exceeded its budget.
+    failed_spaces: dict[tuple[int, int], bool] = {}
+    failed_spaces_at: tuple[int, int] | None = None
+    #: Cached by `verdicts.pending_reason`, as of `explained_at`.
+    explanation: Explanation | None = None
+    explained_at: int | None = None
+    #: The state of the tables when its first gang last failed to take reservations of gangs with
+    #: lower priority.
+    outranking_mark: tuple[object, ...] = ()
 
     def spaces_to_skip(self, node_capacity: "NodeCapacity") -> dict[tuple[int, int], bool]:
         """Spaces in which one of its gangs did not fit; empty when capacity was freed since."""
@@ -156,125 +136,82 @@ class Bucket:
         return PendingReason.NOT_ENOUGH_RESOURCES
 
 
-class Gang:
+class Gang(msgspec.Struct, eq=False):
     """Members, counts and settings of one gang."""
 
-    __slots__ = (
-        "admitted",
-        "bound_ms",
-        "bucket",
-        "completed",
-        "counted",
-        "counts",
-        "created_ms",
-        "declarations",
-        "evicted",
-        "excused",
-        "gang_id",
-        "group",
-        "held",
-        "history",
-        "hold_ended",
-        "implied",
-        "kept",
-        "key",
-        "late",
-        "latest",
-        "members",
-        "members_with_preference",
-        "minima_reached",
-        "minimum_kept",
-        "name",
-        "namespace",
-        "order",
-        "ours",
-        "parts",
-        "pending_reason",
-        "phase",
-        "priority",
-        "queue",
-        "rank",
-        "ranked",
-        "refusal",
-        "roles",
-        "self_declared",
-        "shown",
-        "shown_ms",
-        "stuck",
-        "unread",
-        "waiting",
-    )
+    key: GangKey
+    namespace: str
+    name: str
+    queue: QueueEntry
+    #: UID of its group, owner or only pod; "" until the table knows whether it has a group.
+    gang_id: str = ""
+    group: PodGroup | None = None
+    #: Values of its deleted group object; None: it has an object, or never had one.
+    kept: Kept | None = None
+    members: dict[str, Member] = {}
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * STATES)
+    #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
+    late: dict[str, int] = {}
+    #: By how many members late roles lower the gang's minimum.
+    excused: int = 0
+    #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
+    parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
+    roles: dict[str, list[int]] = {}
+    #: Members that can be placed, by role and shape.
+    waiting: dict[tuple[str, int], dict[str, Member]] = {}
+    #: Number of members and reservations that take capacity, by shape.
+    held: dict[int, int] = {}
+    priority: int = 0
+    #: The declarations of its members, used where no object declares the gang.
+    declarations: MemberDeclarations = msgspec.field(default_factory=MemberDeclarations)
+    #: Its members' task priority, and whether members with different ones have joined.
+    rank: int | None = None
+    ranked: bool = False
+    created_ms: int = 0
+    history: History = msgspec.field(default_factory=History)
+    #: The minima that its members last met; None: not met in this process's lifetime.
+    minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
+    ours: int = 0
+    #: Members by Volcano's rule for bare pods, which do not name the group themselves.
+    implied: int = 0
+    self_declared: int = 0
+    members_with_preference: int = 0
+    #: Admitted by the enqueue action, or its dialect needs no admission.
+    admitted: bool = False
+    #: Gang size of a deleted PodDisruptionBudget.
+    minimum_kept: int | None = None
+    #: All members have ended; stays true after the pods are deleted.
+    completed: bool = False
+    #: Bindings of the newest decision, for Scheduled events.
+    latest: tuple[Binding, ...] = ()
+    #: Failures that outcomes reported since the last cycle.
+    unread: list[Failure] = []
+    #: When CLUSTER first showed a bound member of the gang; 0: no member is bound.
+    bound_ms: int = 0
+    #: The newest eviction of members; None: there was none, or it has been placed since.
+    evicted: Evicted | None = None
+    #: The last member that a policy refused, with the API server's message.
+    refusal: str = ""
+    #: The reason for the end of its last hold; "" after a new one was opened.
+    hold_ended: str = ""
+    #: Number of members for which the kubelet reports why they do not run.
+    stuck: int = 0
+    #: The results of the last assessment: see `lifecycle.assessment`.
+    phase: GangPhase = "Pending"
+    #: The phase under which `GangTable.phases` counts it.
+    counted: str = ""
+    #: None: it does not wait, or it waits in the backlog.
+    pending_reason: PendingReason | None = None
+    order: OrderKey = ()
+    #: The bucket of the backlog in which it waits.
+    bucket: Bucket | None = None
+    #: Meaning of the last published verdict, and its time.
+    shown: tuple[object, ...] = ()
+    shown_ms: int = 0
 
-    def __init__(self, key: GangKey, namespace: str, name: str, queue: QueueEntry) -> None:
-        self.key = key
-        self.namespace = namespace
-        self.name = name
-        #: UID of its group, owner or only pod; "" until the table knows whether it has a group.
-        self.gang_id = key[2] if key[0] != "name" else ""
-        self.group: PodGroup | None = None
-        #: Values of its deleted group object; None: it has an object, or never had one.
-        self.kept: Kept | None = None
-        self.members: dict[str, Member] = {}
-        self.counts = [0] * STATES
-        #: Late roles, and how many members of each are left out: see `lifecycle.late_roles`.
-        self.late: dict[str, int] = {}
-        #: By how many members late roles lower the gang's minimum.
-        self.excused = 0
-        #: The sub-gangs of members by pod UID, cached by `sub_gangs`.
-        self.parts: dict[str, tuple[tuple[SubGroup, ...], bytes, Belonging]] = {}
-        self.roles: dict[str, list[int]] = {}
-        #: Members that can be placed, by role and shape.
-        self.waiting: dict[tuple[str, int], dict[str, Member]] = {}
-        #: Number of members and reservations that take capacity, by shape.
-        self.held: dict[int, int] = {}
-        self.queue = queue
-        self.priority = 0
-        #: The declarations of its members, used where no object declares the gang.
-        self.declarations = MemberDeclarations()
-        #: Its members' task priority, and whether members with different ones have joined.
-        self.rank: int | None = None
-        self.ranked = False
-        self.created_ms = 0
-        self.history = History()
-        #: The minima that its members last met; None: not met in this process's lifetime.
-        self.minima_reached: tuple[int, tuple[tuple[str, int], ...]] | None = None
-        self.ours = 0
-        #: Members by Volcano's rule for bare pods, which do not name the group themselves.
-        self.implied = 0
-        self.self_declared = 0
-        self.members_with_preference = 0
-        #: Admitted by the enqueue action, or its dialect needs no admission.
-        self.admitted = False
-        #: Gang size of a deleted PodDisruptionBudget.
-        self.minimum_kept: int | None = None
-        #: All members have ended; stays true after the pods are deleted.
-        self.completed = False
-        #: Bindings of the newest decision, for Scheduled events.
-        self.latest: tuple[Binding, ...] = ()
-        #: Failures that outcomes reported since the last cycle.
-        self.unread: list[Failure] = []
-        #: When CLUSTER first showed a bound member of the gang; 0: no member is bound.
-        self.bound_ms = 0
-        #: The newest eviction of members; None: there was none, or it has been placed since.
-        self.evicted: Evicted | None = None
-        #: The last member that a policy refused, with the API server's message.
-        self.refusal = ""
-        #: The reason for the end of its last hold; "" after a new one was opened.
-        self.hold_ended = ""
-        #: Number of members for which the kubelet reports why they do not run.
-        self.stuck = 0
-        #: The results of the last assessment: see `lifecycle.assessment`.
-        self.phase: GangPhase = "Pending"
-        #: The phase under which `GangTable.phases` counts it.
-        self.counted = ""
-        #: None: it does not wait, or it waits in the backlog.
-        self.pending_reason: PendingReason | None = None
-        self.order: OrderKey = ()
-        #: The bucket of the backlog in which it waits.
-        self.bucket: Bucket | None = None
-        #: Meaning of the last published verdict, and its time.
-        self.shown: tuple[object, ...] = ()
-        self.shown_ms = 0
+    def __post_init__(self) -> None:
+        if self.key[0] != "name":
+            self.gang_id = self.key[2]
 
     @property
     def trace_root(self) -> str:
@@ -356,7 +293,7 @@ class Gang:
         return self.counts[PLACED] + self.counts[RUNNING]
 
     @property
-    def shown_phase(self) -> "GangPhase":
+    def shown_phase(self) -> GangPhase:
         """The published phase. As in Volcano, a member on a node counts until its pod is gone: a
         running gang does not change its phase while one of its pods is being deleted.
         """
@@ -410,10 +347,14 @@ class Gang:
         member.gang = self
         self.members[pod.uid] = member
         self.ours += pod.ours
-        self.implied += pod.group_implied
-        self.self_declared += pod.group_self_declared
+        # Each rare; an addition for every pod would take longer.
+        if pod.group_implied:
+            self.implied += 1
+        if pod.group_self_declared:
+            self.self_declared += 1
         self.members_with_preference += pod.scheduler_name in SCHEDULERS_WITH_PREFERENCE
-        self.stuck += bool(pod.waiting)
+        if pod.waiting:
+            self.stuck += 1
         self._rank(pod)
         self._count(member, member.state, 1)
         return self.declarations.add(pod)

@@ -16,6 +16,8 @@ same records give the same holds, independent of the times of cycles.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -75,85 +77,44 @@ class Loss(NamedTuple):
     part: str = ""
 
 
-class Hold:
+class Hold(msgspec.Struct, kw_only=True, eq=False):
     """The hold for one lost pod."""
 
-    __slots__ = (
-        "at_ms",
-        "cluster_seq",
-        "dirty",
-        "gang",
-        "gang_id",
-        "gang_key",
-        "labels",
-        "logged",
-        "lost_on",
-        "message",
-        "namespace",
-        "node",
-        "part",
-        "priority",
-        "queue",
-        "reason",
-        "reservation",
-        "role",
-        "shape",
-        "tried",
-        "uid",
-        "until_ms",
-        "workload",
-    )
-
-    def __init__(
-        self,
-        *,
-        uid: str,
-        gang_id: str,
-        role: str,
-        shape: ShapeEntry,
-        reason: str,
-        message: str,
-        lost_on: str,
-        namespace: str,
-        labels: bytes,
-        workload: str = "",
-        part: str = "",
-    ) -> None:
-        #: UID of the lost pod.
-        self.uid = uid
-        self.gang_id = gang_id
-        #: None until its gang is in the cluster state.
-        self.gang: Gang | None = None
-        self.role = role
-        self.shape = shape
-        #: Of the lost pod; the labels as msgpack.
-        self.namespace = namespace
-        self.labels = labels
-        self.reason = reason
-        self.message = message
-        #: Name of the lost pod's node.
-        self.lost_on = lost_on
-        #: UID of the workload that creates its gang again, and the pod's part of it; "": the hold
-        #: ends with its gang.
-        self.workload = workload
-        self.part = part
-        #: Key, queue and priority of its gang, for the time in which the gang does not exist.
-        self.gang_key: GangKey | None = None
-        self.queue = ""
-        self.priority = 0
-        self.at_ms = 0
-        self.until_ms = 0
-        self.reservation: Reservation | None = None
-        #: Name of the node with its reservation; "": it has none.
-        self.node = ""
-        #: It has changed since its last note.
-        self.dirty = True
-        #: The log has a note of it.
-        self.logged = False
-        #: Cluster state at least this new has its gang, if the gang exists.
-        self.cluster_seq = 0
-        #: State of the tables at its last failed search for a node.
-        self.tried: tuple[object, ...] = ()
+    #: UID of the lost pod.
+    uid: str
+    gang_id: str
+    #: None until its gang is in the cluster state.
+    gang: Gang | None = None
+    role: str
+    shape: ShapeEntry
+    #: Of the lost pod; the labels as msgpack.
+    namespace: str
+    labels: bytes
+    reason: str
+    message: str
+    #: Name of the lost pod's node.
+    lost_on: str
+    #: UID of the workload that creates its gang again, and the pod's part of it; "": the hold ends
+    #: with its gang.
+    workload: str = ""
+    part: str = ""
+    #: Key, queue and priority of its gang, for the time in which the gang does not exist.
+    gang_key: GangKey | None = None
+    queue: str = ""
+    priority: int = 0
+    at_ms: int = 0
+    until_ms: int = 0
+    reservation: Reservation | None = None
+    #: Name of the node with its reservation; "": it has none.
+    node: str = ""
+    #: It has changed since its last note.
+    dirty: bool = True
+    #: The log has a note of it.
+    logged: bool = False
+    #: Cluster state at least this new has its gang, if the gang exists.
+    cluster_seq: int = 0
+    #: State of the tables at its last failed search for a node.
+    tried: tuple[object, ...] = ()
 
     @property
     def repairing(self) -> bool:
@@ -208,26 +169,17 @@ class HoldTable:
         return tuple(sorted(found.values(), key=_by_deadline))
 
     def owners(self) -> list[GangKey]:
-        """Keys of the gangs with holds."""
         return list(self._of)
 
     def owes(self, key: GangKey) -> bool:
-        """Whether a gang has holds or unsettled losses."""
         return key in self._of or key in self._lost
-
-    @property
-    def open_count(self) -> int:
-        """Number of open holds."""
-        return len(self.by_uid)
 
     def knows(self, uid: str) -> bool:
         """Whether this pod has or had a hold, or a pending loss."""
         return uid in self.by_uid or uid in self._known or uid in self.pending
 
     def forget(self, uid: str) -> None:
-        """Forget that the pod had a hold: it is no longer in the cluster state, or is placed again
-        and may be lost again.
-        """
+        """Forget that the pod had a hold: it is gone, or is placed again and may be lost again."""
         self._known.pop(uid, None)
 
     def come_back(self, uid: str) -> None:
@@ -281,13 +233,11 @@ class HoldTable:
             gang.hold(hold.shape, 1)
 
     def reserve(self, tables: "Tables", hold: Hold, slot: int, *, adopted: bool) -> None:
-        """Reserve the hold's capacity on a node, charged to its gang and queue; `adopted`: it has
-        been taken from the node capacity already.
-        """
+        """Reserve the hold's capacity on a node and charge its gang; `adopted`: it is taken."""
         reservation = Reservation(owner=hold.gang_id, uid=hold.uid, shape=hold.shape, slot=slot)
         reservation.reason = hold.reservation_reason
         reservation.until_ms = hold.until_ms
-        tables.reservations.keep_replacement(reservation, adopted=adopted)
+        tables.reservations.keep_apart(reservation, adopted=adopted)
         self.kept += 1
         hold.reservation = reservation
         hold.node = tables.nodes.names[slot]
@@ -381,11 +331,15 @@ class HoldTable:
                 labels=note.labels,
                 workload=note.workload,
                 part=note.part,
+                gang_key=note.gang_key,
+                queue=note.queue,
+                priority=note.priority,
+                at_ms=note.at_ms,
+                until_ms=note.until_ms,
+                dirty=False,
+                logged=True,
+                cluster_seq=note.cycle.cluster_seq if note.cycle is not None else 0,
             )
-            hold.gang_key, hold.queue, hold.priority = note.gang_key, note.queue, note.priority
-            hold.at_ms, hold.until_ms = note.at_ms, note.until_ms
-            hold.dirty, hold.logged = False, True
-            hold.cluster_seq = note.cycle.cluster_seq if note.cycle is not None else 0
             self.by_uid[uid] = hold
             if note.node:
                 self.reserve(tables, hold, tables.nodes.slot(note.node), adopted=False)
@@ -394,9 +348,7 @@ class HoldTable:
                 self.attach(hold, gang)
 
     def recall_end(self, tables: "Tables", gang_id: str, uids: Iterable[str], reason: str) -> None:
-        """Remove holds of a gang that ended in the log for this reason: those of these pods; if
-        none are given, all.
-        """
+        """Remove holds of a gang that ended in the log: of these pods; if none are given, all."""
         named = tuple(uids)
         if not named:
             known = [*self.by_uid.values(), *(hold for hold, _ in self._ended)]
@@ -451,7 +403,6 @@ class HoldTable:
     # ---------------------------------------------------------------- internal
 
     def _settle_up_to(self, tables: "Tables", cluster_seq: int) -> None:
-        """Settle the pending losses up to this sequence of CLUSTER."""
         for uid, loss in list(self.pending.items()):
             if loss.cluster_seq <= cluster_seq:
                 self.settle(uid)
@@ -469,7 +420,6 @@ class HoldTable:
         self._detach(hold)
 
     def _detach(self, hold: Hold) -> None:
-        """Remove the hold from its gang's holds."""
         if hold.gang is None:
             return
         replacements = self._of[hold.gang.key]
@@ -490,15 +440,11 @@ def drop_reservation(tables: "Tables", hold: Hold) -> None:
     if reservation is None:
         return
     hold.reservation, hold.node = None, ""
-    tables.reservations.end_replacement(reservation)
+    tables.reservations.end_apart(reservation)
     if hold.gang is not None:
         hold.gang.hold(hold.shape, -1)
     hold.tried = ()
-    nothing_there = reservation.slot not in tables.residents and not tables.reservations.on(
-        reservation.slot
-    )
-    if nothing_there and not tables.nodes.exists[reservation.slot]:
-        tables.nodes.drop_phantom(reservation.slot)
+    tables.drop_phantom(reservation.slot)
 
 
 def _forgo(tables: "Tables", hold: Hold) -> None:

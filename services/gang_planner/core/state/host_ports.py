@@ -20,44 +20,33 @@ class PortTable:
         self._used: dict[int, dict[tuple[int, str, str], int]] = {}
 
     def take(self, slot: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """Add `count` pods with these ports to the node."""
+        """Add `count` pods with these ports to the node; negative: remove them."""
         used = self._used.setdefault(slot, {})
         for port in ports:
             key = _key(port)
-            used[key] = used.get(key, 0) + count
-
-    def give(self, slot: int, ports: Iterable[HostPort], count: int = 1) -> None:
-        """Remove `count` pods with these ports from the node."""
-        used = self._used[slot]
-        for port in ports:
-            key = _key(port)
-            left = used[key] - count
+            left = used.get(key, 0) + count
             if left < 0:
                 raise InvariantViolation(f"port {key}", "was given back more often than taken")
             if left:
                 used[key] = left
             else:
-                del used[key]
+                used.pop(key, None)
         if not used:
             del self._used[slot]
 
     def conflicts(self, slot: int, ports: Iterable[HostPort]) -> bool:
-        """Whether one of these ports conflicts with a used port of the node."""
         used = self._used.get(slot)
         if not used:
             return False
         return any(_clash(_key(port), claim) for port in ports for claim in used)
 
     def slots(self) -> list[int]:
-        """Slots of nodes with used host ports, sorted."""
         return sorted(self._used)
 
     def content(self) -> dict[int, dict[tuple[int, str, str], int]]:
-        """A copy of the table's content, for comparisons."""
         return {slot: dict(used) for slot, used in self._used.items()}
 
     def copy(self) -> "PortTable":
-        """An independent copy of the table."""
         table = PortTable()
         table._used = self.content()
         return table

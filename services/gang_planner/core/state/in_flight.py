@@ -14,15 +14,16 @@ from services.gang_planner.core.state.gang_history import ANY_NODE, Failure
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import ASSUMED, TERMINAL
 from services.gang_planner.core.state.members import Assignments
-from services.gang_planner.core.state.open_decisions import (
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.preemptions import record_evicted
+from services.gang_planner.core.state.reservations import (
+    UNDATED,
     OpenAct,
     OpenEviction,
+    Reservation,
     Unresolved,
     awaits_binders_alone,
 )
-from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.preemptions import record_evicted
-from services.gang_planner.core.state.reservations import UNDATED, Reservation
 from shared.contracts.decisions import Act, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member as Found
 from shared.contracts.outcomes import MemberResult, Outcome
@@ -150,9 +151,7 @@ def recall_eviction(state: State, seq: int, decision: EvictionDecision) -> None:
 
 
 def forget_evictions(state: State, gang_id: str) -> None:
-    """Drop the eviction decisions of the gang's release, which has ended, and those of gangs that
-    no longer exist.
-    """
+    """Drop the eviction decisions of this gang, whose release has ended, and of gangs now gone."""
     for seq, one in list(state.evictions.items()):
         if one.act.gang_id == gang_id or not (
             one.act.gang_id in state.gangs.by_id or one.act.gang_id in state.gangs.remembered
@@ -254,9 +253,7 @@ def _take_removal(state: State, outcome_seq: int, outcome: Outcome) -> None:
 def _take_in(
     state: State, reservation: Reservation, found: Found, outcome_seq: int, *, delivered: int
 ) -> None:
-    """End the reservation of a member that was not bound, or make it late. The member may be placed
-    again.
-    """
+    """End a member's reservation or make it late: it was not bound, and may be placed again."""
     if found.result in _DEFINITE and delivered == 1 and not found.late:
         end_reservation(state, reservation)
     elif reservation.reason == "assumed":
@@ -280,10 +277,8 @@ def _take_in(
 
 
 def date_late_reservations(state: State, now_ms: int) -> int | None:
-    """Set the deadlines of new late reservations, and end those whose deadline has passed; return
-    the next deadline.
-    """
-    following: int | None = None
+    """Date new late reservations, end those whose deadline has passed; return the next one."""
+    deadlines: list[int] = []
     for uid in list(state.reservations.late):
         for reservation in state.reservations.rows(uid):
             if reservation.reason != "late":
@@ -296,15 +291,13 @@ def date_late_reservations(state: State, now_ms: int) -> int | None:
                 reservation.until_ms = now_ms + LATE_RESERVATION_MS
             if reservation.until_ms <= now_ms:
                 end_reservation(state, reservation)
-            elif following is None or reservation.until_ms < following:
-                following = reservation.until_ms
-    return following
+            else:
+                deadlines.append(reservation.until_ms)
+    return min(deadlines, default=None)
 
 
 def overlook_unanswered(state: State, now_ms: int) -> int | None:
-    """Stop counting decisions without an answer for `UNANSWERED_MS` as in flight; return when the
-    next one is due.
-    """
+    """Stop counting decisions unanswered for `UNANSWERED_MS`; return when the next is due."""
     for one in state.open.values():
         due_ms = one.act.cycle.now_ms + UNANSWERED_MS
         if due_ms <= now_ms:
@@ -320,7 +313,7 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
 
     A decision of the current epoch is not affected: the watch will show its bindings.
     """
-    following: int | None = None
+    deadlines: list[int] = []
     for one in list(state.open.values()):
         if one.outcome is None or one.act.cycle.cluster_seq >= state.view.epoch:
             continue
@@ -331,9 +324,9 @@ def end_forgotten(state: State, now_ms: int, *, fresh: bool) -> int | None:
             until_ms = one.believed_until_ms = now_ms + FORGOTTEN_MS
         if until_ms <= now_ms:
             _forget_bindings(state, one)
-        elif following is None or until_ms < following:
-            following = until_ms
-    return following
+        else:
+            deadlines.append(until_ms)
+    return min(deadlines, default=None)
 
 
 def _forget_bindings(state: State, act: OpenAct) -> None:

@@ -19,6 +19,7 @@ from services.gang_planner.core.state.member_states import (
     UNSUPPORTED,
     WAITING,
 )
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.objects import Pod
 
@@ -30,21 +31,18 @@ class Assignments(msgspec.Struct, frozen=True, eq=False):
     slots: Sequence[int]
 
     def pairs(self) -> Iterator[tuple[Member, int]]:
-        """Each member with its slot."""
         return zip(self.members, self.slots, strict=True)
 
 
-def state_of(member: Member, *, node_exists: bool) -> int:
-    """Derive the member's state from its pod and reservation; `node_exists`: whether the node to
-    which the pod is bound exists.
-    """
+def state_of(member: Member, nodes: NodeTable) -> int:
+    """The state that follows from the member's pod, its node and its reservation."""
     pod = member.pod
     if pod.phase in TERMINAL:
         return SUCCEEDED if pod.phase == "Succeeded" else FAILED
     if pod.deleting:
         return LEAVING
     if pod.node:
-        if not node_exists:
+        if member.slot is None or not nodes.exists[member.slot]:
             return LOST
         return RUNNING if pod.phase == "Running" else PLACED
     if member.reservation is not None:

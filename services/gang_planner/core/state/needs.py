@@ -2,10 +2,72 @@
 
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 from services.gang_planner.core.state.pod_shapes import ShapeTable
-from services.gang_planner.core.state.task_topology import Tasks
 from shared.contracts.verdicts import Reason, ShapeReport
-from shared.model.objects import NetworkTopology
+from shared.model.objects import NetworkTopology, PodGroup
+
+_TASK_TOPOLOGY: Final = "volcano.sh/task-topology-"
+
+
+class Tasks(NamedTuple):
+    """The task-topology annotations of a gang: roles to place on the same nodes, roles to place on
+    different nodes, and the order of placement.
+
+    Semicolons separate groups of roles, commas separate roles. A group with one role concerns the
+    members of that role. If a group names a role twice, all annotations of the gang are ignored.
+    """
+
+    together: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
+    order: tuple[str, ...] = ()
+
+    def beside(self, role: str) -> frozenset[str]:
+        """Roles to place on the same nodes as this role; may include the role itself."""
+        return _others(self.together, role)
+
+    def away_from(self, role: str) -> frozenset[str]:
+        """Roles to place on different nodes than this role; may include the role itself."""
+        return _others(self.apart, role)
+
+    def turn(self, role: str) -> int:
+        """Position of the role in the order of placement; unnamed roles come last."""
+        return self.order.index(role) if role in self.order else len(self.order)
+
+
+def tasks_of(group: PodGroup | None) -> Tasks | None:
+    """The annotations of a group; None if there are none, or if they are invalid."""
+    if group is None or not group.notes:
+        return None
+    notes = dict(group.notes)
+    together = _groups(notes.get(f"{_TASK_TOPOLOGY}affinity", ""))
+    apart = _groups(notes.get(f"{_TASK_TOPOLOGY}anti-affinity", ""))
+    order = _names(notes.get(f"{_TASK_TOPOLOGY}task-order", ""))
+    if not (together or apart):
+        return None
+    if any(len(set(one)) < len(one) for one in (*together, *apart, order)):
+        return None
+    return Tasks(together, apart, order)
+
+
+def _groups(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(names for one in text.split(";") if (names := _names(one)))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for one in text.split(",") if (name := one.strip()))
+
+
+def _others(groups: tuple[tuple[str, ...], ...], role: str) -> frozenset[str]:
+    found: set[str] = set()
+    for names in groups:
+        if names == (role,):
+            found.add(role)
+        elif role in names:
+            found.update(name for name in names if name != role)
+    return frozenset(found)
+
 
 Wanted: TypeAlias = tuple[str, int, int]
 """(role, shape id, number of members to place)."""
@@ -52,77 +114,46 @@ RESERVED: Final = "*minResources"
 ALWAYS_FIT: Final = 1_000
 
 
-class Need:
-    """The need of a gang's waiting members. Gangs of one queue with equal needs are
-    interchangeable.
-    """
+class Need(msgspec.Struct, kw_only=True, eq=False):
+    """The need of a gang's waiting members. Gangs of one queue with equal needs are alike."""
 
-    __slots__ = (
-        "_amounts",
-        "_largest",
-        "attached",
-        "avoid",
-        "best_effort",
-        "lacking",
-        "minima",
-        "queue",
-        "quorum",
-        "ranks",
-        "reserved",
-        "signature",
-        "structure",
-        "wanted",
-    )
+    queue: str
+    #: How many must be placed together, reserved units included; 0: any number.
+    quorum: int
+    #: (role, minimum number of members of the role to place).
+    minima: tuple[tuple[str, int], ...]
+    wanted: tuple[Wanted, ...]
+    #: All pods are best-effort: the backfill action places them.
+    best_effort: bool
+    #: Some of its pods have claims.
+    attached: bool
+    #: Nodes that recently refused one of its members.
+    avoid: tuple[str, ...] = ()
+    #: None: no requirements.
+    structure: Structure | None = None
+    #: Task priorities of the entries of `wanted`, if they differ: higher ones are placed first if
+    #: not all members fit.
+    ranks: tuple[int, ...] = ()
+    #: Members that a started gang lacks of its minima. It has no quorum to place.
+    lacking: int = 0
+    #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist for
+    #: them (`min_resources`).
+    reserved: int = 0
+    #: Equal for interchangeable gangs.
+    signature: tuple[object, ...] = ()
+    _amounts: dict[int, int] | None = None
+    _largest: dict[int, int] | None = None
 
-    def __init__(
-        self,
-        *,
-        queue: str,
-        quorum: int,
-        minima: tuple[tuple[str, int], ...],
-        wanted: tuple[Wanted, ...],
-        best_effort: bool,
-        attached: bool,
-        avoid: tuple[str, ...] = (),
-        structure: Structure | None = None,
-        ranks: tuple[int, ...] = (),
-        lacking: int = 0,
-        reserved: int = 0,
-    ) -> None:
-        self.queue = queue
-        #: How many must be placed together, reserved units included; 0: any number.
-        self.quorum = quorum
-        #: (role, minimum number of members of the role to place).
-        self.minima = minima
-        self.wanted = wanted
-        #: All pods are best-effort: the backfill action places them.
-        self.best_effort = best_effort
-        #: Some of its pods have claims.
-        self.attached = attached
-        #: Nodes that recently refused one of its members.
-        self.avoid = avoid
-        #: Task priorities of the entries of `wanted`, if they differ: higher ones are placed first
-        #: if not all members fit.
-        self.ranks = ranks
-        #: None: no requirements.
-        self.structure = structure
-        #: Members that a started gang lacks of its minima. It has no quorum to place.
-        self.lacking = lacking
-        #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist
-        #: for them (`min_resources`).
-        self.reserved = reserved
-        self._amounts: dict[int, int] | None = None
-        self._largest: dict[int, int] | None = None
-        #: Equal for interchangeable gangs.
-        self.signature: tuple[object, ...] = (
-            queue,
-            quorum,
-            minima,
-            wanted,
-            avoid,
-            structure,
-            ranks,
-            lacking,
+    def __post_init__(self) -> None:
+        self.signature = (
+            self.queue,
+            self.quorum,
+            self.minima,
+            self.wanted,
+            self.avoid,
+            self.structure,
+            self.ranks,
+            self.lacking,
         )
 
     @property
@@ -133,17 +164,15 @@ class Need:
     def without_reserved(self) -> "Need":
         """The need without reserved units: only that of existing pods."""
         units = sum(1 for role, _, _ in self.wanted if role == RESERVED)
-        return Need(
-            queue=self.queue,
+        return msgspec.structs.replace(
+            self,
             quorum=self.quorum - self.reserved,
             minima=tuple(one for one in self.minima if one[0] != RESERVED),
             wanted=self.wanted[units:],
-            best_effort=self.best_effort,
-            attached=self.attached,
-            avoid=self.avoid,
-            structure=self.structure,
             ranks=self.ranks[units:],
-            lacking=self.lacking,
+            reserved=0,
+            _amounts=None,
+            _largest=None,
         )
 
     @property
@@ -157,9 +186,7 @@ class Need:
         return self.quorum or self.lacking or 1
 
     def amounts(self, shapes: ShapeTable) -> dict[int, int]:
-        """Requests of the quorum, or of one member without a quorum, by resource row. Callers must
-        not write to it.
-        """
+        """Requests of the quorum, or of one member without one, by resource row; read-only."""
         if self._amounts is None:
             self._amounts = self._work_out(shapes)
         return self._amounts
@@ -194,17 +221,14 @@ class FailedSearch(NamedTuple):
     retry_ms: int | None
 
 
-class Shortfall:
+class Shortfall(msgspec.Struct, eq=False):
     """A lower bound of the members of a refused gang for which there is no free capacity."""
 
-    __slots__ = ("capacity_at", "members", "nodes_at")
-
-    def __init__(self, members: int, capacity_at: int, nodes_at: int) -> None:
-        #: 0: unknown.
-        self.members = members
-        #: Positions in the change logs of the node capacity and the nodes at which it is valid.
-        self.capacity_at = capacity_at
-        self.nodes_at = nodes_at
+    #: 0: unknown.
+    members: int
+    #: Positions in the change logs of the node capacity and the nodes at which it is valid.
+    capacity_at: int
+    nodes_at: int
 
 
 class Explanation(NamedTuple):

@@ -6,13 +6,14 @@ capacity, or a changed node. A gang that was refused at a count is not tried aga
 changes.
 """
 
+from typing import Final
+
 import numpy as np
 
-from services.gang_planner.core.state.columns import ChangeLog, Grid, Ints
+from services.gang_planner.core.state.columns import Bools, ChangeLog, Grid, Ints
 from services.gang_planner.core.state.devices.ledger import Devices
 from services.gang_planner.core.state.host_ports import PortTable
-from services.gang_planner.core.state.inter_pod.counts import PairCounts
-from services.gang_planner.core.state.inter_pod.domains import DomainTable
+from services.gang_planner.core.state.inter_pod.counts import DomainTable, PairCounts
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
@@ -20,6 +21,9 @@ from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Storage
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.invariants import InvariantViolation
+
+#: Up to this number of changed nodes, sums are updated; beyond it, they are computed again.
+_CHANGED_MAX: Final = 1_024
 
 
 class NodeCapacity:
@@ -53,26 +57,17 @@ class NodeCapacity:
         cells = self.free.cells
         for row, amount in shape.pairs:
             cells[row, slot] -= amount
-        if shape.shape.host_ports:
-            self.ports.take(slot, shape.shape.host_ports)
-        if shape.attached:
-            self._take_claims(slot, 1, shape)
-        if shape.tallies:
-            self.pairs.add(slot, shape.tallies, 1)
+        if shape.beyond_amounts:
+            self._count(slot, 1, shape)
             self.freed += self.pairs.attracts(shape.profile)
         self.changes.add(slot)
 
     def give(self, slot: int, shape: ShapeEntry) -> None:
-        """Undo one `take`."""
         cells = self.free.cells
         for row, amount in shape.pairs:
             cells[row, slot] += amount
-        if shape.shape.host_ports:
-            self.ports.give(slot, shape.shape.host_ports)
-        if shape.attached:
-            self._give_claims(slot, 1, shape)
-        if shape.tallies:
-            self.pairs.add(slot, shape.tallies, -1)
+        if shape.beyond_amounts:
+            self._count(slot, -1, shape)
         self.changes.add(slot)
         self.freed += 1
 
@@ -80,12 +75,12 @@ class NodeCapacity:
         """Take capacity for `counts[i]` pods of the shape on `slots[i]`; slots are distinct."""
         self.fit_cells()
         self.free.cells[np.ix_(shape.rows, slots)] -= shape.column * counts
-        self._change_others(slots, counts, shape, taking=True)
+        self._count_many(slots, counts, shape)
 
     def give_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
         """Undo one `take_many` of an attempt; `freed` stays unchanged."""
         self.free.cells[np.ix_(shape.rows, slots)] += shape.column * counts
-        self._change_others(slots, counts, shape, taking=False)
+        self._count_many(slots, -counts, shape)
 
     def exchange(self, slot: int, before: ShapeEntry, after: ShapeEntry) -> None:
         """Recount a pod under another entry with the same shape and a different profile."""
@@ -95,9 +90,7 @@ class NodeCapacity:
         self.pairs.add(slot, after.tallies, 1)
 
     def claims_version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """A version that changes whenever a filter's result for the shape's claims may have changed
-        on any node.
-        """
+        """A version that changes whenever a filter's result for the shape's claims may change."""
         version: tuple[int, ...] = ()
         if shape.shape.claims:
             version += self.storage.version(shape)
@@ -149,39 +142,73 @@ class NodeCapacity:
         return np.maximum(found, 0)
 
     def fit_cells(self) -> None:
-        """Grow the cells to all known resources and slots. Callers call it before they read or
-        write the cells.
-        """
+        """Grow the cells to all resources and slots, before they are read or written."""
         self.free.ensure(len(self.nodes.resources.names), self.nodes.size)
 
-    def _change_others(self, slots: Ints, counts: Ints, shape: ShapeEntry, *, taking: bool) -> None:
+    def _count_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
         listed: list[int] = slots.tolist()
-        if shape.shape.host_ports:
-            change = self.ports.take if taking else self.ports.give
+        if shape.beyond_amounts:
             for slot, count in zip(listed, counts.tolist(), strict=True):
-                change(slot, shape.shape.host_ports, count)
-        if shape.attached:
-            attach = self._take_claims if taking else self._give_claims
-            for slot, count in zip(listed, counts.tolist(), strict=True):
-                attach(slot, count, shape)
-        if shape.tallies:
-            sign = 1 if taking else -1
-            for slot, count in zip(listed, counts.tolist(), strict=True):
-                self.pairs.add(slot, shape.tallies, sign * count)
+                self._count(slot, count, shape)
         self.changes.extend(listed)
 
-    def _take_claims(self, slot: int, count: int, shape: ShapeEntry) -> None:
+    def _count(self, slot: int, count: int, shape: ShapeEntry) -> None:
+        """Add `count` pods to everything but the amounts; negative: remove them."""
+        if shape.shape.host_ports:
+            self.ports.take(slot, shape.shape.host_ports, count)
         if shape.shape.claims:
-            self.changes.extend(self.storage.take(slot, shape, count))
+            change = self.storage.give if count < 0 else self.storage.take
+            self.changes.extend(change(slot, shape, abs(count)))
         if shape.shape.device_claims:
-            self.devices.take(slot, shape, count)
+            if count < 0:
+                self.devices.give(shape, -count)
+            else:
+                self.devices.take(slot, shape, count)
         if shape.shape.disks:
             self.disks.take(slot, shape.shape.disks, count)
+        if shape.tallies:
+            self.pairs.add(slot, shape.tallies, count)
 
-    def _give_claims(self, slot: int, count: int, shape: ShapeEntry) -> None:
-        if shape.shape.claims:
-            self.changes.extend(self.storage.give(slot, shape, count))
-        if shape.shape.device_claims:
-            self.devices.give(shape, count)
-        if shape.shape.disks:
-            self.disks.take(slot, shape.shape.disks, -count)
+
+class FreeOnUsable:
+    """Free amounts on the nodes that gangs can use, cached across cycles by resource row."""
+
+    def __init__(self, node_capacity: NodeCapacity) -> None:
+        self._node_capacity = node_capacity
+        #: Versions of the sums' input: nodes, number of slots and resources, tolerated taints.
+        self._of: tuple[object, ...] = ()
+        self._usable: Bools = np.zeros(0, dtype=np.bool_)
+        self._free: Ints = np.zeros((0, 0), dtype=np.int64)
+        self._sums: Ints = np.zeros(0, dtype=np.int64)
+        self._position = 0
+
+    def sums(self, tolerated: Bools) -> list[int]:
+        """The sums by resource row. `tolerated`: one flag per set of taints, whether a pod of a
+        gang tolerates it.
+        """
+        node_capacity, nodes = self._node_capacity, self._node_capacity.nodes
+        node_capacity.fit_cells()
+        rows = len(nodes.resources.names)
+        of = nodes.changes.position, nodes.size, rows, tolerated.tobytes()
+        changed = (
+            node_capacity.changes.since(self._position, _CHANGED_MAX) if of == self._of else None
+        )
+        self._position = node_capacity.changes.position
+        if changed is None:
+            self._of = of
+            self._usable = self._judge(tolerated)
+            free = np.maximum(node_capacity.free.cells[:rows, : nodes.size], 0)
+            self._free = free * self._usable
+            self._sums = self._free.sum(axis=1)
+        elif len(slots := changed):
+            free = np.maximum(node_capacity.free.cells[:rows, slots], 0) * self._usable[slots]
+            self._sums = self._sums + (free - self._free[:, slots]).sum(axis=1)
+            self._free[:, slots] = free
+        found: list[int] = self._sums.tolist()
+        return found
+
+    def _judge(self, tolerated: Bools) -> Bools:
+        nodes = self._node_capacity.nodes
+        size = nodes.size
+        usable: Bools = nodes.exists[:size] & nodes.ready[:size] & ~nodes.unschedulable[:size]
+        return usable & tolerated[nodes.taint_set[:size]]

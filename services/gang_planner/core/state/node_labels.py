@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, Ints, Slots, grown_ints
+from services.gang_planner.core.state.columns import Bools, Ints, Slots, grown
 from shared.model.objects import Node, Requirement
 
 #: Key of the node's name, for `matchFields`; not a valid label key.
@@ -34,7 +34,7 @@ class LabelColumns:
             return
         labels = dict(node.labels) if node is not None else {}
         for key, column in self._columns.items():
-            column = self._columns[key] = grown_ints(column, slot + 1)
+            column = self._columns[key] = grown(column, slot + 1)
             column[slot] = self._id(self._value(key, node, labels))
 
     def column(self, key: str, nodes: Sequence[Node | None]) -> Ints:
@@ -46,37 +46,24 @@ class LabelColumns:
                 labels = dict(node.labels) if node is not None else {}
                 column[slot] = self._id(self._value(key, node, labels))
             self._columns[key] = column
-        return grown_ints(column, len(nodes))
+        return grown(column, len(nodes))
 
     def matches(
         self, requirement: Requirement, key: str, nodes: Sequence[Node | None], slots: Slots
     ) -> Bools:
-        """One flag per node in `slots`: whether the requirement holds; with an invalid operator
-        or number it never holds.
-        """
+        """One flag per node: whether it holds; never with an invalid operator or number."""
         values = self.column(key, nodes)[slots]
         match requirement.operator:
-            case "In":
-                return self._among(requirement, values)
-            case "NotIn":
-                return ~self._among(requirement, values)
-            case "Exists":
-                return ~self._absent(values)
-            case "DoesNotExist":
-                return self._absent(values)
+            case "In" | "NotIn":
+                among: Bools = np.isin(values, self.ids(requirement.values))
+                return among if requirement.operator == "In" else ~among
+            case "Exists" | "DoesNotExist":
+                absent: Bools = values == _ABSENT
+                return absent if requirement.operator == "DoesNotExist" else ~absent
             case "Gt" | "Lt":
                 return self._compares(requirement, values)
             case _:
                 return np.zeros(len(values), dtype=np.bool_)
-
-    def _among(self, requirement: Requirement, values: Ints) -> Bools:
-        among: Bools = np.isin(values, self.ids(requirement.values))
-        return among
-
-    @staticmethod
-    def _absent(values: Ints) -> Bools:
-        absent: Bools = values == _ABSENT
-        return absent
 
     def _compares(self, requirement: Requirement, values: Ints) -> Bools:
         bound = as_number(requirement.values[0]) if len(requirement.values) == 1 else None

@@ -6,7 +6,8 @@ a slot without allocatable amounts, so that accounting needs no special case. De
 on slot numbers, which follow the order of arrival: ties are broken by name (`rank`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
 
@@ -17,10 +18,8 @@ from services.gang_planner.core.state.columns import (
     Ints,
     ResourceIndex,
     clamped,
-    grown_bools,
-    grown_ints,
+    grown,
 )
-from services.gang_planner.core.state.images import ImageTable
 from services.gang_planner.core.state.node_labels import LabelColumns
 from services.gang_planner.core.state.taints import TaintSets
 from shared.model.invariants import InvariantViolation
@@ -30,6 +29,36 @@ from shared.model.objects import Node
 _REQUESTS_MAX = 256
 #: Number of cached arrays that are computed from all nodes.
 _DERIVED_MAX = 256
+_NOWHERE: Final[Mapping[int, int]] = {}
+
+
+class ImageTable:
+    """Images that nodes report in their status."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[int, int]] = {}
+
+    @property
+    def any(self) -> bool:
+        return bool(self._by_name)
+
+    def put(self, slot: int, before: Node | None, after: Node | None) -> None:
+        """Update the images of a slot after its node appeared, changed or left."""
+        old = before.images if before is not None else ()
+        new = after.images if after is not None else ()
+        if old == new:
+            return
+        for name, _ in old:
+            found = self._by_name.get(name, {})
+            found.pop(slot, None)
+            if not found:
+                self._by_name.pop(name, None)
+        for name, size_bytes in new:
+            self._by_name.setdefault(name, {})[slot] = size_bytes
+
+    def of(self, name: str) -> Mapping[int, int]:
+        """Slot -> bytes of the image, for all nodes that have it."""
+        return self._by_name.get(name, _NOWHERE)
 
 
 class Units:
@@ -163,9 +192,7 @@ class NodeTable:
         return found
 
     def derived(self, key: object, make: Callable[[], Ints]) -> Ints:
-        """The result of `make`, one number per slot, cached by `key` until a node changes. Callers
-        must not write to it.
-        """
+        """The read-only result of `make`, one number per slot, cached until a node changes."""
         if self._derived_at != self.changes.position or len(self._derived) >= _DERIVED_MAX:
             self._derived.clear()
             self._derived_at = self.changes.position
@@ -192,8 +219,8 @@ class NodeTable:
         self.changes.add(slot)
 
     def _grow(self, size: int) -> None:
-        self.exists = grown_bools(self.exists, size)
-        self.ready = grown_bools(self.ready, size)
-        self.unschedulable = grown_bools(self.unschedulable, size)
-        self.taint_set = grown_ints(self.taint_set, size)
+        self.exists = grown(self.exists, size)
+        self.ready = grown(self.ready, size)
+        self.unschedulable = grown(self.unschedulable, size)
+        self.taint_set = grown(self.taint_set, size)
         self.allocatable.ensure(len(self.resources.names), size)

@@ -15,7 +15,7 @@ from services.gang_planner.core.state.tables import Tables
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Gang
-    from services.gang_planner.core.state.open_decisions import OpenAct, OpenEviction, Unresolved
+    from services.gang_planner.core.state.reservations import OpenAct, OpenEviction, Unresolved
     from shared.contracts.outcomes import Outcome
     from shared.model.gang_keys import GangKey
 
@@ -55,5 +55,5 @@ class State(Tables):
 
     @override
     def relabel_lost(self) -> None:
-        if self.holds.open_count:
+        if self.holds.by_uid:
             self.holds.relabel(self)

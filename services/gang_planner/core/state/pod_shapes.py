@@ -22,25 +22,6 @@ _UNREADABLE: Final = Shape(requests=((PODS, 1),), unsupported=("its shape cannot
 class ShapeEntry:
     """One shape, with its positive requests as rows and amounts."""
 
-    __slots__ = (
-        "amounts",
-        "attached",
-        "best_effort",
-        "by_row",
-        "column",
-        "encoded",
-        "id",
-        "order",
-        "pairs",
-        "pairwise",
-        "profile",
-        "rated",
-        "rows",
-        "shape",
-        "tallies",
-        "terms",
-    )
-
     def __init__(
         self,
         shape_id: int,
@@ -84,6 +65,8 @@ class ShapeEntry:
         self.tallies: tuple[tuple[int, int], ...] = tuple((number, 1) for number in profile)
         if terms is not None:
             self.tallies += tuple(sorted(terms.carried.items()))
+        #: Whether one pod takes more of a node than amounts.
+        self.beyond_amounts = bool(shape.host_ports or self.attached or self.tallies)
         #: Whether inter-pod rules may apply to it.
         self.pairwise: bool = terms is not None or bool(profile)
 
@@ -103,7 +86,6 @@ class ShapeTable:
         self.units: dict[tuple[object, ...], tuple[tuple[str, int, int], ...]] = {}
 
     def copy(self) -> "ShapeTable":
-        """An independent table with the same entries."""
         other = ShapeTable(self.resources, self.terms.copy())
         other.entries = list(self.entries)
         other._ids = dict(self._ids)

@@ -11,17 +11,18 @@ the log has them in its first cycle.
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from services.gang_planner.core.state.gang_history import Evicted
+import msgspec
+
+from services.gang_planner.core.state.gang_history import Evicted, History
+from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.reservations import Reservation
+from shared.contracts.decisions import EvictionDecision
+from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import PodRef
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.gang_history import History
-    from services.gang_planner.core.state.gangs import Gang, Member
     from services.gang_planner.core.state.tables import Tables
-    from shared.contracts.decisions import EvictionDecision
-    from shared.contracts.outcomes import Outcome
     from shared.model.gang_keys import GangKey
 
 #: Maximum duration of the reservations. The grace period of a victim may be an hour, but then the
@@ -35,45 +36,33 @@ _CARRIED_OUT_MS: Final = 180_000
 _PODS_MAX: Final = 100
 
 
-class Preemption:
+class Preemption(msgspec.Struct, eq=False):
     """One eviction decision for a gang."""
 
-    __slots__ = (
-        "act",
-        "at_ms",
-        "ended",
-        "gang",
-        "hit",
-        "outcome",
-        "outcome_seq",
-        "reservations",
-        "seen_left",
-        "seq",
-        "tried",
-    )
+    act: EvictionDecision
+    #: Sequence of its decision; 0 until it is in the log.
+    seq: int = 0
+    #: When it was decided; the clock may have been set back since.
+    at_ms: int = 0
+    #: The preemptor; None while the gang is not in the cluster state.
+    gang: Gang | None = None
+    #: Reservations for its bindings and the gangs charged for them, by pod UID.
+    reservations: dict[str, tuple[Reservation, Gang]] = {}
+    outcome: Outcome | None = None
+    outcome_seq: int = 0
+    #: Whether it has ended and has no reservations.
+    ended: bool = False
+    #: Gangs of its victims and their number of victims, by gang id; empty until known.
+    hit: dict[str, tuple[Gang, int]] = {}
+    #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: not tried.
+    tried: int | None = None
+    #: UIDs of victims whose loss this planner saw.
+    seen_left: set[str] = set()
 
-    def __init__(self, act: "EvictionDecision", seq: int = 0) -> None:
-        self.act = act
-        #: Sequence of its decision; 0 until it is in the log.
-        self.seq = seq
-        #: When it was decided; the clock may have been set back since.
-        self.at_ms = act.cycle.now_ms
-        #: The preemptor; None while the gang is not in the cluster state.
-        self.gang: Gang | None = None
-        #: Reservations for its bindings and the gangs charged for them, by pod UID.
-        self.reservations: dict[str, tuple[Reservation, Gang]] = {}
-        self.outcome: Outcome | None = None
-        self.outcome_seq = 0
-        #: Whether it has ended and has no reservations.
-        self.ended = False
-        #: Gangs of its victims and their number of victims, by gang id; empty until known.
-        self.hit: dict[str, tuple[Gang, int]] = {}
-        #: `NodeCapacity.freed` when its gang last did not fit elsewhere; None: not tried.
-        self.tried: int | None = None
-        #: UIDs of victims whose loss this planner saw.
-        self.seen_left: set[str] = set()
+    def __post_init__(self) -> None:
+        self.at_ms = self.act.cycle.now_ms
 
-    def victim_left(self, uid: str, history: "History") -> None:
+    def victim_left(self, uid: str, history: History) -> None:
         """Note in the history of its gang that a victim, which gets no hold, has left."""
         if uid not in self.seen_left:
             self.seen_left.add(uid)
@@ -99,25 +88,25 @@ class Preemptions:
         #: Grows whenever a pod may have become a victim, or a gang a preemptor.
         self.stirred = 0
 
-    def of(self, gang: "Gang") -> Preemption | None:
+    def of(self, gang: Gang) -> Preemption | None:
         """The gang's open preemption; None: it has none."""
         return self._of.get(gang.key)
 
     @property
-    def opened(self) -> "list[Preemption]":
+    def opened(self) -> list[Preemption]:
         """All open preemptions, oldest first."""
         return [one for one in (*self.logged.values(), *self._fresh) if not one.ended]
 
-    def add(self, tables: "Tables", act: "EvictionDecision", gang: "Gang") -> None:
+    def add(self, tables: "Tables", act: EvictionDecision, gang: Gang) -> None:
         """Add a preemption that was just decided, and make its reservations."""
         one = Preemption(act)
         self._fresh.append(one)
         self._enter(one)
         self._attach(tables, one, gang)
-        _sync_rows(tables, one)
+        self.sync_one(tables, one)
         one.hit = _hit_by(tables, one)
 
-    def number(self, seq: int, act: "EvictionDecision") -> None:
+    def number(self, seq: int, act: EvictionDecision) -> None:
         """Record the sequence that the log gave to a decision of this planner."""
         for one in self._fresh:
             if one.act is act:
@@ -127,24 +116,25 @@ class Preemptions:
                 return
         raise InvariantViolation(f"eviction {seq} for {act.gang}", "was not decided here")
 
-    def recall(self, seq: int, act: "EvictionDecision", *, ended: bool = False) -> Preemption:
+    def recall(self, seq: int, act: EvictionDecision) -> Preemption:
         """Restore a preemption from the log; the next `sync` makes its reservations."""
         one = self.logged[seq] = Preemption(act, seq)
-        one.ended = ended
         self._enter(one)
         return one
 
     def find(self, gang_id: str) -> Preemption | None:
         """The open preemption with this gang id in the log; None: there is none."""
-        return next((one for one in self.logged.values() if _is_of(one, gang_id)), None)
+        found = (
+            one for one in self.logged.values() if not one.ended and one.act.gang_id == gang_id
+        )
+        return next(found, None)
 
     def end(self, tables: "Tables", one: Preemption) -> None:
         """End a preemption and its reservations. Victims that do not terminate, and that no binder
         may still evict, are no longer its victims.
         """
         one.ended = True
-        for uid in list(one.reservations):
-            _drop(tables, one, uid)
+        self.release(tables, one)
         if one.gang is not None and self._of.get(one.gang.key) is one:
             del self._of[one.gang.key]
         self._let_go(tables, one, over=False)
@@ -174,7 +164,7 @@ class Preemptions:
         Returns:
             When the next ended preemption drops the victims that stay; None: there is none.
         """
-        following: int | None = None
+        following: list[int] = []
         for seq, one in list(self.logged.items()):
             if one.ended:
                 # The clock may have been set back since.
@@ -183,8 +173,8 @@ class Preemptions:
                 self._let_go(tables, one, over=over_ms <= now_ms)
                 if not any(self.victims.get(each.uid) is one for each in one.act.victims):
                     del self.logged[seq]
-                elif over_ms > now_ms and (following is None or over_ms < following):
-                    following = over_ms
+                elif over_ms > now_ms:
+                    following.append(over_ms)
                 continue
             gang = _gang_of(tables, one)
             if gang is not one.gang:
@@ -194,10 +184,10 @@ class Preemptions:
                 if gang is not None:
                     self._attach(tables, one, gang)
                     tables.gangs.touch(gang)
-            _sync_rows(tables, one)
+            self.sync_one(tables, one)
             if not one.hit:
                 one.hit = _hit_by(tables, one)
-        return following
+        return min(following, default=None)
 
     def release(self, tables: "Tables", one: Preemption) -> None:
         """End a preemption's reservations for an attempt; `sync_one` makes them again."""
@@ -205,14 +195,43 @@ class Preemptions:
             _drop(tables, one, uid)
 
     def sync_one(self, tables: "Tables", one: Preemption) -> None:
-        """Make the reservations of a preemption again."""
-        _sync_rows(tables, one)
+        """Keep one reservation for each binding whose pod still waits and whose node exists."""
+        gang = one.gang
+        for binding in one.act.bindings:
+            member = tables.members.get(binding.uid)
+            slot = tables.nodes.find(binding.node)
+            kept = one.reservations.get(binding.uid)
+            if (
+                gang is None
+                or member is None
+                or slot is None
+                or not tables.nodes.exists[slot]
+                or not _waits(member, gang)
+            ):
+                if kept is not None:
+                    _drop(tables, one, binding.uid)
+                continue
+            if kept is not None:
+                if kept[0].shape is member.shape:
+                    continue
+                _drop(tables, one, binding.uid)
+            reservation = Reservation(
+                owner=gang.gang_id,
+                uid=binding.uid,
+                shape=member.shape,
+                slot=slot,
+                reason="preemptor",
+            )
+            tables.reservations.keep_apart(reservation)
+            gang.hold(reservation.shape, 1)
+            one.reservations[binding.uid] = reservation, gang
+        for reservation, _ in one.reservations.values():
+            reservation.until_ms = one.until_ms
 
     def reservations(self) -> list[Reservation]:
-        """All reservations of open preemptions."""
         return [reservation for one in self.opened for reservation, _ in one.reservations.values()]
 
-    def held_of(self, gang: "Gang") -> "list[Reservation]":
+    def held_of(self, gang: Gang) -> list[Reservation]:
         """The reservations for which a gang is charged."""
         return [
             reservation
@@ -225,7 +244,7 @@ class Preemptions:
         for victim in one.act.victims:
             self.victims[victim.uid] = one
 
-    def _attach(self, tables: "Tables", one: Preemption, gang: "Gang") -> None:
+    def _attach(self, tables: "Tables", one: Preemption, gang: Gang) -> None:
         """Set the preemptor: it waits for its victims from its next assessment on. It was admitted
         before the decision, but its object may not show that to a new planner yet.
         """
@@ -256,11 +275,7 @@ def refused_victims(one: Preemption) -> tuple[str, ...]:
     return tuple(sorted(victims.intersection(refused)))
 
 
-def _is_of(one: Preemption, gang_id: str) -> bool:
-    return not one.ended and one.act.gang_id == gang_id
-
-
-def _gang_of(tables: "Tables", one: Preemption) -> "Gang | None":
+def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:
     """The preemptor, by its id; if its object was recreated, by its pods."""
     gang = tables.gangs.by_id.get(one.act.gang_id)
     if gang is not None:
@@ -272,64 +287,38 @@ def _gang_of(tables: "Tables", one: Preemption) -> "Gang | None":
     return None
 
 
-def _sync_rows(tables: "Tables", one: Preemption) -> None:
-    """Keep one reservation for each binding whose pod still waits and whose node exists."""
-    gang = one.gang
-    for binding in one.act.bindings:
-        member = tables.members.get(binding.uid)
-        wanted = gang is not None and member is not None and _waits(member, gang)
-        slot = tables.nodes.find(binding.node)
-        exists = slot is not None and bool(tables.nodes.exists[slot])
-        kept = one.reservations.get(binding.uid)
-        if kept is not None and not (
-            wanted and exists and member is not None and kept[0].shape is member.shape
-        ):
-            _drop(tables, one, binding.uid)
-            kept = None
-        free = kept is None and wanted and exists
-        if free and slot is not None and member is not None and gang is not None:
-            reservation = Reservation(
-                owner=gang.gang_id, uid=binding.uid, shape=member.shape, slot=slot
-            )
-            reservation.reason = "preemptor"
-            tables.reservations.keep_promised(reservation)
-            gang.hold(reservation.shape, 1)
-            one.reservations[binding.uid] = reservation, gang
-    for reservation, _ in one.reservations.values():
-        reservation.until_ms = one.until_ms
-
-
-def _waits(member: "Member", gang: "Gang") -> bool:
+def _waits(member: Member, gang: Gang) -> bool:
     pod = member.pod
     return member.gang is gang and member.reservation is None and not pod.node and not pod.deleting
 
 
 def _drop(tables: "Tables", one: Preemption, uid: str) -> None:
     reservation, gang = one.reservations.pop(uid)
-    tables.reservations.end_promised(reservation)
+    tables.reservations.end_apart(reservation)
     gang.hold(reservation.shape, -1)
-    nothing_there = reservation.slot not in tables.residents and not tables.reservations.on(
-        reservation.slot
-    )
-    if nothing_there and not tables.nodes.exists[reservation.slot]:
-        tables.nodes.drop_phantom(reservation.slot)
+    tables.drop_phantom(reservation.slot)
 
 
 def record_evicted(tables: "Tables", one: Preemption) -> None:
     """Record an eviction that was carried out in the victims' gangs."""
-    taken = _refs(tables, one)
+    members = [tables.members.get(victim.uid) for victim in one.act.victims]
     for gang, count in one.hit.values():
+        pods = (
+            PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node)
+            for member in members
+            if member is not None and member.gang is gang
+        )
         gang.evicted = Evicted(
             reason=one.act.reason,
             preemptor=None if gang is one.gang else one.act.gang,
             members=count,
             attempt=gang.history.attempt,
-            pods=tuple(islice((pod for id_, pod in taken if id_ == gang.gang_id), _PODS_MAX)),
+            pods=tuple(islice(pods, _PODS_MAX)),
         )
         tables.gangs.touch(gang)
 
 
-def _hit_by(tables: "Tables", one: Preemption) -> "dict[str, tuple[Gang, int]]":
+def _hit_by(tables: "Tables", one: Preemption) -> dict[str, tuple[Gang, int]]:
     """The gangs of the victims and their number of victims, by gang id."""
     found: dict[str, tuple[Gang, int]] = {}
     for victim in one.act.victims:
@@ -338,16 +327,3 @@ def _hit_by(tables: "Tables", one: Preemption) -> "dict[str, tuple[Gang, int]]":
             gang = member.gang
             found[gang.gang_id] = gang, found.get(gang.gang_id, (gang, 0))[1] + 1
     return found
-
-
-def _refs(tables: "Tables", one: Preemption) -> list[tuple[str, PodRef]]:
-    """The victims that still exist, each with its gang's id."""
-    members = (tables.members.get(victim.uid) for victim in one.act.victims)
-    return [
-        (
-            member.gang.gang_id,
-            PodRef(uid=member.pod.uid, name=member.pod.name, node=member.pod.node),
-        )
-        for member in members
-        if member is not None and member.gang is not None
-    ]

@@ -12,10 +12,7 @@ class QueuedDemand:
         self.changes = 0
 
     def add(self, queue: str, wanted: Iterable[tuple[str, int, int]], gangs: int) -> None:
-        """Add the demand of `gangs` gangs of the queue (negative: remove it).
-
-        `wanted` is the demand of each gang, as (role, shape id, members).
-        """
+        """Add the demand of `gangs` gangs (negative: remove), each (role, shape id, members)."""
         self.changes += 1
         counts = self.by_queue.setdefault(queue, {})
         for _, shape_id, members in wanted:

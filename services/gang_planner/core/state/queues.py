@@ -118,7 +118,6 @@ class QueueEntry:
 
     @property
     def priority(self) -> int:
-        """The declared priority; higher goes first."""
         return self.queue.priority if self.queue is not None else 0
 
     @property
@@ -133,7 +132,6 @@ class QueueEntry:
 
     @property
     def parent(self) -> "QueueEntry | None":
-        """The parent queue; None for a top-level queue."""
         return self.chain[1] if len(self.chain) > 1 else None
 
     def use(self, queue: Queue | None) -> None:
@@ -147,7 +145,6 @@ class QueueEntry:
         self.ceiling = self.capability
 
     def amounts(self, resources: Resources) -> dict[int, int]:
-        """Amounts by resource row."""
         return {self._resources.row(name): clamped(amount) for name, amount in resources}
 
     def charge(self, shape: ShapeEntry, count: int) -> None:
@@ -200,12 +197,10 @@ class QueueEntry:
         return False
 
     def excess(self, wanted: dict[int, int], *, promised: bool) -> dict[int, int]:
-        """Amounts, by resource row, by which adding `wanted` would exceed a ceiling; empty: none.
+        """By how much adding `wanted` would exceed ceilings, by resource row; empty: it would not.
 
-        Args:
-            wanted: Amounts by resource row.
-            promised: Check for admission: promised amounts count as used, and only capabilities
-                limit. Guarantees of other queues do not, because nodes may be added for them.
+        `promised`: for admission, promised amounts count as used, and only capabilities limit:
+        guarantees of other queues do not, because nodes may be added for them.
         """
         over: dict[int, int] = {}
         for shortage in self.shortages(wanted, promised=promised):
@@ -285,11 +280,6 @@ class QueueTable:
         self.shared_at: tuple[object, ...] = ()
 
     @property
-    def hierarchical(self) -> bool:
-        """Whether queues have parents."""
-        return self._hierarchical
-
-    @property
     def withdrawn(self) -> int:
         """Number of withdrawn promises so far, of all queues."""
         return sum(entry.withdrawn for entry in self.entries.values())
@@ -311,24 +301,22 @@ class QueueTable:
                 entry.chain = (entry, *(self.entries[one] for one in ancestors))
         return entry
 
-    def put(self, queue: Queue) -> QueueEntry:
-        """Store a new or changed queue, return its entry. The caller calls `settle` afterwards."""
+    def put(self, queue: Queue) -> None:
+        """Store a new or changed queue. The caller calls `settle` afterwards."""
         before = self.objects.get(queue.uid)
         if before is not None and before.name != queue.name:
             self.remove(queue.uid)
         self.objects[queue.uid] = queue
         self._declared.setdefault(queue.name, {})[queue.uid] = queue
-        return self._choose(queue.name)
+        self._choose(queue.name)
 
-    def remove(self, uid: str) -> QueueEntry | None:
-        """Remove a queue and return its entry; None: it was not known. The caller calls `settle`
-        afterwards.
-        """
+    def remove(self, uid: str) -> None:
+        """Remove a queue, if it is known. The caller calls `settle` afterwards."""
         queue = self.objects.pop(uid, None)
         if queue is None:
-            return None
+            return
         del self._declared[queue.name][uid]
-        return self._choose(queue.name)
+        self._choose(queue.name)
 
     def settle(self) -> None:
         """Update the tree after all queues of a record are stored.
@@ -343,11 +331,9 @@ class QueueTable:
             self._unsettled = False
 
     def limit(self, nodes_at: int, totals: Callable[[], Sequence[int]]) -> None:
-        """Compute the ceilings, so that no queue can use the guarantees of other queues.
-
-        Args:
-            nodes_at: Position in the nodes' change log; no-op if neither nodes nor queues changed.
-            totals: Returns the cluster's total amounts, by resource row; called only if needed.
+        """Compute the ceilings, so that no queue can use the guarantees of other queues. No-op if
+        neither nodes (`nodes_at`: their change log's position) nor queues changed. `totals` returns
+        the cluster's amounts, by resource row; it is called only if needed.
         """
         if self._limited_at == (self.changes, nodes_at):
             return
@@ -382,14 +368,13 @@ class QueueTable:
             levels.setdefault(entry.parent, []).append(entry)
         return list(levels.items())
 
-    def _choose(self, name: str) -> QueueEntry:
+    def _choose(self, name: str) -> None:
         entry = self.entry(name)
         before = self._position(entry)
         entry.use(min(self._declared[name].values(), key=_preference, default=None))
         self._unsettled = True
         # Without a hierarchy, no queue's position or fault depends on another queue.
         self._moved |= self._hierarchical and self._position(entry) != before
-        return entry
 
     @staticmethod
     def _position(entry: QueueEntry) -> tuple[str | None, bool] | None:

@@ -8,7 +8,7 @@ is computed again when that number has changed.
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from shared.model.objects import ReferenceObject
+from shared.model.objects import PriorityClass, ReferenceObject
 from shared.model.reference_objects import (
     Budget,
     Claim,
@@ -27,22 +27,21 @@ from shared.model.reference_objects import (
     Workload,
 )
 
-_Kind = TypeVar("_Kind", bound=ReferenceObject)
+_Kind = TypeVar("_Kind", bound=ReferenceObject | PriorityClass)
 
 
 class Table(dict[str, _Kind]):
     """Objects of one kind by UID; `changes` is the number of effective puts and removals."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[_Kind]) -> None:
         super().__init__()
+        self.kind = kind
         self.changes = 0
         #: By (namespace, name); the namespace is "" for cluster-scoped kinds.
         self.by_name: dict[tuple[str, str], _Kind] = {}
 
     def put(self, one: _Kind, *, from_snapshot: bool = False) -> bool:
-        """Store a new or changed object. Returns False if the known object is equal, or newer and
-        `one` is not from a snapshot.
-        """
+        """Store an object; False: the known one is equal, or newer and this is from no snapshot."""
         before = self.get(one.uid)
         if before == one or (
             before is not None
@@ -67,8 +66,13 @@ class Table(dict[str, _Kind]):
         self.changes += 1
         return True
 
+    def keep_only(self, named: Collection[str]) -> None:
+        """Remove all objects except those with these UIDs."""
+        for uid in [uid for uid in self if uid not in named]:
+            self.remove(uid)
 
-def _name_of(one: ReferenceObject) -> tuple[str, str]:
+
+def _name_of(one: ReferenceObject | PriorityClass) -> tuple[str, str]:
     return getattr(one, "namespace", ""), one.name
 
 
@@ -76,49 +80,31 @@ class ReferenceObjects:
     """One table per kind."""
 
     def __init__(self) -> None:
-        self.namespaces: Table[Namespace] = Table()
-        self.quotas: Table[ResourceQuota] = Table()
-        self.budgets: Table[Budget] = Table()
-        self.volumes: Table[Volume] = Table()
-        self.claims: Table[Claim] = Table()
-        self.storage_classes: Table[StorageClass] = Table()
-        self.csi_nodes: Table[CsiNode] = Table()
-        self.csi_drivers: Table[CsiDriver] = Table()
-        self.storage_capacities: Table[StorageCapacity] = Table()
-        self.volume_attachments: Table[VolumeAttachment] = Table()
-        self.hypernodes: Table[HyperNode] = Table()
-        self.device_classes: Table[DeviceClass] = Table()
-        self.resource_slices: Table[ResourceSlice] = Table()
-        self.resource_claims: Table[ResourceClaim] = Table()
-        self.workloads: Table[Workload] = Table()
+        self.namespaces = Table(Namespace)
+        self.quotas = Table(ResourceQuota)
+        self.budgets = Table(Budget)
+        self.volumes = Table(Volume)
+        self.claims = Table(Claim)
+        self.storage_classes = Table(StorageClass)
+        self.csi_nodes = Table(CsiNode)
+        self.csi_drivers = Table(CsiDriver)
+        self.storage_capacities = Table(StorageCapacity)
+        self.volume_attachments = Table(VolumeAttachment)
+        self.hypernodes = Table(HyperNode)
+        self.device_classes = Table(DeviceClass)
+        self.resource_slices = Table(ResourceSlice)
+        self.resource_claims = Table(ResourceClaim)
+        self.workloads = Table(Workload)
         self._tables: dict[type[ReferenceObject], Table[Any]] = {
-            Namespace: self.namespaces,
-            ResourceQuota: self.quotas,
-            Budget: self.budgets,
-            Volume: self.volumes,
-            Claim: self.claims,
-            StorageClass: self.storage_classes,
-            CsiNode: self.csi_nodes,
-            CsiDriver: self.csi_drivers,
-            StorageCapacity: self.storage_capacities,
-            VolumeAttachment: self.volume_attachments,
-            HyperNode: self.hypernodes,
-            DeviceClass: self.device_classes,
-            ResourceSlice: self.resource_slices,
-            ResourceClaim: self.resource_claims,
-            Workload: self.workloads,
+            table.kind: table for table in vars(self).values()
         }
 
     def put(self, one: ReferenceObject, *, from_snapshot: bool) -> bool:
-        """Store a new or changed object; see `Table.put`."""
         return self._tables[type(one)].put(one, from_snapshot=from_snapshot)
 
     def remove(self, uid: str) -> bool:
-        """Remove an object of any kind. Returns False if it was not known."""
         return any(table.remove(uid) for table in self._tables.values())
 
     def remove_missing(self, named: Collection[str]) -> None:
-        """Remove all objects except those with these UIDs."""
         for table in self._tables.values():
-            for uid in [uid for uid in table if uid not in named]:
-                table.remove(uid)
+            table.keep_only(named)

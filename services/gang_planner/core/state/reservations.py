@@ -24,15 +24,73 @@ victims to leave (`preemptions`); before that, the free amount of its node may b
 """
 
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from services.gang_planner.core.state.node_capacity import NodeCapacity
-from services.gang_planner.core.state.open_decisions import OpenAct
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
+from shared.contracts.outcomes import Outcome
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Pod
+
+
+class OpenAct(msgspec.Struct, eq=False, gc=False):
+    """A decision to bind, with reservations that CLUSTER has not retired. It is part of no
+    reference cycle, so the garbage collector need not track it.
+    """
+
+    #: Its sequence in the log; 0 until it is appended.
+    seq: int
+    act: GangDecision
+    #: Number of its reservations.
+    rows: int = 0
+    #: The binder's outcome; None: POSTs may be in flight, or not sent yet.
+    outcome: Outcome | None = None
+    outcome_seq: int = 0
+    #: Until when its bindings count although a newer epoch's snapshot does not have them; 0: no
+    #: deadline.
+    believed_until_ms: int = 0
+    #: Whether its pods count as in flight: they wait only for binders.
+    counted: bool = True
+
+    def repeat(self, seq: int, act: GangDecision) -> None:
+        """Replace the record by one that repeats the decision and has no outcome yet."""
+        self.seq, self.act = seq, act
+        self.outcome, self.outcome_seq = None, 0
+        self.believed_until_ms = 0
+
+
+def awaits_binders_alone(decision: GangDecision) -> bool:
+    """Whether the decision waits only for binders and the API server, not for new volumes. A
+    reissued decision does not count: it waited for days, and so does not show the binders' load.
+    """
+    return not decision.again and all(one.volume for one in decision.volumes)
+
+
+class OpenEviction(msgspec.Struct, eq=False):
+    """A decision to release, in the log; kept until the release is over."""
+
+    seq: int
+    act: EvictionDecision
+    uids: frozenset[str] = frozenset()
+    outcome: Outcome | None = None
+    outcome_seq: int = 0
+
+    def __post_init__(self) -> None:
+        self.uids = frozenset(victim.uid for victim in self.act.victims)
+
+
+class Unresolved(NamedTuple):
+    """A logged binding of a pod that is not in the cluster state, or not yet."""
+
+    binding: Binding
+    gang_id: str
+    act: OpenAct
+    #: Cluster state at least this new would have the pod if it existed.
+    cluster_seq: int
+
 
 Reason = Literal["assumed", "late", "repair", "hold", "preemptor", "reservation"]
 
@@ -144,58 +202,43 @@ class ReservationTable:
         if not handed_over:
             self._node_capacity.give(reservation.slot, reservation.shape)
 
-    def keep_replacement(self, reservation: Reservation, *, adopted: bool) -> None:
-        """Add a row for a lost pod; `adopted` as above."""
+    def keep_apart(self, reservation: Reservation, *, adopted: bool = False) -> None:
+        """Add a row that no decision to bind owns, for a lost pod or for a preemptor's pod that
+        waits for victims to leave; `adopted` as above.
+        """
         _check_owner(reservation)
-        if reservation.uid in self.replacements:
-            raise InvariantViolation(f"lost pod {reservation.uid}", "has a reservation already")
+        rows = self._apart(reservation)
+        if reservation.uid in rows:
+            raise InvariantViolation(f"pod {reservation.uid}", "has a reservation already")
         if not adopted:
             self._node_capacity.take(reservation.slot, reservation.shape)
-        self.replacements[reservation.uid] = reservation
+        rows[reservation.uid] = reservation
         self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
 
-    def end_replacement(self, reservation: Reservation, *, handed_over: bool = False) -> None:
-        """Remove a row for a lost pod; `handed_over`: a decision takes its capacity."""
-        del self.replacements[reservation.uid]
+    def end_apart(self, reservation: Reservation, *, handed_over: bool = False) -> None:
+        """Remove such a row; `handed_over`: a decision takes its capacity."""
+        del self._apart(reservation)[reservation.uid]
         self._uncount(reservation.slot)
         if not handed_over:
             self._node_capacity.give(reservation.slot, reservation.shape)
 
-    def keep_promised(self, reservation: Reservation) -> None:
-        """Add a row for a preemptor's pod that waits for victims to leave."""
-        _check_owner(reservation)
-        if reservation.uid in self.promised:
-            raise InvariantViolation(f"preemptor {reservation.uid}", "has a reservation already")
-        self._node_capacity.take(reservation.slot, reservation.shape)
-        self.promised[reservation.uid] = reservation
-        self._per_slot[reservation.slot] = self._per_slot.get(reservation.slot, 0) + 1
-
-    def end_promised(self, reservation: Reservation) -> None:
-        """Remove a row of a preemptor; its capacity is free."""
-        del self.promised[reservation.uid]
-        self._uncount(reservation.slot)
-        self._node_capacity.give(reservation.slot, reservation.shape)
+    def _apart(self, reservation: Reservation) -> dict[str, Reservation]:
+        return self.promised if reservation.reason == "preemptor" else self.replacements
 
     def rows(self, uid: str) -> tuple[Reservation, ...]:
-        """The rows of decisions for a pod."""
         return tuple(self._rows.get(uid, ()))
 
     def every(self) -> list[Reservation]:
-        """All rows."""
         return [*self.of_decisions(), *self.replacements.values(), *self.promised.values()]
 
     def of_decisions(self) -> list[Reservation]:
-        """The rows of decisions."""
         return [reservation for rows in self._rows.values() for reservation in rows]
 
     def on(self, slot: int) -> int:
-        """The number of rows on a node."""
         return self._per_slot.get(slot, 0)
 
     def becomes_late(self, reservation: Reservation) -> None:
-        """Keep a row with a deadline: its member may be placed elsewhere, while a POST may still
-        arrive.
-        """
+        """Give a row a deadline: its member may be placed again, while a POST may still arrive."""
         reservation.reason = "late"
         reservation.until_ms = UNDATED
         self.late[reservation.uid] = None

@@ -28,22 +28,18 @@ _LABELS: Final = msgspec.msgpack.Decoder(Labels)
 _PLACED: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
 
-class SubGang:
+class SubGang(msgspec.Struct, eq=False):
     """One sub-gang and its members, counted as they are now."""
 
-    __slots__ = ("assumed", "members", "name", "order", "placed", "policy", "waiting")
-
-    def __init__(self, policy: SubGroup, name: str, order: tuple[object, ...]) -> None:
-        self.policy = policy
-        self.name = name
-        self.order = order
-        self.placed = 0
-        self.assumed = 0
-        self.waiting: dict[tuple[str, int], int] = {}
-        self.members: list[Member] = []
+    policy: SubGroup
+    name: str
+    order: tuple[object, ...]
+    placed: int = 0
+    assumed: int = 0
+    waiting: dict[tuple[str, int], int] = {}
+    members: list[Member] = []
 
     def count(self, member: Member) -> None:
-        """Add a member and count it by its state."""
         self.members.append(member)
         if member.state == WAITING:
             key = (member.pod.role, member.shape.id)
@@ -119,10 +115,8 @@ def lacking_in_words(gang: Gang) -> str:
 def needs(
     gang: Gang, names: Sequence[str]
 ) -> tuple[tuple[SubNeed, ...], tuple[tuple[str, int], ...]]:
-    """The need of each sub-gang with waiting members, and how many more sub-gangs each policy
-    needs.
-
-    `names`: the names of all nodes, by slot.
+    """The need of each sub-gang with waiting members, and how many more each policy needs; `names`:
+    of all nodes, by slot.
     """
     found: list[SubNeed] = []
     for one in sub_gangs(gang):

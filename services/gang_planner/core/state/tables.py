@@ -6,7 +6,6 @@ They never leave the planner; its results are frozen messages.
 from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.backlog import Backlog
-from services.gang_planner.core.state.cluster_view import ClusterView
 from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.inter_pod.label_index import LabelIndex
@@ -19,6 +18,41 @@ from services.gang_planner.core.state.reservations import ReservationTable
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.gangs import Member
+
+
+if TYPE_CHECKING:
+    from shared.contracts.cluster import Synced
+
+
+class ClusterView:
+    """The epoch, log positions and newest `synced` of the cluster state."""
+
+    def __init__(self) -> None:
+        #: Epoch of the cluster state; 0 before the first snapshot.
+        self.epoch = 0
+        #: Newest epoch in any record; the cluster state is stale while its epoch is older.
+        self.newest_epoch = 0
+        self.cluster_seq = 0
+        #: Sequence of CLUSTER of the first snapshot: losses before it were not seen.
+        self.snapshot_seq = 0
+        self.outcomes_seq = 0
+        #: Outcomes up to this sequence have had their effect: the log has a cycle that read them.
+        self.consumed_seq = 0
+        self.decisions_seq = 0
+        self.synced: Synced | None = None
+        #: When `synced` arrived, on the planner's clock, as of the newest cycle.
+        self.synced_ms = 0
+
+    def arrived(self, synced_ms: int | None) -> None:
+        """Set when `synced` arrived; None: use the time in the record."""
+        if synced_ms is None:
+            synced_ms = self.synced.at_ms if self.synced is not None else 0
+        self.synced_ms = synced_ms
+
+    def local_ms(self, watcher_ms: int) -> int:
+        """A time of the watcher's clock on the planner's, by the newest `synced`'s difference."""
+        ahead_ms = self.synced.at_ms - self.synced_ms if self.synced is not None else 0
+        return watcher_ms - ahead_ms
 
 
 class Tables:
@@ -41,6 +75,16 @@ class Tables:
         #: Members accounted on a node, by slot.
         self.residents: dict[int, dict[str, Member]] = {}
         self.view = ClusterView()
+
+    def drop_phantom(self, slot: int) -> None:
+        """Forget a node that does not exist and on which nothing is accounted."""
+        if (
+            self.nodes.names[slot]
+            and not self.nodes.exists[slot]
+            and slot not in self.residents
+            and not self.reservations.on(slot)
+        ):
+            self.nodes.drop_phantom(slot)
 
     def relabel_lost(self) -> None:
         """Recount lost pods under their successors' profiles after a new inter-pod term."""

@@ -58,7 +58,6 @@ class TaintSets:
         self.any_preference = False
 
     def intern(self, taints: tuple[Taint, ...]) -> int:
-        """Id of this set of taints."""
         found = self._ids.get(taints)
         if found is None:
             found = self._ids[taints] = len(self.sets)

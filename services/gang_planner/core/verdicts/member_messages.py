@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from services.gang_planner.core.lifecycle.unsupported_members import unsupported_fields
+from services.gang_planner.core.lifecycle.assessment import unsupported_fields
 from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
 from shared.contracts import annotations

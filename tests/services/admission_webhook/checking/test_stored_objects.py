@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.admission_webhook.checking.stored_objects import (
+from services.admission_webhook.checking.__main__ import (
     Objection,
     Question,
     StoredObject,

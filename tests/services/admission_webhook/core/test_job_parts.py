@@ -2,10 +2,10 @@
 
 import pytest
 
-from services.admission_webhook.core.dependencies import find_ring
 from services.admission_webhook.core.hypernodes import pattern_objection
-from services.admission_webhook.core.jobs.plugins import flag
+from services.admission_webhook.core.job_flows import find_ring
 from services.admission_webhook.core.jobs.pod_template import template_errors
+from services.admission_webhook.core.jobs.validation import flag
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.kinds.cron_schedule import is_schedule
 from tests.services.admission_webhook.reviews import (

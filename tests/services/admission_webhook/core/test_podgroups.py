@@ -2,12 +2,7 @@
 
 import pytest
 
-from shared.kube.resources import (
-    PODGROUPS_INCUBATOR,
-    PODGROUPS_SIGS,
-    PODGROUPS_VOLCANO,
-    Resource,
-)
+from shared.kube.resources import PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_VOLCANO, Resource
 from tests.services.admission_webhook.reviews import (
     Object,
     a_pod_group,

@@ -1,14 +1,7 @@
 import pytest
 
 from services.binder.core.answers import Answer, PodView
-from services.binder.core.commands import (
-    Command,
-    Finish,
-    Forget,
-    LookUp,
-    Post,
-    Read,
-)
+from services.binder.core.commands import Command, Finish, Forget, LookUp, Post, Read
 from services.binder.core.machine import Machine
 from shared.contracts.outcomes import Member, Outcome
 from shared.model.invariants import InvariantViolation

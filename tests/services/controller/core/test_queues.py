@@ -1,48 +1,66 @@
 """Queues open and close as their owners and parents say."""
 
+import msgspec
 import pytest
 
-from services.controller.core.queues import Change, Order, StoredQueue, plan
-
-ROOT = StoredQueue(name="root", uid="u-root", state="Open", allocated={})
+from services.controller.core.queues import Change, plan
+from shared.kinds.command import Command
+from shared.kinds.metadata import Metadata, OwnerReference
+from shared.kinds.queue import CLOSED_BY_PARENT, Queue, QueueSpec, QueueStatus
 
 
 def queue(
-    name: str, state: str = "Open", parent: str = "root", mark: str | None = None
-) -> StoredQueue:
-    return StoredQueue(
-        name=name, uid=f"u-{name}", state=state, parent=parent, mark=mark, allocated={}
+    name: str,
+    state: str = "Open",
+    parent: str = "root",
+    mark: str | None = None,
+    allocated: dict[str, str] | None = None,
+) -> Queue:
+    marks = {} if mark is None else {CLOSED_BY_PARENT: mark}
+    status = {"state": state, "allocated": {} if allocated is None else allocated}
+    return Queue(
+        metadata=Metadata(name=name, uid=f"u-{name}", annotations=marks),
+        spec=QueueSpec(parent=parent),
+        status=msgspec.convert(status, QueueStatus),
     )
 
 
-def order(action: str, name: str, uid: str | None = None) -> Order:
-    return Order(action=action, queue=name, uid=f"u-{name}" if uid is None else uid)
+ROOT = queue("root", parent="")
+
+
+def order(action: str, name: str, uid: str | None = None) -> Command:
+    target = OwnerReference(kind="Queue", name=name, uid=f"u-{name}" if uid is None else uid)
+    return Command(action=action, target=target)
 
 
 def settled(
-    queues: list[StoredQueue], *orders: Order, groups: dict[str, int] | None = None
+    queues: list[Queue], *orders: Command, groups: dict[str, int] | None = None
 ) -> dict[str, tuple[str, str | None]]:
     """State and mark of every queue once the plan is carried out; nothing is left to do then."""
-    table = {seen.name: seen for seen in [ROOT, *queues]}
+    table = {seen.metadata.name: seen for seen in [ROOT, *queues]}
     for change in plan(table.values(), groups or {}, orders, None):
         table[change.name] = carried_out(table[change.name], change)
     assert plan(table.values(), groups or {}, [], None) == []
-    return {name: (seen.state, seen.mark) for name, seen in table.items() if name != "root"}
+    return {
+        name: (seen.status.state, seen.metadata.annotations.get(CLOSED_BY_PARENT))
+        for name, seen in table.items()
+        if name != "root"
+    }
 
 
-def carried_out(seen: StoredQueue, change: Change) -> StoredQueue:
-    return StoredQueue(
-        name=seen.name,
-        uid=seen.uid,
-        parent=seen.parent if change.parent is None else change.parent,
-        state=seen.state if change.state is None else change.state,
-        mark=seen.mark if change.mark is None else change.mark,
-        allocated=seen.allocated if change.allocated is None else change.allocated,
+def carried_out(seen: Queue, change: Change) -> Queue:
+    allocated = seen.status.allocated if change.allocated is None else change.allocated
+    return queue(
+        change.name,
+        seen.status.state if change.state is None else change.state,
+        seen.spec.parent if change.parent is None else change.parent,
+        seen.metadata.annotations.get(CLOSED_BY_PARENT) if change.mark is None else change.mark,
+        {name: str(amount) for name, amount in (allocated or {}).items()},
     )
 
 
 def test_a_new_queue_is_opened_and_hung_below_root() -> None:
-    (change,) = plan([ROOT, StoredQueue(name="q", uid="1")], {}, [], None)
+    (change,) = plan([ROOT, Queue(metadata=Metadata(name="q", uid="1"))], {}, [], None)
 
     assert change == Change(
         name="q", uid="1", parent="root", state="Open", allocated={"cpu": "0", "memory": "0"}
@@ -128,9 +146,7 @@ def test_only_the_closing_itself_is_worth_an_event() -> None:
 
 
 def test_what_groups_hold_is_written_when_it_changed_and_kept_while_unknown() -> None:
-    seen = StoredQueue(
-        name="q", uid="1", parent="root", state="Open", allocated={"cpu": "2", "memory": "0"}
-    )
+    seen = queue("q", allocated={"cpu": "2", "memory": "0"})
 
     (change,) = plan([seen], {}, [], {"q": {"cpu": "1", "pods": "1"}})
 

@@ -2,11 +2,7 @@
 
 import msgspec
 
-from shared.contracts.decisions import (
-    GangDecision,
-    NoteClosed,
-    NoteOpened,
-)
+from shared.contracts.decisions import GangDecision, NoteClosed, NoteOpened
 from shared.model.objects import Pod, Queue
 from tests.services.gang_planner.core.scene import (
     GPU,

@@ -14,11 +14,7 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.state.holds import Hold
-from shared.contracts.cluster import (
-    Gone,
-    PodChanges,
-    Synced,
-)
+from shared.contracts.cluster import Gone, PodChanges, Synced
 from shared.contracts.decisions import Act, GangDecision, Note
 from shared.contracts.outcomes import Member, MemberResult, Outcome
 from shared.contracts.verdicts import Verdict

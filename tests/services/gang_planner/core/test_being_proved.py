@@ -8,13 +8,7 @@ import msgspec
 
 from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    GPU,
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import GPU, make_group, make_node, make_pods, make_shape
 
 WORKER = make_shape({GPU: 1})
 

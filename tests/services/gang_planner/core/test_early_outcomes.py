@@ -11,9 +11,7 @@ import pytest
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner
-from shared.contracts.cluster import (
-    SnapshotPage,
-)
+from shared.contracts.cluster import SnapshotPage
 from shared.contracts.decisions import Binding, Cycle, EpochOpened, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, Outcome
 from tests.services.gang_planner.running import make_gang, make_node

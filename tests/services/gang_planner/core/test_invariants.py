@@ -40,7 +40,7 @@ def no_hold(state: State) -> None:
 
 def no_row(state: State) -> None:
     reservation = state.reservations.replacements["job-worker-1"]
-    state.reservations.end_replacement(reservation)
+    state.reservations.end_apart(reservation)
 
 
 def no_note(state: State) -> None:

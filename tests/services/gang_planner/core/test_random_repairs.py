@@ -15,12 +15,7 @@ from shared.contracts.decisions import Binding, EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Owner, Pod
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 GANGS = tuple(f"g{i}" for i in range(4))
 NODES = tuple(f"n{i}" for i in range(5))

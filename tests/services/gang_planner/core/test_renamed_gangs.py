@@ -7,12 +7,7 @@ import pytest
 
 from shared.contracts.decisions import GangDecision, NoteClosed, NoteOpened
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 FULL = make_shape({"cpu": 4000})
 

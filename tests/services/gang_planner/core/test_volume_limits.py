@@ -1,10 +1,6 @@
 """How many volumes of a driver a node takes: its own, those in flight, those still attached."""
 
-from shared.model.reference_objects import (
-    CsiLimit,
-    CsiNode,
-    VolumeAttachment,
-)
+from shared.model.reference_objects import CsiLimit, CsiNode, VolumeAttachment
 from tests.services.gang_planner.core.claims import (
     bound_to,
     hosts,
@@ -14,10 +10,7 @@ from tests.services.gang_planner.core.claims import (
     members,
     sentence,
 )
-from tests.services.gang_planner.core.scene import (
-    Scene,
-    make_group,
-)
+from tests.services.gang_planner.core.scene import Scene, make_group
 
 
 def test_a_node_takes_no_more_volumes_than_its_driver_can_attach() -> None:

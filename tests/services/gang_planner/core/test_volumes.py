@@ -4,14 +4,10 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.constraints.filters import volume_binding, volume_restrictions
-from services.gang_planner.core.state.storage.ledger import VolumePin
+from services.gang_planner.core.state.storage.ledger import Choice
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.model.objects import Disk, Pod
-from shared.model.reference_objects import (
-    Claim,
-    CsiDriver,
-    StorageCapacity,
-)
+from shared.model.reference_objects import Claim, CsiDriver, StorageCapacity
 from shared.model.terms import Requirement, Selector, SelectorTerm
 from tests.services.gang_planner.core.claims import (
     HOST,
@@ -310,7 +306,7 @@ def test_a_logged_choice_is_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     (bound,) = members("g", [("a",)])
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
     storage = scene.planner._state.node_capacity.storage
-    storage.pin(("team", "a"), VolumePin("n0", "pvc-a", "v1", "pv-v1"))
+    storage.pin(("team", "a"), Choice("n0", "pvc-a", "v1", "pv-v1"))
     storage.unpin(("team", "a"))  # no pod takes it up any more
     assert storage.contradiction() == ""
 

@@ -4,8 +4,8 @@ A `NodeFilter` reads only the node; its results are cached per shape and updated
 changes. A `CapacityFilter` reads the free capacity and returns how many more pods of a shape a node
 holds. A filter that also reads other state is `Versioned`.
 
-Each file defines one object, `FILTER`, and registers it as `RULE` for the policy `predicates`.
-A few filters without a `RULE` are named in `framework.policy_set` and apply in every configuration.
+Each file registers its filter as `RULE` for the policy `predicates`. A few filters without a `RULE`
+are named in `framework.policy_set` and apply in every configuration.
 """
 
 import importlib
@@ -25,29 +25,21 @@ UNLIMITED: Final = 2**31
 
 #: Filters that apply only to shapes with claims.
 CLAIM_FILTERS: Final = frozenset(
-    {
-        "VolumeRestrictions",
-        "NodeVolumeLimits",
-        "VolumeBinding",
-        "VolumeZone",
-        "DynamicResources",
-    }
+    {"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources"}
 )
 
 
 class NodeFilter(Protocol):
     """A filter that depends only on the node."""
 
-    @property
-    def name(self) -> str:
-        """Its name in kube-scheduler."""
-        ...
+    #: Its name in kube-scheduler.
+    name: str
 
     def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
         """One flag per slot: whether pods of the shape may use the node."""
         ...
 
-    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
+    def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints, /) -> Counter[str]:
         """Reason text -> number of nodes, for nodes that do not pass."""
         ...
 
@@ -55,20 +47,30 @@ class NodeFilter(Protocol):
 class CapacityFilter(Protocol):
     """A filter that depends on the node's free capacity."""
 
-    @property
-    def name(self) -> str:
-        """Its name in kube-scheduler."""
-        ...
+    #: Its name in kube-scheduler.
+    name: str
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
         """How many more pods of the shape each of these nodes holds, at most `UNLIMITED`."""
         ...
 
-    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
+    def reasons(
+        self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints, /
+    ) -> Counter[str]:
         """Reason text -> number of nodes, for nodes that hold no such pod; a node may have several
         reasons.
         """
         ...
+
+
+class OneReason:
+    """A part of filters: all nodes that do not pass have the same reason."""
+
+    reason: str
+
+    def reasons(self, _shape: ShapeEntry, _table: object, slots: Ints, /) -> Counter[str]:
+        """As in `NodeFilter` and `CapacityFilter`."""
+        return Counter({self.reason: len(slots)})
 
 
 @runtime_checkable

@@ -22,19 +22,14 @@ class DynamicResources:
     name = "DynamicResources"
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
-        demand = node_capacity.devices.demand(shape)
+        devices = node_capacity.devices
+        demand = devices.demand(shape)
         if demand.refusal:
-            return np.zeros(
-                len(node_capacity.nodes.exists[: node_capacity.nodes.size][slots]), dtype=np.int64
-            )
-        mask = node_capacity.devices.allocations_fit(demand) & node_capacity.devices.devices_fit(
-            demand
-        )
+            return np.zeros(node_capacity.nodes.size, dtype=np.int64)[slots]
+        mask = devices.allocations_fit(demand) & devices.devices_fit(demand)
         return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
         demand = node_capacity.devices.demand(shape)
         if demand.refusal:
             return Counter({demand.refusal: len(slots)})

@@ -2,24 +2,23 @@
 host ports.
 """
 
-from collections import Counter
 from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter, CapacityRule
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityRule, OneReason
 from services.gang_planner.core.state.columns import Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
 
-class NodePorts:
+class NodePorts(OneReason):
     """Examines only nodes with used host ports, which are few."""
 
     name = "NodePorts"
+    reason = "node(s) didn't have free ports for the requested pod ports"
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
         all_slots = np.arange(node_capacity.nodes.size, dtype=np.int64)[slots]
         ports = shape.shape.host_ports
         if not ports:
@@ -31,12 +30,5 @@ class NodePorts:
         ]
         return np.where(np.isin(all_slots, np.array(taken, dtype=np.int64)), 0, 1).astype(np.int64)
 
-    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
-        del shape, node_capacity
-        text = "node(s) didn't have free ports for the requested pod ports"
-        return Counter({text: len(slots)})
 
-
-FILTER: Final[CapacityFilter] = NodePorts()
-RULE: Final = CapacityRule(FILTER, switch="predicate.NodePortsEnable", position=50)
+RULE: Final = CapacityRule(NodePorts(), switch="predicate.NodePortsEnable", position=50)

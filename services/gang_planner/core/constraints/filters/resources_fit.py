@@ -20,7 +20,6 @@ class ResourcesFit:
     name = "NodeResourcesFit"
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
         cells = node_capacity.free.cells
         least: Ints | None = None
         for row, amount in shape.pairs:
@@ -33,7 +32,6 @@ class ResourcesFit:
         return np.clip(least, 0, UNLIMITED)
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
         found: Counter[str] = Counter()
         names = node_capacity.nodes.resources.names
         for row, amount in shape.pairs:

@@ -24,7 +24,6 @@ class TaintToleration:
     name = "TaintToleration"
 
     def passes(self, shape: ShapeEntry, nodes: NodeTable, slots: Slots) -> Bools:
-        """See `NodeFilter`."""
         tolerations = shape.shape.tolerations
         sets = nodes.taint_set[slots]
         # An update of a few nodes must not evaluate the sets of all nodes.
@@ -38,7 +37,6 @@ class TaintToleration:
         return tolerated[sets]
 
     def reasons(self, shape: ShapeEntry, nodes: NodeTable, slots: Ints) -> Counter[str]:
-        """See `NodeFilter`."""
         found: Counter[str] = Counter()
         sets: list[int] = nodes.taint_set[slots].tolist()
         for taint_set, count in Counter(sets).items():

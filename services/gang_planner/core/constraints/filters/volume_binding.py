@@ -24,13 +24,10 @@ class VolumeBinding:
     name = "VolumeBinding"
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
         storage = node_capacity.storage
         demand = storage.demand(shape)
         if demand.refusal or demand.astray:
-            return np.zeros(
-                len(node_capacity.nodes.exists[: node_capacity.nodes.size][slots]), dtype=np.int64
-            )
+            return np.zeros(node_capacity.nodes.size, dtype=np.int64)[slots]
         mask = storage.volumes_fit(demand)
         if demand.delayed:
             found, capable = storage.claims_fit(demand)
@@ -38,7 +35,6 @@ class VolumeBinding:
         return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
         storage = node_capacity.storage
         demand = storage.demand(shape)
         if demand.refusal:

@@ -27,7 +27,6 @@ class VolumeRestrictions:
     name = "VolumeRestrictions"
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
         counts = np.full(node_capacity.nodes.size, UNLIMITED, dtype=np.int64)
         exclusive = node_capacity.storage.demand(shape).exclusive if shape.shape.claims else ()
         if exclusive:
@@ -40,7 +39,6 @@ class VolumeRestrictions:
         return counts[slots]
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
         mounted = np.zeros(node_capacity.nodes.size, dtype=np.bool_)
         mounted[node_capacity.disks.conflicts(shape.shape.disks)] = True
         conflicting = int(np.count_nonzero(mounted[slots]))

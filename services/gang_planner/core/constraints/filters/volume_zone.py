@@ -2,12 +2,11 @@
 these labels instead of a node affinity.
 """
 
-from collections import Counter
 from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter, CapacityRule
+from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityRule, OneReason
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
@@ -30,13 +29,13 @@ _KEYS: Final = {
 _SEPARATOR: Final = "__"
 
 
-class VolumeZone:
+class VolumeZone(OneReason):
     """A node without any of these labels accepts every volume."""
 
     name = "VolumeZone"
+    reason = "node(s) had no available volume zone"
 
     def capacity(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Slots) -> Ints:
-        """See `CapacityFilter`."""
         nodes = node_capacity.nodes
         mask: Bools = np.ones(nodes.size, dtype=np.bool_)
         bound = node_capacity.storage.demand(shape).bound
@@ -49,11 +48,6 @@ class VolumeZone:
         if not mask.all():
             mask |= ~_labelled(nodes)
         return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
-
-    def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
-        """See `CapacityFilter`."""
-        del shape, node_capacity
-        return Counter({"node(s) had no available volume zone": len(slots)})
 
 
 def _inside(key: str, values: tuple[str, ...], nodes: NodeTable) -> Bools:
@@ -76,5 +70,4 @@ def _labelled(nodes: NodeTable) -> Bools:
     return found
 
 
-FILTER: Final[CapacityFilter] = VolumeZone()
-RULE: Final = CapacityRule(FILTER, switch="predicate.VolumeZoneEnable", position=70)
+RULE: Final = CapacityRule(VolumeZone(), switch="predicate.VolumeZoneEnable", position=70)

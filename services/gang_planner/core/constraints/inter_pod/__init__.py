@@ -6,7 +6,7 @@ These rules depend on the labels and nodes of other pods. They are evaluated on 
   matchers that a pod satisfies are its *profile* (`state.inter_pod.label_index`). Pods with
   different profiles have different shape entries, so pods of one entry are interchangeable.
 * `state.inter_pod.counts` counts pods per node for each matcher, and for each term that pods carry,
-  and sums the counts per topology domain (`state.inter_pod.domains`, `spread_scopes`).
+  and sums the counts per topology domain (`state.inter_pod.domains`, `rules.Scopes`).
 * `rules` converts the counts to node masks and reasons, `scoring.inter_pod` to points.
 * `placement.dependent_pods` places several equal pods if each affects the next.
 

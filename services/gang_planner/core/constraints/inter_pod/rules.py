@@ -7,19 +7,20 @@ affinity and spread. For these two, `ceiling` only requires the topology labels.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from services.gang_planner.core.constraints.inter_pod.spread_scopes import Scopes
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.constraints.filters import node_affinity, taint_toleration
+from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.inter_pod.counts import DomainTable, Scope
 from services.gang_planner.core.state.inter_pod.terms import Spread, Terms
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.terms import SpreadConstraint
-
-if TYPE_CHECKING:
-    from services.gang_planner.core.state.node_capacity import NodeCapacity
 
 AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -30,6 +31,29 @@ SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
 NO_DOMAIN: Final = 2**31 - 1
 #: Number of cached views. Beyond it the whole cache is dropped.
 _VIEWS_MAX: Final = 4096
+
+
+class Switches(NamedTuple):
+    """Enabled rules, and weights of preferences; the weight 0 disables one."""
+
+    #: Required affinity and anti-affinity exclude nodes.
+    affinity: bool = False
+    #: Required spread constraints exclude nodes.
+    spread: bool = False
+    affinity_weight: int = 0
+    spread_weight: int = 0
+
+    def without(self, *, judging: bool, preferring: bool) -> "Switches":
+        """A copy with the rules (`judging`) or the preferences (`preferring`) disabled."""
+        return Switches(
+            affinity=self.affinity and not judging,
+            spread=self.spread and not judging,
+            affinity_weight=0 if preferring else self.affinity_weight,
+            spread_weight=0 if preferring else self.spread_weight,
+        )
+
+
+NOTHING_ENABLED: Final = Switches()
 
 
 class Apart(NamedTuple):
@@ -61,38 +85,24 @@ class Pull(NamedTuple):
     own: int
 
 
+@dataclass(eq=False, slots=True)
 class PairView:
     """The rules and preferences that apply to a shape."""
 
-    __slots__ = (
-        "affinity",
-        "affinity_keys",
-        "apart",
-        "even",
-        "existing",
-        "own_affinity",
-        "own_apart",
-        "preferred_even",
-        "pulls",
-        "shape",
-        "version",
-    )
-
-    def __init__(self, shape: ShapeEntry, version: int) -> None:
-        self.shape = shape
-        self.version = version
-        #: Tally of the pods that its required affinity selects; None: it has no required
-        #: affinity, or no pod can match it.
-        self.affinity: int | None = None
-        self.affinity_keys: tuple[str, ...] = ()
-        self.own_affinity = False
-        self.apart: tuple[Apart, ...] = ()
-        #: Topology keys of anti-affinity terms that match the shape's own pods.
-        self.own_apart: tuple[str, ...] = ()
-        self.existing: tuple[Apart, ...] = ()
-        self.even: tuple[Even, ...] = ()
-        self.pulls: tuple[Pull, ...] = ()
-        self.preferred_even: tuple[Even, ...] = ()
+    shape: ShapeEntry
+    version: int
+    #: Tally of the pods that its required affinity selects; None: it has no required affinity, or
+    #: no pod can match it.
+    affinity: int | None = None
+    affinity_keys: tuple[str, ...] = ()
+    own_affinity: bool = False
+    apart: tuple[Apart, ...] = ()
+    #: Topology keys of anti-affinity terms that match the shape's own pods.
+    own_apart: tuple[str, ...] = ()
+    existing: tuple[Apart, ...] = ()
+    even: tuple[Even, ...] = ()
+    pulls: tuple[Pull, ...] = ()
+    preferred_even: tuple[Even, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -107,10 +117,76 @@ class PairView:
         )
 
 
+@dataclass(eq=False, slots=True)
+class _Known:
+    scope: Scope
+    #: Topology key -> versions, and a flag per domain with a node in the scope.
+    present: dict[str, tuple[tuple[int, int], Bools]]
+    position: int | None = None
+
+
+class Scopes:
+    """The nodes on which spread constraints count pods, by shape, topology keys and policies: nodes
+    with all topology keys of the pod's constraints that also match its node affinity
+    (`nodeAffinityPolicy: Honor`) and tolerations (`nodeTaintsPolicy: Honor`).
+    """
+
+    def __init__(self, nodes: NodeTable, domains: DomainTable) -> None:
+        self._nodes = nodes
+        self._domains = domains
+        self._by_affinity = Masks(nodes, (node_affinity.FILTER,))
+        self._by_taints = Masks(nodes, (taint_toleration.FILTER,))
+        self._known: dict[tuple[bytes, tuple[str, ...], bool, bool], _Known] = {}
+        self._numbers = 0
+
+    def of(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Scope:
+        """The current nodes on which a constraint of the shape counts pods.
+
+        `keys` are the topology keys of all the shape's constraints of this kind.
+        """
+        return self._find(shape, keys, one).scope
+
+    def present(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> Bools:
+        """One flag per domain of the constraint's key: whether a node of it is in the scope."""
+        known = self._find(shape, keys, one)
+        domains = self._domains.of(one.topology_key)
+        made_at = domains.version, known.scope.version
+        found = known.present.get(one.topology_key)
+        if found is None or found[0] != made_at:
+            present: Bools = np.zeros(domains.count, dtype=np.bool_)
+            present[domains.of_slot[known.scope.mask]] = True
+            present[0] = False
+            found = known.present[one.topology_key] = made_at, present
+        return found[1]
+
+    def _find(self, shape: ShapeEntry, keys: tuple[str, ...], one: SpreadConstraint) -> _Known:
+        affinity = one.node_affinity_policy == "Honor"
+        taints = one.node_taints_policy == "Honor"
+        key = shape.encoded, keys, affinity, taints
+        known = self._known.get(key)
+        if known is None:
+            self._numbers += 1
+            known = self._known[key] = _Known(Scope(self._numbers, np.zeros(0, dtype=np.bool_)), {})
+        position = self._nodes.changes.position
+        if known.position != position:
+            known.position = position
+            mask = self._nodes.exists[: self._nodes.size].copy()
+            for name in keys:
+                mask &= self._domains.of(name).of_slot > 0
+            if affinity:
+                mask &= self._by_affinity.mask(shape)[: len(mask)]
+            if taints:
+                mask &= self._by_taints.mask(shape)[: len(mask)]
+            if not np.array_equal(mask, known.scope.mask):
+                known.scope.mask = mask
+                known.scope.version += 1
+        return known
+
+
 class PairRules:
     """The inter-pod rules on one node capacity under one configuration."""
 
-    def __init__(self, node_capacity: "NodeCapacity", terms: Terms, switches: Switches) -> None:
+    def __init__(self, node_capacity: NodeCapacity, terms: Terms, switches: Switches) -> None:
         self.node_capacity = node_capacity
         self.counts = node_capacity.pairs
         self.domains = node_capacity.pairs.domains

@@ -32,7 +32,6 @@ class DeviceDemand(NamedTuple):
 
 
 def claim_keys(shape: Shape) -> list[Key]:
-    """Keys of the claims that the shape names."""
     return [(shape.namespace, name) for name in shape.device_claims]
 
 

@@ -58,7 +58,6 @@ class Inventory:
         return self._nodes.find(home) if home is not None else None
 
     def is_allocated(self, device: Device) -> bool:
-        """Whether the device is allocated to a claim in the cluster."""
         self._refresh()
         return device in self._allocated
 

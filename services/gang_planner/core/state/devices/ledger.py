@@ -33,14 +33,6 @@ _DEMANDS_MAX = 65_536
 class Grant(NamedTuple):
     """Devices chosen for a claim: (request, device) each."""
 
-    slot: int
-    claim_uid: str
-    devices: tuple[tuple[str, Device], ...]
-
-
-class DevicePin(NamedTuple):
-    """The devices of a decision in the log, chosen again when its reservation is made."""
-
     node: str
     claim_uid: str
     devices: tuple[tuple[str, Device], ...]
@@ -56,7 +48,8 @@ class Devices:
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
-        self._pins: dict[Key, DevicePin] = {}
+        #: Grants of decisions in the log whose reservations are not made yet.
+        self._pins: dict[Key, Grant] = {}
         #: Device -> claim, for all grants and pins.
         self._chosen: dict[Device, Key] = {}
         #: Driver -> number of devices that are neither allocated nor chosen, per slot.
@@ -68,7 +61,6 @@ class Devices:
         self._demands_at = 0
 
     def copy(self) -> "Devices":
-        """An independent copy of the ledger."""
         other = Devices(self._tables, self._nodes)
         # The inventory depends only on the tables, which the copy shares.
         other._inventory = self._inventory
@@ -89,7 +81,6 @@ class Devices:
         return (self._demands_at, turns)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        """The current needs of the shape's claims."""
         tables = self._tables
         changes = (
             tables.resource_claims.changes
@@ -128,7 +119,9 @@ class Devices:
             grant = self.grant((claim.namespace, claim.name))
             if grant is not None:
                 only = np.zeros(self._nodes.size, dtype=np.bool_)
-                only[grant.slot] = True
+                slot = self._nodes.find(grant.node)
+                if slot is not None:
+                    only[slot] = True
                 mask &= only
                 continue
             for one in requests:
@@ -157,7 +150,6 @@ class Devices:
             self._moved(key)
 
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
-        """Undo one `take`."""
         for key in claim_keys(shape.shape):
             self.uses[key] -= count
             self._moved(key)
@@ -167,7 +159,7 @@ class Devices:
                 if grant is not None:
                     self._release(grant.devices)
 
-    def pin(self, key: Key, pin: DevicePin) -> None:
+    def pin(self, key: Key, pin: Grant) -> None:
         """Restore the devices of a decision in the log.
 
         They apply when the decision's reservation is made, or immediately if a pod on the node
@@ -183,7 +175,7 @@ class Devices:
             if other is not None:
                 self._drop(other)
         if slot is not None:
-            self._grants[key] = Grant(slot, pin.claim_uid, pin.devices)
+            self._grants[key] = pin
             self._moved(key)
         else:
             self._pins[key] = pin
@@ -197,7 +189,7 @@ class Devices:
 
     def contradiction(self) -> str:
         """The first inconsistency, such as a device that is chosen twice; "": none."""
-        chosen: list[Grant | DevicePin] = [*self._grants.values(), *self._pins.values()]
+        chosen = (*self._grants.values(), *self._pins.values())
         devices = sorted(device for one in chosen for _, device in one.devices)
         if devices != sorted(self._chosen):
             return f"devices {devices} are chosen, {sorted(self._chosen)} count as such"
@@ -217,13 +209,11 @@ class Devices:
         self.unpin(key)
 
     def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
-        """Mark devices as chosen for a claim."""
         for _, device in devices:
             self._chosen[device] = key
             self._count(device, -1)
 
     def _release(self, devices: Iterable[tuple[str, Device]]) -> None:
-        """Mark devices as not chosen."""
         for _, device in devices:
             if self._chosen.pop(device, None) is not None:
                 self._count(device, 1)
@@ -259,8 +249,7 @@ class Devices:
         self._stamp = stamp
         self._free.clear()
         claims = self._tables.resource_claims.by_name
-        chosen: dict[Key, Grant | DevicePin] = {**self._pins, **self._grants}
-        for key, one in chosen.items():
+        for key, one in (self._pins | self._grants).items():
             claim = claims.get(key)
             if claim is not None and claim.allocated:
                 self._grants.pop(key, None)
@@ -273,9 +262,8 @@ class Devices:
         if pin is None:
             return None
         self.unpin(key)
-        if pin.claim_uid != claim.uid or pin.node != self._nodes.names[slot]:
-            return None
-        return Grant(slot, claim.uid, pin.devices)
+        wanted = pin.claim_uid == claim.uid and pin.node == self._nodes.names[slot]
+        return pin if wanted else None
 
     def _choose(
         self, claim: ResourceClaim, requests: tuple[Wanted, ...], slot: int
@@ -290,4 +278,4 @@ class Devices:
                 return None
             mine.update(found)
             devices.extend((one.request, device) for device in found)
-        return Grant(slot, claim.uid, tuple(devices))
+        return Grant(self._nodes.names[slot], claim.uid, tuple(devices))

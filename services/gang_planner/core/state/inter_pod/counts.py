@@ -7,45 +7,109 @@ many or if the domains change. A copy shares its data with the original until ei
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.inter_pod.domains import DomainTable
+from services.gang_planner.core.state.columns import Bools, Ints, grown
+from services.gang_planner.core.state.nodes import NodeTable
 
 #: Number of cached arrays: 160 MB with 5,000 nodes and one domain per node.
 _ARRAYS_MAX: Final = 4096
+#: Maximum number of unused domain numbers; beyond it, domains are numbered again.
+_SPARE_MAX: Final = 1024
 
 
-class Scope:
+class Domains:
+    """Nodes with the same value of a label, numbered.
+
+    Number 0 is for nodes without the label and for slots without a node, so that arrays by domain
+    cover them with a neutral first item. Numbers depend on the order of arrival: no decision may
+    compare them.
+    """
+
+    def __init__(self, key: str, nodes: NodeTable) -> None:
+        self.key = key
+        self._nodes = nodes
+        #: Domain number of each slot.
+        self.of_slot: Ints = np.zeros(0, dtype=np.int64)
+        #: Number of assigned domain numbers, including 0.
+        self.count = 1
+        #: Increases when the domain of any slot changes.
+        self.version = 0
+        self._by_value: Ints = np.zeros(0, dtype=np.int64)
+        self._position: int | None = None
+
+    def refresh(self) -> None:
+        """Update the domains from the nodes; called before every read."""
+        nodes = self._nodes
+        if self._position == nodes.changes.position and len(self.of_slot) == nodes.size:
+            return
+        changed = None
+        if self._position is not None:
+            changed = nodes.changes.since(self._position, max(16, nodes.size // 4))
+        self._position = nodes.changes.position
+        values = nodes.labels.column(self.key, nodes.objects)[: nodes.size]
+        before = self.of_slot
+        if changed is None or self.count > nodes.size + _SPARE_MAX:
+            self._by_value[:] = 0
+            self.count = 1
+            self.of_slot = self._numbers(values)
+        else:
+            self.of_slot = np.concatenate(
+                [before, np.zeros(nodes.size - len(before), dtype=np.int64)]
+            )
+            self.of_slot[changed] = self._numbers(values[changed])
+        if not np.array_equal(before, self.of_slot):
+            self.version += 1
+
+    def _numbers(self, values: Ints) -> Ints:
+        self._by_value = grown(self._by_value, int(values.max(initial=0)) + 1)
+        fresh = np.unique(values[(values > 0) & (self._by_value[values] == 0)])
+        self._by_value[fresh] = np.arange(self.count, self.count + len(fresh))
+        self.count += len(fresh)
+        numbers: Ints = self._by_value[values]
+        return numbers
+
+
+class DomainTable:
+    """Domains by key; a node capacity and its copies share it."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self._domains: dict[str, Domains] = {}
+
+    def of(self, key: str) -> Domains:
+        found = self._domains.get(key)
+        if found is None:
+            found = self._domains[key] = Domains(key, self.nodes)
+        found.refresh()
+        return found
+
+
+class Scope(msgspec.Struct, eq=False):
     """The nodes that a sum includes."""
 
-    __slots__ = ("mask", "number", "version")
-
-    def __init__(self, number: int, mask: Bools) -> None:
-        #: 0: all nodes.
-        self.number = number
-        #: One flag per slot; unused if `number` is 0.
-        self.mask = mask
-        #: Number of changes of the mask.
-        self.version = 0
+    #: 0: all nodes.
+    number: int
+    #: One flag per slot; unused if `number` is 0.
+    mask: Bools
+    #: Number of changes of the mask.
+    version: int = 0
 
 
 EVERYWHERE: Final = Scope(0, np.zeros(0, dtype=np.bool_))
 
 
-class _Sums:
+class _Sums(NamedTuple):
     """Counts of one tally by domain of one key, over the nodes of one scope."""
 
-    __slots__ = ("by_domain", "key", "made_at", "scope")
-
-    def __init__(self, key: str, scope: Scope, by_domain: Ints, made_at: tuple[int, int]) -> None:
-        self.key = key
-        self.scope = scope
-        self.by_domain = by_domain
-        #: Versions of the domains and of the scope.
-        self.made_at = made_at
+    key: str
+    scope: Scope
+    by_domain: Ints
+    #: Versions of the domains and of the scope.
+    made_at: tuple[int, int]
 
 
 class PairCounts:
@@ -100,14 +164,12 @@ class PairCounts:
         return by_domain
 
     def per_slot(self, tally: int, size: int) -> Ints:
-        """Counts per slot."""
         counts = np.zeros(size, dtype=np.int64)
         for slot, count in self._per_slot.get(tally, {}).items():
             counts[slot] = count
         return counts
 
     def content(self) -> dict[int, dict[int, int]]:
-        """A copy of all nonzero counts, for comparisons."""
         return {tally: dict(found) for tally, found in self._per_slot.items() if found}
 
     def copy(self) -> "PairCounts":

@@ -37,7 +37,6 @@ class LabelIndex:
         self._read_at: int | None = None
 
     def put(self, pod: Pod) -> None:
-        """Add a pod."""
         if self._by_key:
             for key, value in decoded(pod.labels).items():
                 values = self._by_key.get(key)

@@ -19,9 +19,7 @@ from shared.model.objects import Pod
 
 
 def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
-    """The current entry of a pod. If its shape has a new selector, the entries of other pods are
-    updated, too.
-    """
+    """The entry of a pod now. A new selector in its shape updates the entries of other pods."""
     shapes = tables.shapes
     entry = entry_of_shape(tables, pod.shape)
     if not shapes.terms.any:
@@ -59,14 +57,8 @@ def lasting(tables: Tables, member: Member) -> ShapeEntry:
 def asked(
     tables: Tables, shapes: ShapeTable, node_capacity: NodeCapacity, pods: Sequence[Pod]
 ) -> list[ShapeEntry]:
-    """Entries of hypothetical pods in a separate shape table; `tables` stay unchanged.
-
-    Args:
-        tables: The planner's tables.
-        shapes: The separate shape table, with a copy of the tables' terms.
-        node_capacity: A copy of the tables' node capacity; existing pods that new terms select are
-            counted in it.
-        pods: The hypothetical pods.
+    """Entries of hypothetical pods in a separate shape table with a copy of the tables' terms.
+    Existing pods that new terms select are counted in `node_capacity`, also a copy.
     """
     terms = shapes.terms
     for pod in pods:

@@ -11,6 +11,8 @@ matchers of a pod takes one dictionary lookup per label, however many matchers t
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 from shared.model.label_selectors import selects
 from shared.model.objects import Shape
 from shared.model.terms import PodAffinity, PodTerm, Selector, SpreadConstraint
@@ -46,8 +48,6 @@ class Subject(NamedTuple):
 class Matcher:
     """Selects the pods that all of its terms select."""
 
-    __slots__ = ("anchors", "by_namespace", "live", "number", "whose")
-
     def __init__(self, number: int, whose: tuple[PodMatch, ...], *, live: bool) -> None:
         self.number = number
         self.whose = whose
@@ -58,24 +58,20 @@ class Matcher:
         self.by_namespace = any(one.namespace_selector is not None for one in whose)
 
     def matches(self, subject: Subject) -> bool:
-        """Whether it selects the pod."""
         if self.live and subject.deleting:
             return False
         return all(_means(one, subject) for one in self.whose)
 
 
-class Carried:
+class Carried(NamedTuple):
     """A term that existing pods carry. The pods that it selects are excluded from the carriers'
     domains, or attracted by its points (repelled if they are negative).
     """
 
-    __slots__ = ("key", "kind", "matcher", "number")
-
-    def __init__(self, number: int, kind: CarriedKind, matcher: Matcher, key: str) -> None:
-        self.number = number
-        self.kind = kind
-        self.matcher = matcher
-        self.key = key
+    number: int
+    kind: CarriedKind
+    matcher: Matcher
+    key: str
 
 
 class Spread(NamedTuple):
@@ -87,23 +83,20 @@ class Spread(NamedTuple):
     always_self: bool
 
 
-class ShapeTerms:
+class ShapeTerms(msgspec.Struct, eq=False):
     """All terms of one shape, resolved."""
 
-    __slots__ = ("affinity", "affinity_keys", "anti", "carried", "hard", "preferred", "soft")
-
-    def __init__(self) -> None:
-        #: Selects the pods that all required affinity terms select; None: there is no such term, or
-        #: one selects no pod.
-        self.affinity: Matcher | None = None
-        self.affinity_keys: tuple[str, ...] = ()
-        self.anti: tuple[tuple[Matcher, str], ...] = ()
-        self.hard: tuple[Spread, ...] = ()
-        self.soft: tuple[Spread, ...] = ()
-        #: (pods, topology key, points; negative for anti-affinity).
-        self.preferred: tuple[tuple[Matcher, str, int], ...] = ()
-        #: Tally of a carried term -> amount that each pod of the shape adds.
-        self.carried: dict[int, int] = {}
+    #: Selects the pods that all required affinity terms select; None: there is no such term, or one
+    #: selects no pod.
+    affinity: Matcher | None = None
+    affinity_keys: tuple[str, ...] = ()
+    anti: tuple[tuple[Matcher, str], ...] = ()
+    hard: tuple[Spread, ...] = ()
+    soft: tuple[Spread, ...] = ()
+    #: (pods, topology key, points; negative for anti-affinity).
+    preferred: tuple[tuple[Matcher, str, int], ...] = ()
+    #: Tally of a carried term -> amount that each pod of the shape adds.
+    carried: dict[int, int] = {}
 
 
 class Terms:
@@ -161,7 +154,6 @@ class Terms:
         return "\n".join(described).encode()
 
     def by_namespace(self) -> list[Matcher]:
-        """Matchers that depend on labels of namespaces."""
         return [one for one in self._matchers.values() if one.by_namespace]
 
     def copy(self) -> "Terms":

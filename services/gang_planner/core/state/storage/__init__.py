@@ -5,5 +5,5 @@ that takes or releases capacity (`ledger`, part of a `NodeCapacity`). Output: no
 filters, and the volume chosen for each claim that waits for its first consumer, for the decision.
 
 `demand` computes the needs of a shape's claims, `available_volumes` the volumes that satisfy a
-claim, `provisioning` the nodes where one can be provisioned, `limits` the attach limits of nodes.
+claim and the nodes where one can be provisioned, `limits` the attach limits of nodes.
 """

@@ -1,4 +1,5 @@
-"""The unbound volumes that satisfy a claim, and the nodes on which they are usable.
+"""The unbound volumes that satisfy a claim and the nodes on which they are usable, and the nodes
+where a volume can be provisioned.
 
 The rules are those of kube-scheduler's volume binder: class, size, access modes, mode and selector
 match, the volume is Available and not being deleted, and its node affinity matches. If a volume
@@ -7,17 +8,20 @@ ties.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.node_terms import SlotsByTerms
+from services.gang_planner.core.state.node_terms import SlotsByTerms, matching_any, selected
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
+from services.gang_planner.core.state.storage.demand import class_of
 from shared.model.label_selectors import selects
-from shared.model.reference_objects import Claim, Volume
+from shared.model.reference_objects import Claim, StorageCapacity, StorageClass, Volume
 
 _AVAILABLE = "Available"
+_NO_PROVISIONER: Final = frozenset({"", "kubernetes.io/no-provisioner"})
 #: Number of kinds of claims with cached candidates.
 _CANDIDATES_MAX = 1024
 
@@ -79,7 +83,6 @@ class AvailableVolumes:
         self._candidates: dict[tuple[object, ...], VolumeCandidates] = {}
 
     def candidates(self, claim: Claim) -> VolumeCandidates:
-        """Volumes that satisfy the claim."""
         self._refresh()
         prebound = self._prebound.get((claim.namespace, claim.name))
         if prebound is not None and _is_for(prebound, claim):
@@ -150,3 +153,32 @@ def _serves(volume: Volume, claim: Claim) -> bool:
         and set(claim.access_modes) <= set(volume.access_modes)
         and (claim.selector is None or selects(claim.selector, dict(volume.labels)))
     )
+
+
+def may_provision(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
+    """One flag per slot: whether the claim's class provisions volumes for the node."""
+    found = class_of(claim, tables)
+    if found is None or found.provisioner in _NO_PROVISIONER:
+        return np.zeros(nodes.size, dtype=np.bool_)
+    if not found.allowed_topologies:
+        return np.ones(nodes.size, dtype=np.bool_)
+    return matching_any(found.allowed_topologies, nodes, slice(0, nodes.size))
+
+
+def enough_capacity(claim: Claim, tables: ReferenceObjects, nodes: NodeTable) -> Bools:
+    """One flag per slot: whether the driver publishes enough capacity for the claim, or none."""
+    found = class_of(claim, tables)
+    driver = tables.csi_drivers.by_name.get(("", found.provisioner)) if found is not None else None
+    if found is None or driver is None or not driver.storage_capacity:
+        return np.ones(nodes.size, dtype=np.bool_)
+    mask: Bools = np.zeros(nodes.size, dtype=np.bool_)
+    for one in tables.storage_capacities.values():
+        if _offers(one, found, claim.request_bytes):
+            mask |= selected(one.node_topology, nodes)
+    return mask
+
+
+def _offers(one: StorageCapacity, found: StorageClass, request_bytes: int) -> bool:
+    # If the driver reports the largest possible volume, it is a tighter limit than the capacity.
+    most = one.capacity_bytes if one.volume_bytes_max < 0 else one.volume_bytes_max
+    return one.storage_class == found.name and most >= request_bytes

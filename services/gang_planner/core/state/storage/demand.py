@@ -30,7 +30,6 @@ class VolumeDemand(NamedTuple):
 
 
 def claim_keys(shape: Shape) -> list[Key]:
-    """Keys of the claims that the shape names."""
     return [(shape.namespace, name) for name in shape.claims]
 
 

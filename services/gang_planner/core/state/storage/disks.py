@@ -37,11 +37,9 @@ class Disks:
         return [slot for slot in sorted(self._used) if _clash(self._used[slot], wanted)]
 
     def content(self) -> dict[int, dict[str, tuple[int, int]]]:
-        """A copy of all uses, for comparisons."""
         return {slot: dict(used) for slot, used in self._used.items()}
 
     def copy(self) -> "Disks":
-        """An independent copy of the table."""
         other = Disks()
         other._used = self.content()
         return other

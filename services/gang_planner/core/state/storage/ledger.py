@@ -17,9 +17,12 @@ from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from services.gang_planner.core.state.storage import provisioning
-from services.gang_planner.core.state.storage.available_volumes import AvailableVolumes
-from services.gang_planner.core.state.storage.chosen import Chosen
+from services.gang_planner.core.state.storage.available_volumes import (
+    AvailableVolumes,
+    VolumeCandidates,
+    enough_capacity,
+    may_provision,
+)
 from services.gang_planner.core.state.storage.demand import (
     Key,
     VolumeDemand,
@@ -36,24 +39,82 @@ _DEMANDS_MAX = 65_536
 _WIDE = 16
 #: Number of (class, size) pairs with cached masks of provisioning.
 _MAKERS_MAX = 1024
+#: Number of lists with cached candidates, and length of the log of changes.
+_KEPT_MAX = 256
+_LOG_MAX = 8192
+#: Lists up to this length are not cached.
+_SHORT = 4
 
 
 class Choice(NamedTuple):
     """The volume chosen for a claim; `volume` "": one that is provisioned for the node."""
 
-    slot: int
+    node: str
     claim_uid: str
     volume: str = ""
     volume_uid: str = ""
 
 
-class VolumePin(NamedTuple):
-    """The volume of a decision in the log, chosen again when its reservation is made."""
+class Chosen:
+    """Volume by UID -> the claim that it is chosen for.
 
-    node: str
-    claim_uid: str
-    volume: str
-    volume_uid: str
+    A gang with a thousand claims chooses a thousand times from the same list. Therefore the
+    remaining candidates of a list are cached and updated incrementally.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Key] = {}
+        self._log: list[str] = []
+        #: id of the list -> (the list, kept alive; position in the log; flags of free volumes).
+        self._rests: dict[int, tuple[VolumeCandidates, int, Bools]] = {}
+
+    def copy(self) -> "Chosen":
+        other = Chosen()
+        other._keys = dict(self._keys)
+        return other
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._keys
+
+    def claim(self, uid: str) -> Key | None:
+        return self._keys.get(uid)
+
+    def uids(self) -> list[str]:
+        return sorted(self._keys)
+
+    def put(self, uid: str, key: Key) -> None:
+        """Mark a volume as chosen; no-op for "", a volume to be provisioned for the claim."""
+        if uid:
+            self._keys[uid] = key
+            self._note(uid)
+
+    def drop(self, uid: str) -> None:
+        if self._keys.pop(uid, None) is not None:
+            self._note(uid)
+
+    def free(self, candidates: VolumeCandidates) -> Bools:
+        """One flag per volume of the list: whether it is not chosen. Read-only."""
+        if len(candidates.volumes) <= _SHORT:
+            return candidates.without(self._keys)
+        found = self._rests.get(id(candidates))
+        if found is None:
+            if len(self._rests) >= _KEPT_MAX:
+                self._rests.clear()
+            free = candidates.without(self._keys)
+        else:
+            _, position, free = found
+            for uid in self._log[position:]:
+                place = candidates.place(uid)
+                if place is not None:
+                    free[place] = uid not in self._keys
+        self._rests[id(candidates)] = (candidates, len(self._log), free)
+        return free
+
+    def _note(self, uid: str) -> None:
+        self._log.append(uid)
+        if len(self._log) > _LOG_MAX:
+            self._log.clear()
+            self._rests.clear()
 
 
 class Storage:
@@ -67,7 +128,8 @@ class Storage:
         #: Claim -> slot -> number of pods on the node, and of reservations, that use it.
         self.uses: dict[Key, dict[int, int]] = {}
         self._choices: dict[Key, Choice] = {}
-        self._pins: dict[Key, VolumePin] = {}
+        #: Choices of decisions in the log whose reservations are not made yet.
+        self._pins: dict[Key, Choice] = {}
         #: Volumes of all choices and pins.
         self._chosen = Chosen()
         #: Claim -> a number that changes with its choice and its users.
@@ -83,7 +145,6 @@ class Storage:
         self._makers_at = 0, 0
 
     def copy(self) -> "Storage":
-        """An independent copy of the ledger."""
         other = Storage(self.tables, self.nodes)
         # The available volumes depend only on the tables, which the copy shares.
         other.available = self.available
@@ -119,7 +180,6 @@ class Storage:
         return (self._demands_at, moves, self._wide, turns)
 
     def demand(self, shape: ShapeEntry) -> VolumeDemand:
-        """The current needs of the shape's claims."""
         if self._demands_at != self.changes or len(self._demands) >= _DEMANDS_MAX:
             self._demands_at = self.changes
             self._demands.clear()
@@ -129,7 +189,6 @@ class Storage:
         return found
 
     def in_use(self, key: Key) -> bool:
-        """Whether a pod on a node or a reservation uses the claim."""
         return key in self.uses
 
     def choice(self, key: Key) -> Choice | None:
@@ -174,10 +233,8 @@ class Storage:
     # ------------------------------------------------------------------- taking
 
     def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> list[int]:
-        """Count `count` pods or reservations of the shape on a node; choose missing volumes.
-
-        Returns:
-            Other slots whose available volumes changed.
+        """Count `count` pods or reservations of the shape on a node, and choose missing volumes;
+        return other slots whose available volumes changed.
         """
         touched: list[int] = []
         demand = self.demand(shape)
@@ -216,7 +273,7 @@ class Storage:
                     touched += self._reach(choice)
         return touched
 
-    def pin(self, key: Key, pin: VolumePin) -> None:
+    def pin(self, key: Key, pin: Choice) -> None:
         """Restore the volume of a decision in the log.
 
         It applies when the decision's reservation is made, or immediately if a pod on the node
@@ -236,8 +293,8 @@ class Storage:
                 self._moved(other)
             self._chosen.put(pin.volume_uid, key)
             self._wide += 1
-        if slot is not None and there:
-            self._choices[key] = Choice(slot, pin.claim_uid, pin.volume, pin.volume_uid)
+        if there:
+            self._choices[key] = pin
             self._moved(key)
         else:
             self._pins[key] = pin
@@ -251,7 +308,7 @@ class Storage:
 
     def contradiction(self) -> str:
         """The first inconsistency, such as a volume that is chosen twice; "": none."""
-        chosen: list[Choice | VolumePin] = [*self._choices.values(), *self._pins.values()]
+        chosen = (*self._choices.values(), *self._pins.values())
         volumes = sorted(one.volume_uid for one in chosen if one.volume_uid)
         if volumes != self._chosen.uids():
             return f"volumes {volumes} are chosen, {self._chosen.uids()} count as such"
@@ -268,9 +325,7 @@ class Storage:
         return choice is None or choice.claim_uid != claim.uid
 
     def _reach(self, choice: Choice) -> list[int]:
-        """Slots for which the choice's volume becomes unavailable or available; empty if these are
-        many.
-        """
+        """Slots where the choice's volume becomes or stops being available; empty: many."""
         volume = self.tables.volumes.get(choice.volume_uid)
         if volume is None:
             return []
@@ -291,20 +346,22 @@ class Storage:
             volume = self.tables.volumes.get(choice.volume_uid)
             if volume is not None:
                 return self.available.usable(volume), no_slots, no_slots
-            only = no_slots.copy()
-            only[choice.slot] = not choice.volume_uid
+            only = no_slots if choice.volume_uid else self._only(choice.node)
             return no_slots, only, only
         made, reservation = self._making(claim)
         if claim.selected_node:
-            there = no_slots.copy()
-            slot = self.nodes.find(claim.selected_node)
-            if slot is not None:
-                there[slot] = True
-            return no_slots, made & there, reservation
+            return no_slots, made & self._only(claim.selected_node), reservation
         candidates = self.available.candidates(claim)
         if not candidates.volumes:
             return no_slots, made, reservation
         return candidates.mask(self._current().free(candidates)), made, reservation
+
+    def _only(self, node: str) -> Bools:
+        mask: Bools = np.zeros(self.nodes.size, dtype=np.bool_)
+        slot = self.nodes.find(node)
+        if slot is not None:
+            mask[slot] = True
+        return mask
 
     def _making(self, claim: Claim) -> tuple[Bools, Bools]:
         """Two flags per slot: whether a volume can be provisioned for the claim, and whether the
@@ -317,10 +374,8 @@ class Storage:
         kind = claim.storage_class, claim.request_bytes
         found = self._makers.get(kind)
         if found is None:
-            made = provisioning.allowed(claim, self.tables, self.nodes)
-            reservation = (
-                provisioning.enough(claim, self.tables, self.nodes) if made.any() else made
-            )
+            made = may_provision(claim, self.tables, self.nodes)
+            reservation = enough_capacity(claim, self.tables, self.nodes) if made.any() else made
             found = self._makers[kind] = made, reservation
         return found
 
@@ -332,8 +387,7 @@ class Storage:
         if self._pruned_at != self.changes:
             self._pruned_at = self.changes
             claims = self.tables.claims.by_name
-            chosen: dict[Key, Choice | VolumePin] = {**self._pins, **self._choices}
-            for key, one in chosen.items():
+            for key, one in (self._pins | self._choices).items():
                 claim = claims.get(key)
                 if claim is None or not fully_bound(claim):
                     continue
@@ -357,7 +411,7 @@ class Storage:
                 and pin.claim_uid == claim.uid
                 and pin.node == self.nodes.names[slot]
             ):
-                found.append((claim, Choice(slot, claim.uid, pin.volume, pin.volume_uid)))
+                found.append((claim, pin))
             else:
                 left.append(claim)
         # If no volume is available (for a pod that another scheduler bound), there is no choice.
@@ -367,6 +421,7 @@ class Storage:
     def _choose(self, claims: tuple[Claim, ...], slot: int) -> list[Choice] | None:
         """A choice for each claim, smallest claim first; None: not possible on this node."""
         before = self._current()
+        node = self.nodes.names[slot]
         mine: list[str] = []
         choices: list[Choice] = []
         for claim in claims:
@@ -382,10 +437,10 @@ class Storage:
                 )
             if volume is not None:
                 mine.append(volume.uid)
-                choices.append(Choice(slot, claim.uid, volume.name, volume.uid))
+                choices.append(Choice(node, claim.uid, volume.name, volume.uid))
                 continue
             _, made, reservation = self._serving(claim)
             if not (made[slot] and reservation[slot]):
                 return None
-            choices.append(Choice(slot, claim.uid))
+            choices.append(Choice(node, claim.uid))
         return choices

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, Ints, grown_ints
+from services.gang_planner.core.state.columns import Bools, Ints, grown
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage.demand import Key, class_of, fully_bound
@@ -42,7 +42,6 @@ class Attachments:
         self._moves = 0
 
     def copy(self) -> "Attachments":
-        """An independent copy with the same pods."""
         other = Attachments(self._tables, self._nodes)
         other._users = {slot: dict(keys) for slot, keys in self._users.items()}
         other._attached, other._attached_at = self._attached, self._attached_at
@@ -68,10 +67,7 @@ class Attachments:
 
     def full(self, keys: list[Key], uses: Mapping[Key, Iterable[int]]) -> Bools | None:
         """One flag per slot: whether the claims' volumes would exceed a limit; None: none is full.
-
-        Args:
-            keys: The claims of one shape.
-            uses: Claim -> slots where it is in use; its volume is already attached there.
+        `uses`: claim -> slots where it is in use, so that its volume is attached already.
         """
         self._look_at_attachments()
         self._look_at_limits()
@@ -148,7 +144,7 @@ class Attachments:
     def _count(self) -> None:
         for driver in self._limits:
             counts = self._counts.get(driver, np.zeros(0, dtype=np.int64))
-            self._counts[driver] = grown_ints(counts, self._nodes.size)
+            self._counts[driver] = grown(counts, self._nodes.size)
         for slot in self._dirty:
             handles = {self._handle(key) for key in self._users.get(slot, ())}
             handles |= self._attached.get(slot, _NONE)

@@ -29,15 +29,11 @@ class Level:
     names: tuple[str, ...]
 
     def mask(self, domain: int) -> Bools:
-        """One flag per slot: whether it is in the domain."""
         mask: Bools = self.domain_of == domain
         return mask
 
     def only_inside(self, around: Ints) -> "Level":
-        """The level without domains that are not completely in one area.
-
-        `around` has the number of the area of each slot, `NOWHERE` for none.
-        """
+        """The level without domains that are not inside one area; `around`: each slot's area."""
         here = np.flatnonzero(self.domain_of >= 0)
         least = np.full(len(self.names), np.iinfo(np.int64).max)
         most = np.full(len(self.names), NOWHERE, dtype=np.int64)
@@ -78,7 +74,7 @@ class TopologyProblem(NamedTuple):
 
     missing: MissingLevels
     #: The tier, its name, or the label key.
-    what: str
+    what: str = ""
 
 
 class Levels(NamedTuple):

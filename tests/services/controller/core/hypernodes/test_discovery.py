@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import pytest
 import yaml
 
-from services.controller.core.hypernodes.discovery import (
+from services.controller.core.hypernodes import (
     ConfigurationError,
     Discovered,
     Topology,
+    counted,
     discover,
     topologies,
 )
-from services.controller.core.hypernodes.node_sets import counted
 
 #: As Volcano's guide shows it, with a topology of each form.
 CONF = """

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.hypernodes.node_sets import counted, selects
+from services.controller.core.hypernodes import counted, selects
 from shared.kinds.hypernode import HyperNode
 
 NODES = {f"node-{n}": {"rack": "a" if n < 3 else "b", "odd": str(n % 2)} for n in range(5)}

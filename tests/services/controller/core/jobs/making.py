@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from services.controller.core.jobs.observed_pods import SeenPod
 from services.controller.core.jobs.planning import plan
-from services.controller.core.jobs.step import JobMemory, Observed, Step
+from services.controller.core.jobs.step import JobMemory, Observed, SeenPod, Step
 from shared.kinds.job import Job
 from shared.kinds.podgroup import PodGroup
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.controller.core.jobs.observed_pods import LostPod
-from services.controller.core.jobs.step import JobMemory, Step
+from services.controller.core.jobs.step import JobMemory, LostPod, Step
 from shared.kinds.job import PHASES
 from tests.services.controller.core.jobs.making import (
     NOW_MS,

@@ -1,8 +1,7 @@
 import msgspec
 import pytest
 
-from services.controller.core.workloads.bare_pods import join_patch, owner_resource, pod_group_for
-from services.controller.core.workloads.sizes import Workload
+from services.controller.core.workloads import Workload, join_patch, owner_resource, pod_group_for
 from shared.kube.objects import Container, Pod
 
 CONTAINER = {

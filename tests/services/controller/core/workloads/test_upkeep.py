@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.workloads.sizes import Workload
-from services.controller.core.workloads.upkeep import NOTHING, REMOVE, owner_of, upkeep
+from services.controller.core.workloads import Workload, owner_of, upkeep
 from shared.kinds.podgroup import PodGroup
 
 OWNER = {
@@ -41,7 +40,7 @@ def a_workload(replicas: int = 2, alive: int = 2, notes: dict[str, str] | None =
 def test_a_group_as_its_workload_wants_it_is_left_alone() -> None:
     group = a_group({"volcano.sh/note": "n", "tutti.dev/verdict": "v"})
     workload = a_workload(notes={"volcano.sh/note": "n", "other": "o"})
-    assert upkeep(group, "ReplicaSet", workload) == NOTHING
+    assert upkeep(group, "ReplicaSet", workload) is None
 
 
 def test_annotations_are_passed_on_changed_and_taken_away() -> None:
@@ -54,7 +53,7 @@ def test_annotations_are_passed_on_changed_and_taken_away() -> None:
         }
     )
     workload = a_workload(notes={"volcano.sh/changed": "2", "volcano.sh/new": "y"})
-    assert upkeep(group, "ReplicaSet", workload).patch == {
+    assert upkeep(group, "ReplicaSet", workload) == {
         "metadata": {
             "annotations": {
                 "volcano.sh/changed": "2",
@@ -70,7 +69,7 @@ def test_a_new_gang_size_takes_its_resources_along() -> None:
         minMember=2, minResources={"cpu": "500m", "pods": "2", "requests.memory": "2Gi"}
     )
     workload = a_workload(3, notes={"scheduling.volcano.sh/group-min-member": "3"})
-    assert upkeep(group, "ReplicaSet", workload).patch == {
+    assert upkeep(group, "ReplicaSet", workload) == {
         "spec": {
             "minMember": 3,
             "minResources": {"cpu": "750m", "pods": "3", "requests.memory": "3Gi"},
@@ -79,8 +78,8 @@ def test_a_new_gang_size_takes_its_resources_along() -> None:
 
 
 def test_a_workload_scaled_to_nothing_gives_its_group_up_once_no_pod_is_left() -> None:
-    assert upkeep(a_group(), "ReplicaSet", a_workload(0, 1)) == NOTHING
-    assert upkeep(a_group(), "ReplicaSet", a_workload(0, 0)) == REMOVE
+    assert upkeep(a_group(), "ReplicaSet", a_workload(0, 1)) is None
+    assert upkeep(a_group(), "ReplicaSet", a_workload(0, 0)) == "remove"
 
 
 @pytest.mark.parametrize(

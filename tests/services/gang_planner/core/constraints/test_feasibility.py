@@ -19,15 +19,7 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
-from shared.model.objects import (
-    HostPort,
-    Node,
-    Requirement,
-    SelectorTerm,
-    Shape,
-    Taint,
-    Toleration,
-)
+from shared.model.objects import HostPort, Node, Requirement, SelectorTerm, Shape, Taint, Toleration
 from tests.services.gang_planner.core.scene import make_node
 
 KEYS = st.sampled_from(["a", "b", "kubernetes.io/x"])
@@ -441,15 +433,19 @@ def test_a_rule_that_needs_the_planners_tables_is_made_when_they_are_there() -> 
         made_with.append(found)
         return reservation
 
+    ready = node_ready.RULE.filter
     policy = Policy(
-        name="x", node_filters=(node_ready.FILTER, of_nodes), capacity_filters=(of_room,), scores=()
+        name="x",
+        node_filters=(ready, of_nodes),
+        capacity_filters=(of_room,),
+        scores=(),
     )
     unbound = PolicySet([policy])
-    assert unbound.node_filters == (node_ready.FILTER,)
+    assert unbound.node_filters == (ready,)
     always = unbound.capacity_filters
     assert resources_fit.FILTER in always
     assert not made_with
     bound = unbound.bind(state)
-    assert bound.node_filters == (node_ready.FILTER, nodes)
+    assert bound.node_filters == (ready, nodes)
     assert bound.capacity_filters == (reservation, *always)
     assert made_with == [state, state]

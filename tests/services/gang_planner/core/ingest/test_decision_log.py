@@ -12,12 +12,7 @@ from shared.contracts import annotations
 from shared.contracts.decisions import Checkpoint
 from shared.contracts.outcomes import Member
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 FULL = make_shape({"cpu": 4000})
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.constraints.inter_pod.switches import Switches
+from services.gang_planner.core.constraints.inter_pod.rules import Switches
 from services.gang_planner.core.scoring.inter_pod import Preferences
 from services.gang_planner.core.state.inter_pod import profiles
 from shared.model.objects import Node

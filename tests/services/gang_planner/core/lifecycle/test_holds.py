@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from shared.contracts import annotations
-from shared.contracts.decisions import (
-    NoteOpened,
-)
+from shared.contracts.decisions import NoteOpened
 from shared.model.objects import Queue, Taint
 from tests.services.gang_planner.core.losing import (
     WORKER,
@@ -19,12 +17,7 @@ from tests.services.gang_planner.core.losing import (
     running,
     successor,
 )
-from tests.services.gang_planner.core.scene import (
-    Scene,
-    make_group,
-    make_node,
-    make_pods,
-)
+from tests.services.gang_planner.core.scene import Scene, make_group, make_node, make_pods
 
 
 def test_a_hold_expires_with_a_reason_and_the_next_in_line_is_placed() -> None:

@@ -5,12 +5,7 @@ from services.gang_planner.core.state.in_flight import LATE_RESERVATION_MS
 from shared.bus.setup import DECISIONS_AGE_S
 from shared.contracts.decisions import GangDecision
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 FULL = make_shape({"cpu": 4000})
 DAY_MS = 86_400_000

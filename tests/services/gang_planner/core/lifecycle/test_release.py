@@ -12,12 +12,7 @@ from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.outcomes import Member
 from shared.model.objects import Owner, Pod
 from tests.services.gang_planner.core.logged_scene import WORDS, LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 FULL = make_shape({"cpu": 4000})
 POISONED = "poison-worker-3"

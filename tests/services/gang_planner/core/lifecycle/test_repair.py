@@ -10,12 +10,7 @@ from shared.contracts.decisions import Binding, GangDecision, NoteOpened
 from shared.contracts.outcomes import Member, MemberResult
 from shared.model.objects import Pod, PodGroup
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import (
-    make_group,
-    make_node,
-    make_pods,
-    make_shape,
-)
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 
 FULL = make_shape({"cpu": 4000})
 

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.preemption.crowd import (
-    cluster,
-    configured,
-    evictions,
-    submit,
-)
+from tests.services.gang_planner.core.preemption.crowd import cluster, configured, evictions, submit
 from tests.services.gang_planner.core.scene import amounts, make_shape
 
 NODE_CPU = 4000

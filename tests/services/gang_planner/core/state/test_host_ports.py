@@ -3,6 +3,7 @@
 import pytest
 
 from services.gang_planner.core.state.host_ports import PortTable
+from shared.model.invariants import InvariantViolation
 from shared.model.objects import HostPort
 
 
@@ -30,10 +31,10 @@ def test_a_claim_held_twice_lasts_until_both_are_given_back() -> None:
     table = PortTable()
     port = [HostPort(port=80)]
     table.take(0, port, 2)
-    table.give(0, port)
+    table.take(0, port, -1)
     assert table.conflicts(0, port)
-    table.give(0, port)
+    table.take(0, port, -1)
     assert not table.conflicts(0, port)
     assert table.slots() == []
-    with pytest.raises(KeyError):
-        table.give(0, port)
+    with pytest.raises(InvariantViolation, match="more often than taken"):
+        table.take(0, port, -1)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from services.gang_planner.core.state.images import ImageTable
+from services.gang_planner.core.state.nodes import ImageTable
 from shared.model.terms import Requirement, SelectorTerm, WeightedTerm
 from tests.services.gang_planner.core.scene import (
     Scene,

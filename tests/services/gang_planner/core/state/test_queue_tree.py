@@ -39,13 +39,13 @@ def test_a_settled_tree_is_the_one_that_a_full_pass_makes(seed: int) -> None:
             capability = chance.choice(((), amounts(cpu=1000)))
             table.put(a_queue(name, version, parent=parent, capability=capability))
         if chance.random() < 0.05:
-            table.arrange(hierarchical=not table.hierarchical)
+            table.arrange(hierarchical=not table._hierarchical)
         changes = table.changes
         table.settle()
         settled = places(table)
         assert table.changes >= changes
-        table.arrange(hierarchical=not table.hierarchical)
-        table.arrange(hierarchical=not table.hierarchical)
+        table.arrange(hierarchical=not table._hierarchical)
+        table.arrange(hierarchical=not table._hierarchical)
         assert places(table) == settled
 
 

@@ -13,9 +13,13 @@ from services.gang_planner.core.state.columns import ResourceIndex
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.nodes import NodeTable
-from services.gang_planner.core.state.open_decisions import OpenAct
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
-from services.gang_planner.core.state.reservations import UNDATED, Reservation, ReservationTable
+from services.gang_planner.core.state.reservations import (
+    UNDATED,
+    OpenAct,
+    Reservation,
+    ReservationTable,
+)
 from shared.contracts.decisions import Cycle, GangDecision
 from shared.model.objects import HostPort
 from tests.services.gang_planner.core.scene import GPU, make_node, make_pods, make_shape
@@ -113,18 +117,18 @@ class RoomMachine(RuleBasedStateMachine):
         self.pods.remove((slot, shape))
         reservation = Reservation(owner="g", uid=uid, shape=shape, slot=slot)
         reservation.reason = "hold"
-        self.reservations.keep_replacement(reservation, adopted=True)
+        self.reservations.keep_apart(reservation, adopted=True)
 
     @rule(uid=st.sampled_from(UIDS), slot=SLOTS, shape=st.integers(0, 3))
     def room_is_found_for_a_lost_pod(self, uid: str, slot: int, shape: int) -> None:
         if uid not in self.reservations.replacements:
-            self.reservations.keep_replacement(self.row(uid, slot, shape), adopted=False)
+            self.reservations.keep_apart(self.row(uid, slot, shape), adopted=False)
 
     @rule(uid=st.sampled_from(UIDS), handed_over=st.booleans())
     def a_hold_ends(self, uid: str, handed_over: bool) -> None:
         reservation = self.reservations.replacements.get(uid)
         if reservation is not None:
-            self.reservations.end_replacement(reservation, handed_over=handed_over)
+            self.reservations.end_apart(reservation, handed_over=handed_over)
             if handed_over:
                 self.pods.append((reservation.slot, reservation.shape))
 

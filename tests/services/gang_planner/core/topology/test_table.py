@@ -12,18 +12,13 @@ from shared.model.objects import NetworkTopology
 from shared.model.reference_objects import HyperNode, HyperNodeMember
 from shared.model.terms import Requirement, Selector
 from tests.services.gang_planner.core.scene import make_node
-from tests.services.gang_planner.core.topology.racks import (
-    cluster,
-    exactly,
-    hypernode,
-    nodes_like,
-)
+from tests.services.gang_planner.core.topology.racks import cluster, exactly, hypernode, nodes_like
 
 ANY_TIER = NetworkTopology(mode="hard", highest_tier=9)
 
 
 def table(names: list[str], *hypernodes: HyperNode) -> TopologyTable:
-    found: Table[HyperNode] = Table()
+    found = Table(HyperNode)
     for one in hypernodes:
         found.put(one)
     nodes = NodeTable(ResourceIndex())

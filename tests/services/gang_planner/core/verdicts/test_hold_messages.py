@@ -1,14 +1,7 @@
 """What a verdict says of held room."""
 
-from tests.services.gang_planner.core.losing import (
-    place_of,
-    running,
-    successor,
-)
-from tests.services.gang_planner.core.scene import (
-    Scene,
-    make_node,
-)
+from tests.services.gang_planner.core.losing import place_of, running, successor
+from tests.services.gang_planner.core.scene import Scene, make_node
 
 
 def conditions(scene: Scene, name: str = "job") -> dict[str, tuple[str, str]]:

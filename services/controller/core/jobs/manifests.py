@@ -1,20 +1,21 @@
-"""The pods of a Job, and the claims that they share. Pure."""
+"""Manifests of a Job's pods, of the claims that they share, and of its PodGroup. Pure."""
 
 import hashlib
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.jobs.observed_pods import JOB_NAME, JOB_VERSION
-from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC
-from shared.dialects.job_groups import PARTITION
+from services.controller.core.jobs.step import JOB_NAME, JOB_VERSION
+from shared.contracts.annotations import GROUP_NAME, TASK_INDEX, TASK_SPEC, TRACE_ROOT
+from shared.dialects.job_groups import PARTITION, group_spec
 from shared.job_plugins.discovery import registered_plugins
-from shared.job_plugins.plugin import JobPlugin
+from shared.job_plugins.plugin import JobPlugin, Manifest
 from shared.kinds.job import Job, TaskSpec, VolumeSpec
 from shared.kinds.job_shape import group_name, partition_of, pod_name
 from shared.kinds.metadata import controlled_by
-
-Manifest: TypeAlias = dict[str, Any]
+from shared.kinds.podgroup import PodGroup
+from shared.kube.resources import PODGROUPS_VOLCANO
 
 QUEUE_NAME: Final = "volcano.sh/queue-name"
 JOB_NAMESPACE: Final = "volcano.sh/job-namespace"
@@ -24,12 +25,17 @@ _NUMA: Final = "volcano.sh/numa-topology-policy"
 #: Plugins that Volcano does not list.
 _UNLISTED: Final = frozenset({"hcclrank"})
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-_PASSED_ANNOTATIONS: Final = (
-    "volcano.sh/preemptable",
-    "volcano.sh/cooldown-time",
-    "volcano.sh/revocable-zone",
-)
 _PASSED_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+_PASSED_ANNOTATIONS: Final = (*_PASSED_LABELS, "volcano.sh/revocable-zone")
+#: Fields that are updated when the job changes; the queue cannot change.
+_FOLLOWS: Final = (
+    "minMember",
+    "minTaskMember",
+    "minResources",
+    "priorityClassName",
+    "subGroupPolicy",
+)
+_MAPS: Final = frozenset({"minTaskMember", "minResources"})
 
 
 def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> Manifest:
@@ -42,7 +48,7 @@ def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> M
     template: Manifest = msgspec.json.decode(msgspec.json.encode(task.template))
     spec: Manifest = template.get("spec") or {}
     given: Manifest = template.get("metadata") or {}
-    name = job.metadata.name
+    name, part = job.metadata.name, partition_of(task, index)
     spec.setdefault("schedulerName", job.spec.scheduler_name)
     if job.spec.priority_class_name:
         spec.setdefault("priorityClassName", job.spec.priority_class_name)
@@ -65,7 +71,7 @@ def pod_for(job: Job, task: TaskSpec, index: int, plugins: list[JobPlugin]) -> M
                 **shared,
                 JOB_NAMESPACE: job.metadata.namespace,
                 **_passed(job.metadata.labels, _PASSED_LABELS),
-                **_partition(task, index),
+                **({} if part is None else {PARTITION: str(part)}),
             },
             "annotations": {
                 **(given.get("annotations") or {}),
@@ -154,6 +160,44 @@ def _budget(given: dict[str, str]) -> dict[str, str]:
     return {}
 
 
-def _partition(task: TaskSpec, index: int) -> dict[str, str]:
-    part = partition_of(task, index)
-    return {} if part is None else {PARTITION: str(part)}
+def group_for(job: Job, waiting: frozenset[str], priorities: Mapping[str, int]) -> Manifest:
+    """The manifest of the PodGroup of a job (with its defaults). Pods of `waiting` tasks may not be
+    created yet; `priorities` are the values of PriorityClasses.
+    """
+    return {
+        "apiVersion": PODGROUPS_VOLCANO.api_version,
+        "kind": PODGROUPS_VOLCANO.kind,
+        "metadata": {
+            "name": group_name(job),
+            "namespace": job.metadata.namespace,
+            "labels": job.metadata.labels,
+            "annotations": _annotations(job),
+            "ownerReferences": [controlled_by(job).manifest],
+        },
+        "spec": group_spec(job, waiting, priorities),
+    }
+
+
+def _annotations(job: Job) -> dict[str, str]:
+    """The job's annotations. The first group continues the job's trace; a group created after a
+    restart is a new gang with a trace of its own.
+    """
+    own = {key: value for key, value in job.metadata.annotations.items() if key != TRACE_ROOT}
+    return own | ({} if job.status.version else {TRACE_ROOT: job.metadata.uid})
+
+
+def change_of(group: PodGroup, wanted: Manifest) -> Manifest | None:
+    """The merge patch that updates a group's spec; None when it is current."""
+    have: dict[str, Any] = msgspec.to_builtins(group.spec)
+    want = wanted["spec"]
+    change: Manifest = {}
+    for field in _FOLLOWS:
+        old, new = have.get(field), want.get(field)
+        if (old or None) == (new or None):  # absent, zero and empty are the same on the wire
+            continue
+        # A merge patch merges maps: removed members are set to null.
+        if field in _MAPS:
+            change[field] = dict.fromkeys(old or {}) | (new or {})
+        else:
+            change[field] = new
+    return {"spec": change} if change else None

@@ -1,4 +1,4 @@
-"""The HyperNodes that the labels of nodes describe. Pure.
+"""The nodes of each HyperNode, and the HyperNodes that the labels of nodes describe. Pure.
 
 The configuration is Volcano's: section networkTopologyDiscovery, source `label`. A topology's
 levels go from the highest domain down to the node. The last level is the node itself; the levels
@@ -11,12 +11,11 @@ written at all: with a part of its tree, gangs would be placed across domains.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
-from services.controller.core.hypernodes.node_sets import Labels, selects
 from shared.kinds.hypernode import (
     TOPOLOGY_SOURCE,
     ExactMatch,
@@ -26,12 +25,87 @@ from shared.kinds.hypernode import (
     MemberSelector,
 )
 from shared.kinds.metadata import Metadata
+from shared.kinds.patterns import Pattern, PatternError
+from shared.model.label_selectors import holds
+from shared.model.terms import Requirement
 
+Labels = Mapping[str, str]
 #: The only source that is implemented; ufm and roce query the managers of switches.
 SOURCE: Final = "label"
 #: On discovered HyperNodes: the topology's name.
 PROFILE: Final = "volcano.sh/network-topology-profile"
 _NAME_MAX: Final = 200
+
+
+def counted(hypernodes: Iterable[HyperNode], nodes: Mapping[str, Labels]) -> dict[str, int]:
+    """The number of nodes of each HyperNode; nodes of members count, each once.
+
+    `nodes` has labels by node name. Cycles of members are allowed. An invalid pattern matches no
+    node.
+    """
+    table = {one.metadata.name: one for one in hypernodes}
+    own: dict[str, frozenset[str]] = {}
+    below: dict[str, frozenset[str]] = {}
+    for name, one in table.items():
+        members = one.spec.members
+        of_nodes = [_chosen(each, nodes) for each in members if each.type == "Node"]
+        of_groups = [_named(each, table) for each in members if each.type == "HyperNode"]
+        own[name] = frozenset().union(*of_nodes)
+        below[name] = frozenset().union(*of_groups) - {name}
+    return {name: len(_reached(name, own, below)) for name in table}
+
+
+def _reached(
+    name: str, own: Mapping[str, frozenset[str]], below: Mapping[str, frozenset[str]]
+) -> set[str]:
+    found: set[str] = set()
+    seen = {name}
+    waiting = [name]
+    while waiting:
+        here = waiting.pop()
+        found |= own[here]
+        fresh = below[here] - seen
+        seen |= fresh
+        waiting.extend(fresh)
+    return found
+
+
+def _chosen(member: HyperNodeMember, nodes: Mapping[str, Labels]) -> frozenset[str]:
+    selector = member.selector
+    if selector is not None and selector.label_match is not None:
+        wanted = selector.label_match
+        return frozenset(name for name, labels in nodes.items() if selects(wanted, labels))
+    return _named(member, nodes)
+
+
+def _named(member: HyperNodeMember, names: Mapping[str, object]) -> frozenset[str]:
+    selector = member.selector
+    if selector is None:
+        return frozenset()
+    if selector.exact_match is not None:
+        return frozenset({selector.exact_match.name} & names.keys())
+    if selector.regex_match is not None:
+        try:
+            return Pattern(selector.regex_match.pattern).among(names)
+        except PatternError:
+            return frozenset()
+    return frozenset()
+
+
+def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
+    """Whether a metav1.LabelSelector selects these labels. An unknown operator selects none."""
+    equal: Mapping[str, str] = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in equal.items()):
+        return False
+    return all(holds(_requirement(one), labels) for one in selector.get("matchExpressions") or ())
+
+
+def _requirement(raw: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        key=raw.get("key", ""),
+        operator=raw.get("operator", ""),
+        values=tuple(raw.get("values") or ()),
+    )
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -94,10 +168,8 @@ class ConfigurationError(ValueError):
 
 
 def topologies(document: object) -> tuple[Topology, ...] | None:
-    """The topologies of a configuration, ordered by name; None: discovery by labels is off.
-
-    Args:
-        document: The YAML document of `volcano-controller.conf`.
+    """The topologies in the YAML document of `volcano-controller.conf`, ordered by name; None:
+    discovery by labels is off.
 
     Raises:
         ConfigurationError: The document is invalid.
@@ -136,12 +208,7 @@ def _topology(name: str, given: tuple[Level, ...] | _Profile) -> Topology:
 
 
 def discover(given: Sequence[Topology], nodes: Mapping[str, Labels]) -> Discovered:
-    """The HyperNodes that the labels describe.
-
-    Args:
-        given: The topologies.
-        nodes: Labels by node name.
-    """
+    """The HyperNodes of the given topologies that labels describe, which are by node name."""
     explicit = [one for one in given if one.selector is not None]
     problems: list[str] = []
     torn: set[str] = set()

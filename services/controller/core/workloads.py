@@ -1,0 +1,293 @@
+"""PodGroups of pods that name none, as Volcano's podgroup controller creates them. Pure.
+
+**Sizes.** `scheduling.volcano.sh/group-min-member` on the pods' direct owner declares the size of
+the gang, as in Volcano, else `scheduling.k8s.io/group-min-member` on its pods, as in kube-batch.
+Without both, each pod is a gang of its own. Two cases that deadlock in Volcano do not deadlock
+here: the gang of a ReplicaSet is at most as large as its present number of replicas (a rolling
+update creates the new one's pods one by one), and a StatefulSet that creates a pod only when the
+previous one is ready forms no gang. A Kubernetes Job with the annotation `tutti.dev/gang: all`, or
+whose queue has it, is one gang of all pods that run at the same time.
+
+**Updates.** A group is created when the workload's first pod exists. Then it follows the workload's
+annotations and size, and is deleted once the workload was scaled to zero and no pod names the group
+any more. Groups of users are never changed: ours are named after their controller's UID.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from shared.contracts import annotations
+from shared.dialects.numbers import natural
+from shared.kinds.metadata import OwnerReference
+from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import KubeObject, KubeStruct, Pod
+from shared.kube.objects import OwnerReference as PodOwner
+from shared.kube.pod_usage import Usage, add, usage_of, written
+from shared.kube.quantities import QuantityError, amount, format_quantity
+from shared.kube.resources import (
+    DAEMON_SETS,
+    JOBS_BATCH,
+    PODGROUPS_VOLCANO,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Resource,
+)
+
+JsonObject: TypeAlias = dict[str, Any]
+
+#: Value of `annotations.GANG`: all pods that run at the same time.
+ALL: Final = "all"
+#: Our groups are named by this prefix and the UID of the pods' controller.
+PREFIX: Final = "podgroup-"
+#: Kinds of workloads whose groups are updated; groups of other kinds are created once.
+FOLLOWED: Final = ("ReplicaSet", "StatefulSet")
+#: Prefix of the annotations that a group gets from its workload.
+_INHERITED: Final = "volcano.sh/"
+#: Annotations that a group gets from its pods.
+FROM_PODS: Final = (
+    "volcano.sh/preemptable",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+)
+#: Annotations that the workload does not determine: they come from its pods or the planner.
+_OTHERS: Final = frozenset({*FROM_PODS, "volcano.sh/job-allocated-hypernode"})
+#: Owners whose annotations are read: the same four as in Volcano.
+OWNERS: Final[dict[tuple[str, str], Resource]] = {
+    (one.api_version, one.kind): one
+    for one in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
+}
+_POD_LABELS: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+_TOPOLOGY_MODE: Final = "volcano.sh/network-topology-mode"
+_TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
+
+
+class Selector(KubeStruct, frozen=True, kw_only=True):
+    match_labels: Mapping[str, str] = {}
+
+
+class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
+    """The sizes of a workload of any kind."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    pod_management_policy: str = ""
+    selector: Selector | None = None
+    template: KubeObject = KubeObject()
+
+
+class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
+    replicas: int = 0
+
+
+class Workload(KubeObject, frozen=True, kw_only=True):
+    """The parts of a ReplicaSet, StatefulSet, DaemonSet or Job that are read."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+def gang_size(
+    kind: str,
+    owner: Workload | None,
+    queue_annotations: Mapping[str, str],
+    pod_annotations: Mapping[str, str],
+) -> int:
+    """The size of the gang that the pods of `owner` form.
+
+    Args:
+        kind: The owner's kind; "" for a pod without an owner, which is a gang of its own.
+        owner: The workload; None when its kind is not read, or it is deleted.
+        queue_annotations: Annotations of the pods' queue.
+        pod_annotations: Annotations of one of its pods, or of their template.
+    """
+    if not kind:
+        return 1
+    given = owner.metadata.annotations if owner is not None else {}
+    # As in Volcano, a value that is no positive number counts as 0.
+    declared = natural(given.get(annotations.OWNER_MIN_MEMBER, "")) or 0
+    declared = declared or natural(pod_annotations.get(annotations.GROUP_MIN_MEMBER, "")) or 0
+    if owner is None:
+        return declared or 1
+    match kind:
+        case "Job":
+            return declared or _whole(owner.spec, given.get(annotations.GANG), queue_annotations)
+        case "StatefulSet" if owner.spec.pod_management_policy != "Parallel":
+            return 1
+        case "ReplicaSet" | "StatefulSet":
+            return max(1, min(declared, _replicas(owner.spec)))
+        case _:
+            return declared or 1
+
+
+def _whole(spec: WorkloadSpec, mode: str | None, queue_annotations: Mapping[str, str]) -> int:
+    """The Job's own annotation has precedence over its queue's."""
+    if (queue_annotations.get(annotations.GANG, "") if mode is None else mode) != ALL:
+        return 1
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    most = parallelism if spec.completions is None else min(parallelism, spec.completions)
+    return max(1, most)
+
+
+def _replicas(spec: WorkloadSpec) -> int:
+    return 1 if spec.replicas is None else spec.replicas
+
+
+def owner_of(group: PodGroup) -> OwnerReference | None:
+    """The workload for which the group was created; None for a user's group, or another kind."""
+    for owner in group.metadata.owner_references:
+        if owner.controller and owner.kind in FOLLOWED and owner.api_version == "apps/v1":
+            return owner if group.metadata.name == f"{PREFIX}{owner.uid}" else None
+    return None
+
+
+def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Literal["remove"] | None:
+    """The write to a group, given its workload: a merge patch; "remove", if no pod names the group;
+    or None.
+    """
+    if workload.spec.replicas == 0:
+        return "remove" if workload.status.replicas == 0 else None
+    patch: JsonObject = {}
+    changed = _changed_annotations(group, workload)
+    if changed:
+        patch["metadata"] = {"annotations": changed}
+    pod_annotations = workload.spec.template.metadata.annotations
+    size, was = gang_size(kind, workload, {}, pod_annotations), group.spec.min_member
+    if size != was:
+        spec: JsonObject = {"minMember": size}
+        if was > 0 and group.spec.min_resources:
+            spec["minResources"] = _scaled(dict(group.spec.min_resources), size, was)
+        patch["spec"] = spec
+    return patch or None
+
+
+def _changed_annotations(group: PodGroup, workload: Workload) -> dict[str, str | None]:
+    """Annotations to set on the group, or to remove (None)."""
+    theirs = {
+        key: text
+        for key, text in workload.metadata.annotations.items()
+        if key.startswith(_INHERITED) and key not in FROM_PODS
+    }
+    ours = group.metadata.annotations
+    gone = {
+        key: None
+        for key in ours
+        if key.startswith(_INHERITED) and key not in theirs and key not in _OTHERS
+    }
+    return {key: text for key, text in theirs.items() if ours.get(key) != text} | gone
+
+
+def _scaled(resources: dict[str, Any], size: int, was: int) -> dict[str, str]:
+    """The resources scaled from `was` to `size` pods; unreadable quantities are left out."""
+    scaled: dict[str, str] = {}
+    for name, text in resources.items():
+        plain = name.removeprefix("requests.").removeprefix("limits.")
+        try:
+            scaled[name] = format_quantity(plain, amount(plain, text) * size // was)
+        except QuantityError:
+            continue
+    return scaled
+
+
+def owner_resource(pod: Pod) -> tuple[Resource, PodOwner] | None:
+    """The pod's owner, if its kind is one whose annotations are read."""
+    owner = pod.metadata.controller
+    if owner is None:
+        return None
+    resource = OWNERS.get((owner.api_version, owner.kind))
+    return None if resource is None else (resource, owner)
+
+
+def pod_group_for(
+    pod: Pod,
+    owner: Workload | None,
+    name: str,
+    *,
+    queue_annotations: Mapping[str, str] | None = None,
+) -> JsonObject:
+    """The manifest of the PodGroup `name` for `pod` and its siblings. Their owner is given if its
+    kind is one whose annotations are read.
+    """
+    metadata = pod.metadata
+    controller = metadata.controller
+    min_member = gang_size(
+        controller.kind if controller is not None else "",
+        owner,
+        queue_annotations or {},
+        metadata.annotations,
+    )
+    owner_annotations = owner.metadata.annotations if owner is not None else {}
+    group_annotations = {
+        key: text for key, text in owner_annotations.items() if key.startswith(_INHERITED)
+    } | {key: metadata.annotations[key] for key in FROM_PODS if key in metadata.annotations}
+    spec: JsonObject = {
+        "minMember": min_member,
+        "queue": queue_of(pod),
+    }
+    if pod.spec.priority_class_name:
+        spec["priorityClassName"] = pod.spec.priority_class_name
+    resources = _min_resources(pod, min_member)
+    if resources:
+        spec["minResources"] = resources
+    topology = _topology(metadata.annotations)
+    if topology:
+        spec["networkTopology"] = topology
+    return {
+        "apiVersion": PODGROUPS_VOLCANO.api_version,
+        "kind": PODGROUPS_VOLCANO.kind,
+        "metadata": {
+            "name": name,
+            "namespace": metadata.namespace,
+            "annotations": group_annotations,
+            "labels": {key: metadata.labels[key] for key in _POD_LABELS if key in metadata.labels},
+            "ownerReferences": [_owner_reference(pod)],
+        },
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+
+
+def queue_of(pod: Pod) -> str:
+    return pod.metadata.annotations.get(annotations.QUEUE_NAME, "") or "default"
+
+
+def join_patch(uid: str, group: str) -> JsonObject:
+    """The patch that names `group` on the pod with this UID."""
+    return {"metadata": {"uid": uid, "annotations": {annotations.GROUP_NAME: group}}}
+
+
+def _owner_reference(pod: Pod) -> JsonObject:
+    """The pod's controller, so that the group outlives a replaced pod; without one, the pod."""
+    owner = pod.metadata.controller
+    if owner is None:
+        owner = PodOwner(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid)
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _min_resources(pod: Pod, members: int) -> dict[str, str]:
+    """The quota usage of one pod times the gang size; {} when its quantities cannot be read."""
+    total: Usage = {}
+    try:
+        add(total, usage_of(pod.spec), members)
+    except QuantityError:
+        return {}
+    return written(total)
+
+
+def _topology(notes: dict[str, str]) -> JsonObject:
+    topology: JsonObject = {}
+    mode, highest = notes.get(_TOPOLOGY_MODE, ""), natural(notes.get(_TOPOLOGY_TIER, ""))
+    if mode in ("hard", "soft"):
+        topology["mode"] = mode
+    if highest is not None:
+        topology["highestTierAllowed"] = highest
+    return topology

@@ -1,0 +1,327 @@
+"""Compares a cluster with what Tutti supports: its pods and gangs, the installation of another
+scheduler, and the stored objects. Pure: from the facts to findings.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from shared.contracts.annotations import GROUP_NAME
+from shared.contracts.codec import decode_shape
+from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    JOBS_VOLCANO,
+    MUTATING_WEBHOOKS,
+    PODS,
+    VALIDATING_WEBHOOKS,
+)
+from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX, Pod, PodGroup
+from tutti.api.objects import Object, text
+from tutti.manifests.crds import default_names, manifests
+from tutti.migrate.cluster_facts import COSCHEDULING, GROUPS, ClusterFacts
+from tutti.migrate.findings import Finding
+
+#: Kinds for Volcano's agents, which Tutti does not read.
+_NOT_READ: Final = (
+    "numatopologies.nodeinfo.volcano.sh",
+    "nodeshards.shard.volcano.sh",
+    "colocationconfigurations.config.volcano.sh",
+)
+_VOLCANO_WEBHOOK: Final = "volcano"
+#: Served by kube-scheduler in every cluster.
+_DEFAULT: Final = "default-scheduler"
+_HOLDS: Final = {"name": "scheduler", "suite": "tutti up", "podgroups": "controllers"}
+#: Prefixes of annotation keys of gang schedulers.
+_PREFIXES: Final = (
+    "volcano.sh/",
+    "scheduling.volcano.sh/",
+    "scheduling.k8s.io/",
+)
+#: Gang declarations that keep pods of Tutti from being bound, by key.
+_UNREAD_REFERENCES: Final = {
+    reference.key: reference
+    for reference in pod_vocabulary().references.unread
+    if reference.place != "field"
+}
+#: Keys that Tutti ignores, with the component that acts upon them.
+_WITHOUT_EFFECT: Final = {
+    "volcano.sh/numa-topology-policy": "the kubelet's topology manager places pods on NUMA nodes",
+    "volcano.sh/qos-level": "only Volcano's node agent reads it",
+}
+#: Kinds whose annotations and labels users set.
+_ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
+_ERRORS_MAX: Final = 3
+
+
+def gang_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    """Findings about devices, then about gangs."""
+    yield from _unsupported(facts)
+    yield from _claims(facts)
+    yield from _partial(facts)
+
+
+def _unsupported(facts: ClusterFacts) -> Iterator[Finding]:
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for what, pod in _all_pods(facts):
+        for field in decode_shape(pod.shape).unsupported:
+            counts[what, field] += 1
+    for (what, field), count in counts.items():
+        asks = "a pod asks" if count == 1 else f"{count} pods ask"
+        if field.startswith(GANG_PREFIX):
+            message = (
+                f"{'a pod is' if count == 1 else f'{count} pods are'} not bound: "
+                f"{field.removeprefix(GANG_PREFIX)}"
+            )
+            yield Finding("blocks", "gang", what, message)
+        elif field.startswith(DEVICE_PREFIX):
+            name = field.removeprefix(DEVICE_PREFIX)
+            message = (
+                f"{asks} for {name}, a part of a device, which Tutti does not place "
+                "by count: the gang would wait with UnsupportedDevice; request whole devices, or "
+                "leave the gang with its scheduler"
+            )
+            yield Finding("blocks", "devices", what, message)
+        else:
+            message = (
+                f"{asks} for an unsupported feature: {field}; the gang would wait with Unsupported"
+            )
+            yield Finding("blocks", "devices", what, message)
+
+
+def _all_pods(facts: ClusterFacts) -> Iterator[tuple[str, Pod]]:
+    for pod in facts.pods:
+        if pod.ours and not pod.node:
+            yield f"gang {_gang_of(pod)}", pod
+    for name, pod in facts.templates:
+        yield f"Job {name}", pod
+
+
+def _claims(facts: ClusterFacts) -> Iterator[Finding]:
+    by_name = {(one.namespace, one.name): one for one in facts.claims}
+    for pod in facts.pods:
+        if not pod.ours or pod.node:
+            continue
+        for name in decode_shape(pod.shape).device_claims:
+            claim = by_name.get((pod.namespace, name))
+            if claim is not None and claim.unsupported and not claim.allocated:
+                message = (
+                    f"pod {pod.name} needs it, and it requests more than whole devices of "
+                    f"one driver: {', '.join(claim.unsupported)}; Tutti does not allocate it"
+                )
+                yield Finding(
+                    "blocks", "devices", f"ResourceClaim {claim.namespace}/{claim.name}", message
+                )
+
+
+def _partial(facts: ClusterFacts) -> Iterator[Finding]:
+    members: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in facts.pods:
+        if pod.ours and pod.group_name and not pod.deleting:
+            members[pod.namespace, pod.group_name].append(pod)
+    for group in facts.groups:
+        found = members.get((group.namespace, group.name), [])
+        bound = [pod for pod in found if pod.node]
+        needs = max(group.min_member, 1)
+        if not bound or len(bound) >= needs:
+            continue
+        what = f"gang {group.namespace}/{group.name}"
+        if any(pod.phase == "Running" for pod in bound):
+            rest = (
+                "some of its pods run, so Tutti treats it as started and below its quorum: the "
+                "missing members are placed before other gangs, and nothing is released unless its "
+                "group or its queue has the annotation tutti.dev/degraded-grace-seconds"
+            )
+        else:
+            rest = _completion(group, found, bound)
+        message = f"bound in part, {len(bound)} of the {needs} members that it needs: {rest}"
+        yield Finding("changes", "gang", what, message)
+
+
+def _completion(group: PodGroup, found: list[Pod], bound: list[Pod]) -> str:
+    needs = max(group.min_member, 1)
+    if len(found) < needs:
+        return f"only {len(found)} of its pods exist; Tutti waits for the rest"
+    alone = sum(1 for pod in bound if pod.owner is None)
+    if alone:
+        return (
+            f"Tutti places the missing members; {alone} bound pods have no controller, so they "
+            "stay bound if capacity is short (condition PartlyBound)"
+        )
+    return (
+        "Tutti places the missing members when capacity is free, and releases no pod of the gang "
+        "before it has decided about it"
+    )
+
+
+def _gang_of(pod: Pod) -> str:
+    owner = pod.owner.name if pod.owner is not None else pod.name
+    return f"{pod.namespace}/{pod.group_name or owner}"
+
+
+def installation_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    yield from _policies(facts)
+    yield from _crds(facts)
+    yield from _webhooks(facts)
+    yield from _schedulers(facts)
+    for what in facts.unreadable:
+        yield Finding("tells", "rights", "not checked", f"{what}: unknown")
+
+
+def _policies(facts: ClusterFacts) -> Iterator[Finding]:
+    for policy in facts.policies:
+        if policy.error:
+            yield Finding(
+                "blocks", "configuration", policy.where, f"Tutti refuses it: {policy.error}"
+            )
+            continue
+        yield Finding(
+            "step", "configuration", policy.where, "pass its text to Tutti with --scheduler-conf"
+        )
+        for warning in policy.warnings:
+            yield Finding("changes", "configuration", policy.where, f"without effect: {warning}")
+    for where in facts.admission_files:
+        message = "pass its resource groups to Tutti's webhook with --admission-conf"
+        yield Finding("step", "configuration", where, message)
+
+
+def _crds(facts: ClusterFacts) -> Iterator[Finding]:
+    there = {text(one, "metadata.name"): one for one in facts.of(CUSTOM_RESOURCE_DEFINITIONS)}
+    missing = fine = 0
+    default = default_names()
+    for manifest in manifests():
+        name = manifest["metadata"]["name"]
+        found = there.get(name)
+        if found is None:
+            missing += name in default
+            continue
+        problems = list(_crd(name, manifest, found))
+        yield from problems
+        fine += not problems
+    if fine:
+        message = "serve the version that Tutti reads; it does not change CRDs of other products"
+        yield Finding("tells", "crd", f"{fine} CRDs", message)
+    if missing:
+        yield Finding(
+            "step", "crd", f"{missing} CRDs", "are missing: `tutti up --install-crds` creates them"
+        )
+    for name in _NOT_READ:
+        if name in there:
+            yield Finding("tells", "crd", name, "is not changed, and not used")
+
+
+def _crd(name: str, manifest: dict[str, Any], found: Object) -> Iterator[Finding]:
+    wanted = manifest["spec"]["versions"][0]["name"]
+    versions = {one.get("name"): one for one in found.get("spec", {}).get("versions", [])}
+    stored = found.get("status", {}).get("storedVersions", [])
+    served = versions.get(wanted, {}).get("served", False)
+    scope = found.get("spec", {}).get("scope", "")
+    if not served or scope != manifest["spec"]["scope"]:
+        message = (
+            f"serves {', '.join(sorted(map(str, versions)))} ({scope}); Tutti needs "
+            f"{wanted} ({manifest['spec']['scope']})"
+        )
+        yield Finding("blocks", "crd", name, message)
+        return
+    others = sorted(set(map(str, stored)) - {wanted})
+    if others:
+        message = f"serves {wanted}; some objects may still be stored as {', '.join(others)}"
+        yield Finding("tells", "crd", name, message)
+
+
+def _webhooks(facts: ClusterFacts) -> Iterator[Finding]:
+    for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+        for one in facts.of(resource):
+            name = text(one, "metadata.name")
+            hooks = one.get("webhooks") or []
+            theirs = [hook for hook in hooks if _VOLCANO_WEBHOOK in str(hook.get("name", ""))]
+            if not theirs:
+                continue
+            closed = any(hook.get("failurePolicy", "Fail") == "Fail" for hook in theirs)
+            effect = (
+                "refuses its requests once its process has stopped"
+                if closed
+                else "continues to default and refuse objects beside Tutti's"
+            )
+            message = f"delete it when the other scheduler stops: it {effect}"
+            yield Finding("step", "webhook", f"{resource.kind} {name}", message)
+
+
+def _schedulers(facts: ClusterFacts) -> Iterator[Finding]:
+    """Findings about names that pods use or other schedulers serve, and about other schedulers."""
+    named = [pod for pod in facts.pods if pod.scheduler_name not in {"", _DEFAULT}]
+    pods = Counter(pod.scheduler_name for pod in named)
+    waiting = Counter(pod.scheduler_name for pod in named if not pod.node)
+    served: dict[str, list[str]] = defaultdict(list)
+    for other in facts.others:
+        if other.holding == "name":
+            served[other.name].append(other.description)
+    for name in sorted({*pods, *served}):
+        owners = "; ".join(served[name]) or "no known scheduler"
+        effect = (
+            "Tutti would serve it"
+            if name in facts.scheduler_names
+            else "Tutti would not serve it (--scheduler-name adds it)"
+        )
+        message = f"{pods[name]} pods, {waiting[name]} of them wait; served by {owners}; {effect}"
+        yield Finding("tells", "scheduler name", name, message)
+    for other in facts.others:
+        message = (
+            f"{other.description} is active: stop it first; Tutti refuses to start beside it "
+            "without --take-over"
+        )
+        yield Finding("step", "rival", _HOLDS[other.holding], message)
+
+
+def object_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    for refused in facts.refused:
+        errors = "; ".join(refused.errors[:_ERRORS_MAX])
+        more = len(refused.errors) - _ERRORS_MAX
+        message = (
+            "continues unchanged, and would be refused if it were created again: "
+            f"{errors}{f' (and {more} more)' if more > 0 else ''}"
+        )
+        yield Finding("changes", "stored object", f"{refused.kind} {refused.name}", message)
+    for group in facts.of(COSCHEDULING):
+        message = (
+            "belongs to coscheduling, which Tutti does not read: create a PodGroup of "
+            "scheduling.volcano.sh with the same minMember, and name it in the pods' annotation "
+            "scheduling.k8s.io/group-name"
+        )
+        yield Finding(
+            "blocks",
+            "dialect",
+            f"PodGroup {text(group, 'metadata.namespace')}/{text(group, 'metadata.name')}",
+            message,
+        )
+    yield from _keys(facts)
+
+
+def _keys(facts: ClusterFacts) -> Iterator[Finding]:
+    counts: Counter[str] = Counter()
+    for resource in _ANNOTATED:
+        for one in facts.of(resource):
+            metadata = one.get("metadata") or {}
+            keys = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
+            counts.update(
+                key for key in keys if key.startswith(_PREFIXES) or key in _UNREAD_REFERENCES
+            )
+    for key, count in sorted(counts.items()):
+        objects = "1 object" if count == 1 else f"{count} objects"
+        why = _WITHOUT_EFFECT.get(key)
+        reference = _UNREAD_REFERENCES.get(key)
+        if reference is not None:
+            message = (
+                f"on {objects}; Tutti does not bind a pod that carries it, unless its "
+                f"annotation {GROUP_NAME} gives the same name: it declares a gang of "
+                f"{reference.declared_by}, which is not read"
+            )
+            yield Finding("changes", "annotation", key, message)
+        elif why is None:
+            yield Finding("tells", "annotation", key, f"on {objects}; Tutti reads it")
+        else:
+            yield Finding("changes", "annotation", key, f"on {objects}; without effect: {why}")
+    for resource in GROUPS:
+        if facts.of(resource):
+            message = f"groups: {len(facts.of(resource))}; Tutti reads and writes their status"
+            yield Finding("tells", "dialect", resource.title, message)
