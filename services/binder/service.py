@@ -174,6 +174,10 @@ class Binder:
             await self._undecodable(delivery, sender, str(error))
             return
         reason = await self._stream.refusal_of(decision, delivery, sender)
+        if sender.generation != self._stream.generation:
+            # DECISIONS was created again: of which stream the delivery is, the next one shows.
+            await request_redelivery(delivery)
+            return
         if reason is not None:
             refusal = refusal_of(decision, sender, reason=reason, now_ms=self._ctx.now_ms())
             await self._refuse(delivery, refusal, decision)

@@ -369,8 +369,9 @@ async def test_a_recreated_stream_begins_again(nats_server: NatsServer) -> None:
         await desk.make_again()
         again = await desk.decide(make_decision(8, epoch=EPOCH))
         assert again < epoch
-        assert (await answered(desk, again)).reason == ""
+        outcome = await answered(desk, again)
         generation = (await desk.bus.stream_info(subjects.DECISIONS)).generation
+        assert (outcome.reason, outcome.generation) == ("", generation)
         assert pods.marks["w-7"][annotations.DECISION] == f"{generation}/{again}"
 
 
