@@ -104,12 +104,14 @@ async def test_a_group_that_was_created_just_before_is_always_found(groups: Kube
 
 
 @asynccontextmanager
-async def scripted(*script: Any) -> AsyncIterator[tuple[ScriptedApiServer, Looking]]:
+async def scripted(
+    *script: Any, timeout_s: float = TIMEOUT_S
+) -> AsyncIterator[tuple[ScriptedApiServer, Looking]]:
     async with (
         scripted_apiserver(*script) as server,
         KubeClient(Credentials(Access(origin="test", server=server.url))) as client,
     ):
-        yield server, Looking(client)
+        yield server, Looking(client, timeout_s)
 
 
 async def test_without_a_client_nothing_is_looked_up_and_nothing_waits() -> None:
@@ -167,7 +169,8 @@ async def test_without_the_names_of_groups_the_warning_has_no_suggestion(listed:
 
 
 async def test_a_bounded_number_of_look_ups_is_in_flight() -> None:
-    async with scripted() as (server, looking):
+    # Long enough for a busy machine to send all of them before the first gives up.
+    async with scripted(timeout_s=3.0) as (server, looking):
         async with asyncio.TaskGroup() as tasks:
             for _ in range(LOOKUPS_MAX):
                 tasks.create_task(looking.at())
