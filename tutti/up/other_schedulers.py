@@ -3,8 +3,8 @@
 Pure. A scheduler name has one owner: two schedulers on one name bind each other's pods. Another
 scheduler is
 
-* a recently renewed Lease named after one of our scheduler names, or a ConfigMap used as one
-  (kube-batch),
+* a recently renewed Lease named after one of our scheduler names (kube-scheduler's for
+  `default-scheduler`), or a ConfigMap used as one (kube-batch),
 * a Deployment with available replicas whose name or flags show that it serves one,
 * the Lease of another `tutti up`,
 * the Lease or Deployment of a controller that creates PodGroups for bare pods, as ours does.
@@ -33,7 +33,14 @@ _DEFAULT_NAMES: Final = {
     "vc-scheduler": "volcano",
     "volcano-scheduler": "volcano",
     "kube-batch": "kube-batch",
+    "kai-scheduler": "kai-scheduler",
+    "yunikorn:scheduler": "yunikorn",
+    "yunikorn-scheduler": "yunikorn",
+    "koord-scheduler": "koord-scheduler",
+    "scheduler-plugins-scheduler": "scheduler-plugins-scheduler",
 }
+#: Scheduler names of Leases that have another name. kube-scheduler mostly has no Deployment.
+_NAMES_OF_LEASES: Final = {"kube-scheduler": "default-scheduler"}
 _NAME_FLAG: Final = "--scheduler-name"
 
 Holding = Literal["name", "suite", "podgroups"]
@@ -120,8 +127,9 @@ def _by_lease(
     if (meta.namespace, meta.name) == OWN_LEASE:
         ours = is_ours(spec.holder_identity)
         return None if ours else OtherScheduler(holding="suite", description=description)
-    if meta.name in names:
-        return OtherScheduler(holding="name", name=meta.name, description=description)
+    served = _NAMES_OF_LEASES.get(meta.name, meta.name)
+    if served in names:
+        return OtherScheduler(holding="name", name=served, description=description)
     if meta.name in _PODGROUP_LEASES:
         return OtherScheduler(holding="podgroups", description=description)
     return None

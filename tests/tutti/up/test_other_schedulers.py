@@ -108,6 +108,31 @@ def test_an_active_holder_of_one_of_our_names_is_another_scheduler(
 
 
 @pytest.mark.parametrize(
+    ("thing", "name"),
+    [
+        (lease("kube-scheduler", namespace="kube-system"), "default-scheduler"),
+        (lease("koord-scheduler"), "koord-scheduler"),
+        (
+            deployment("kai-scheduler-default", image="example/scheduler:v1"),
+            "kai-scheduler",
+        ),
+        (deployment("yunikorn-scheduler"), "yunikorn"),
+        (deployment("s", image="apache/yunikorn:scheduler-1.7.0"), "yunikorn"),
+        (deployment("scheduler-plugins-scheduler"), "scheduler-plugins-scheduler"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.metadata.name,
+)
+def test_the_owner_of_an_extra_scheduler_name_is_found(
+    thing: Lease | Deployment, name: str
+) -> None:
+    def owners(*names: str) -> list[str]:
+        return [one.name for one in find_other_schedulers(seen(thing), names, lambda _: False)]
+
+    assert owners(name) == [name]
+    assert owners(*NAMES) == [], "its name is not asked for"
+
+
+@pytest.mark.parametrize(
     "thing",
     [
         pytest.param(lease("volcano", age_s=LIVES_S + 1), id="a lease that is no longer renewed"),
