@@ -39,6 +39,10 @@ class WebhookSettings(KubeSettings, frozen=True, kw_only=True):
             "other need different ones",
         ),
     ] = "tutti-admission"
+    opt_in: Annotated[
+        bool,
+        Meta(description="take pods of gangs in namespaces with the label tutti.dev/schedule=true"),
+    ] = True
     owner_cluster_role: Annotated[
         str,
         Meta(description="ClusterRole that the configurations belong to and go with; empty: none"),

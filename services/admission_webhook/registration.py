@@ -21,6 +21,7 @@ from services.admission_webhook.core.configurations import (
     Member,
     Members,
     Phase,
+    closed_configuration,
     configuration,
     read_members,
 )
@@ -259,6 +260,7 @@ class Registrar:
             groups=self._groups(),
             name=self._name,
             owner=self._owner_reference,
+            opt_in=self._settings.opt_in,
         )
 
     def _siblings(self, others: Members) -> Members:
@@ -277,21 +279,34 @@ class Registrar:
             if stored is None:
                 return
             members = read_members(stored.metadata.annotations)
-            if members.pop(self._identity, None) is None:
+            left = members.pop(self._identity, None)
+            if left is None:
                 return
             with contextlib.suppress(Conflict):
                 with contextlib.suppress(NotFound):
-                    await self._without_us(phase, resource, stored.metadata, members)
+                    await self._without_us(phase, resource, stored.metadata, members, left)
                 return
 
     async def _without_us(
-        self, phase: Phase, resource: Resource, metadata: ObjectMeta, members: Members
+        self,
+        phase: Phase,
+        resource: Resource,
+        metadata: ObjectMeta,
+        members: Members,
+        left: Member,
     ) -> None:
-        if not members:
+        owner = self._owner_reference
+        stays_closed = owner is not None and self._settings.opt_in and self._with_conditions
+        if members:
+            wanted = self._configuration(phase, members, next(iter(members.values())).address)
+        elif phase == "mutate" and stays_closed:
+            wanted = closed_configuration(
+                left, self._settings.scheduler_name, name=self._name, owner=owner
+            )
+        else:
             await self._client.delete(resource, self._name, uid=metadata.uid)
             log.info("registration removed: %s", resource.kind)
             return
-        wanted = self._configuration(phase, members, next(iter(members.values())).address)
         wanted["metadata"]["resourceVersion"] = metadata.resource_version
         await self._client.replace(resource, self._name, wanted)
 

@@ -40,6 +40,9 @@ PREFLIGHT = "tutti.dev/preflight"
 #: "all" on a Kubernetes Job: all its pods that run at once are one gang; on a Queue: the default of
 #: its Jobs.
 GANG = "tutti.dev/gang"
+#: Label of a namespace: "true" lets the webhook put a scheduler name of Tutti into its pods of
+#: gangs when they are created (ADR 0067).
+SCHEDULE = "tutti.dev/schedule"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.
 #: All members inside one domain.
 REQUIRED_TOPOLOGY = "tutti.dev/required-topology"

@@ -93,7 +93,12 @@ def scheduler_names() -> tuple[str, ...]:
     """The scheduler names that Tutti serves by default: its own, then those of the dialects,
     sorted.
     """
-    names = {scheduler.name for found in dialects() for scheduler in found.schedulers}
+    names = {
+        scheduler.name
+        for found in dialects()
+        for scheduler in found.schedulers
+        if scheduler.by_default
+    }
     return (OWN_SCHEDULER, *sorted(names - {OWN_SCHEDULER}))
 
 

@@ -87,6 +87,17 @@ class _Row(NamedTuple):
     dialect: Dialect | None
 
 
+class Declaration(NamedTuple):
+    """A reference that a pod has, and how it is read."""
+
+    reference: GroupReference
+    value: str
+    #: The dialect that reads it; None: no dialect does, or its kinds are not served.
+    dialect: Dialect | None
+    #: The gang that it declares; None: it declares none by itself.
+    membership: Membership | None
+
+
 _Found: TypeAlias = tuple[_Row, str]
 """A reference that a pod has, and its value."""
 
@@ -107,6 +118,8 @@ class ReferenceTable:
         """
         read = [(reference, dialect) for dialect in dialects for reference in dialect.references]
         keys = {(reference.place, reference.key) for reference, _ in read}
+        #: References that a dialect reads.
+        self.by_dialects = tuple(reference for reference, _ in read)
         #: References by which pods name a group object of a dialect.
         self.to_objects = tuple(
             reference for reference, dialect in read if not dialect.self_declared
@@ -165,6 +178,20 @@ class ReferenceTable:
             if objection:
                 objections.append(objection)
         return joined, tuple(sorted(objections))
+
+    def declarations(
+        self, metadata: ObjectMeta, spec: PodSpec, served: Collection[str] | None
+    ) -> tuple[Declaration, ...]:
+        """Every reference of a pod, by precedence: the first one with a membership is the pod's
+        gang. For explanations and decisions about a pod's creation; `read` is the faster way to
+        the gang. Arguments as for `read`.
+        """
+        return tuple(
+            Declaration(row.reference, value, row.dialect, _membership(row, value, metadata, spec))
+            if _is_read(row, served)
+            else Declaration(row.reference, value, None, None)
+            for row, value in self._found(metadata, spec)
+        )
 
     def _found(self, metadata: ObjectMeta, spec: PodSpec) -> list[_Found]:
         """The references that the pod has, by precedence."""

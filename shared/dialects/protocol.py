@@ -119,16 +119,20 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """A scheduler name that the users of a dialect put into `spec.schedulerName`.
 
     Attributes:
-        name: The name; every service serves it by default.
+        name: The name.
         prefers_own_groups: Among several group objects of one gang, its pods prefer those of its
             own dialects, whatever the precedence of other dialects.
         implies_groups: Whether its bare pods become members of a PodGroup that the controller
             creates for them.
+        by_default: Whether every service serves the name unless `--scheduler-name` says otherwise.
+            If not, its scheduler is expected to run in many clusters: Tutti takes its pods where
+            `--scheduler-name` names it, and in namespaces that opt in.
     """
 
     name: str
     prefers_own_groups: bool = False
     implies_groups: bool = True
+    by_default: bool = True
 
 
 class PodKeys(msgspec.Struct, frozen=True, kw_only=True):

@@ -206,7 +206,7 @@ async def _install_second(world: Installing) -> None:
         str(CHART),
         "--namespace=team",
         f"--values={CHART / 'values-ha.yaml'}",
-        "--set=schedulerNames={second},controllers.jobs.enabled=false",
+        "--set=schedulerNames={second},controllers.jobs.enabled=false,webhook.optIn=false",
         f"--set={','.join(f'{name}.replicas=1' for name in one)}",
         "--wait",
         "--timeout=300s",

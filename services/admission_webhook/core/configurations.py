@@ -13,9 +13,15 @@ from typing import Any, Final, Literal
 import msgspec
 
 from services.admission_webhook.core.kinds import RULES
+from services.admission_webhook.core.opt_in import (
+    EXCLUDED_NAMESPACES,
+    NAMESPACE_LABELS,
+    opt_in_conditions,
+)
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.rules import KindRules
 from shared.dialects.protocol import JsonObject
+from shared.kube.resources import PODS
 
 NAME: Final = "tutti-admission"
 LABELS: Final = {"app.kubernetes.io/managed-by": "tutti"}
@@ -30,6 +36,7 @@ PROBE: Final = "tutti.dev/webhook-probe"
 TIMEOUT_S: Final = 3
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
+OPT_IN_PATH: Final = "/opt-in"
 PROBE_PATH: Final = "/probe"
 #: The paths in Volcano's own configurations. The review names the resource, so that one handler
 #: serves all of them.
@@ -92,6 +99,7 @@ def configuration(
     groups: ResourceGroups = (),
     name: str = NAME,
     owner: JsonObject | None = None,
+    opt_in: bool = True,
 ) -> JsonObject:
     """The whole object of one phase.
 
@@ -104,13 +112,44 @@ def configuration(
         groups: Resource groups, whose pods get defaults.
         name: Name of the object.
         owner: Owner reference to the object with which garbage collection removes this one.
+        opt_in: Whether namespaces may opt in. An API server without CEL would send all of their
+            pods, so with it they may not.
     """
     names = scheduler_names if with_conditions else None
-    client = _client(_PATH_OF[phase], address, (member.ca for member in members.values()))
+    cas = [member.ca for member in members.values()]
+    client = _client(_PATH_OF[phase], address, cas)
     webhooks = [
         _webhook(phase, kind, rules, client, names, groups)
         for kind, rules in _by_kind(phase, groups, with_conditions=with_conditions).items()
     ]
+    if phase == "mutate" and opt_in and with_conditions:
+        webhooks.append(_opt_in_webhook(address, cas, scheduler_names))
+    return _object(phase, webhooks, members, name, owner)
+
+
+def closed_configuration(
+    left: Member,
+    scheduler_names: tuple[str, ...],
+    *,
+    name: str = NAME,
+    owner: JsonObject | None,
+) -> JsonObject:
+    """The mutating configuration after the last replica has left: namespaces that opted in stay
+    closed for pods of gangs until a replica is back, or the owner is deleted.
+
+    Args:
+        left: The replica that left.
+        scheduler_names: As for `configuration`.
+        name: Likewise.
+        owner: Likewise.
+    """
+    webhook = _opt_in_webhook(left.address, [left.ca], scheduler_names)
+    return _object("mutate", [webhook], {}, name, owner)
+
+
+def _object(
+    phase: Phase, webhooks: list[JsonObject], members: Members, name: str, owner: JsonObject | None
+) -> JsonObject:
     member_list = msgspec.json.encode(_MemberList(dict(sorted(members.items())))).decode()
     owners = [owner] if owner is not None else []
     digest = hashlib.sha256(msgspec.json.encode([webhooks, member_list, *owners])).hexdigest()
@@ -166,6 +205,13 @@ _FIXED: Final[Mapping[str, Any]] = {
 }
 
 
+_NOT_KUBE_SYSTEM: Final[Mapping[str, Any]] = {
+    "key": "kubernetes.io/metadata.name",
+    "operator": "NotIn",
+    "values": list(EXCLUDED_NAMESPACES),
+}
+
+
 def _by_kind(
     phase: Phase, groups: ResourceGroups, *, with_conditions: bool
 ) -> dict[str, list[KindRules]]:
@@ -213,15 +259,7 @@ def _webhook(
         "name": f"{phase}-{kind.lower()}.tutti.dev",
         "clientConfig": client,
         "timeoutSeconds": TIMEOUT_S,
-        "namespaceSelector": {
-            "matchExpressions": [
-                {
-                    "key": "kubernetes.io/metadata.name",
-                    "operator": "NotIn",
-                    "values": ["kube-system"],
-                }
-            ]
-        },
+        "namespaceSelector": {"matchExpressions": [_NOT_KUBE_SYSTEM]},
         "objectSelector": {},
         "rules": [
             _rule(
@@ -237,10 +275,36 @@ def _webhook(
     if phase == "mutate":
         webhook["reinvocationPolicy"] = "Never"
     if conditions:
-        webhook["matchConditions"] = [
-            {"name": name, "expression": expression} for name, expression in conditions.items()
-        ]
+        webhook["matchConditions"] = _match_conditions(conditions.items())
     return webhook
+
+
+def _opt_in_webhook(
+    address: Address, cas: Iterable[str], scheduler_names: tuple[str, ...]
+) -> JsonObject:
+    """The webhook for pods of namespaces that opted in. It fails closed: without its answer another
+    scheduler would bind pods of a gang one by one.
+    """
+    return {
+        **_FIXED,
+        "failurePolicy": "Fail",
+        "name": "opt-in.tutti.dev",
+        "clientConfig": _client(OPT_IN_PATH, address, cas),
+        "timeoutSeconds": TIMEOUT_S,
+        "namespaceSelector": {
+            "matchLabels": NAMESPACE_LABELS,
+            "matchExpressions": [_NOT_KUBE_SYSTEM],
+        },
+        "objectSelector": {},
+        # Another webhook may set the scheduler name afterwards.
+        "reinvocationPolicy": "IfNeeded",
+        "matchConditions": _match_conditions(opt_in_conditions(scheduler_names)),
+        "rules": [_rule(PODS.group, PODS.version, PODS.plural, ("CREATE",), namespaced=True)],
+    }
+
+
+def _match_conditions(conditions: Iterable[tuple[str, str]]) -> list[JsonObject]:
+    return [{"name": name, "expression": expression} for name, expression in conditions]
 
 
 def _rule(

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from services.admission_webhook.core import names
 from services.admission_webhook.core.admission import Subject
+from services.admission_webhook.core.gang_declarations import read_declaration
 from services.admission_webhook.core.parts import (
     as_list,
     as_object,
@@ -17,7 +18,6 @@ from services.admission_webhook.core.parts import (
     text_at,
 )
 from services.admission_webhook.core.suggestions import one_typing_error_apart
-from services.admission_webhook.core.warnings import read_declaration
 from shared.dialects.protocol import JsonObject
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
 

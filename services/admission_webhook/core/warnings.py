@@ -5,19 +5,14 @@ that Tutti does not read. Pods with such a declaration are not bound.
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from services.admission_webhook.core.parts import as_object, decoded_member, objects_at, text_at
+from services.admission_webhook.core.gang_declarations import read_declaration
+from services.admission_webhook.core.parts import as_object, objects_at, text_at
 from services.admission_webhook.core.rules import Case
 from services.admission_webhook.core.suggestions import did_you_mean
-from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.dialects.protocol import JsonObject, Membership
-from shared.kube import objects as kube
-from shared.kube.decoding import without_nulls
+from shared.dialects.protocol import JsonObject
 
 #: Warnings about unread declarations of one object; the templates of a Job mostly have the same.
 _UNREAD_MARKS_MAX: Final = 3
-_NONE: Final[tuple[Membership | None, tuple[str, ...]]] = (None, ())
 
 
 def missing_priority_classes(case: Case, names: Sequence[str]) -> tuple[str, ...]:
@@ -54,19 +49,3 @@ def task_templates(job: JsonObject) -> list[JsonObject]:
 def _unread_marks(pods: Sequence[JsonObject]) -> tuple[str, ...]:
     found = {sentence for pod in pods for sentence in read_declaration(pod)[1]}
     return tuple(f"tutti: not bound: {one}" for one in sorted(found)[:_UNREAD_MARKS_MAX])
-
-
-def read_declaration(pod: JsonObject) -> tuple[Membership | None, tuple[str, ...]]:
-    """The gang that the pod declares, and why it must not be bound, as `ReferenceTable.read`.
-
-    The webhook does not know which dialects are served, so it takes each of them for served.
-    """
-    metadata = as_object(pod.get("metadata")) or {}
-    spec = as_object(pod.get("spec")) or {}
-    fields = {key: decoded_member(spec, key) for key in ("schedulingGroup", "workloadRef")}
-    marks = {key: metadata.get(key) for key in ("labels", "annotations")}
-    try:
-        found = msgspec.convert(without_nulls({"metadata": marks, "spec": fields}), kube.Pod)
-    except msgspec.ValidationError:
-        return _NONE  # the API server reports fields of the wrong type
-    return pod_vocabulary().references.read(found.metadata, found.spec, None)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core import scheduler_names
+from services.admission_webhook.core.gang_declarations import reference_expression
 from services.admission_webhook.core.parts import as_object, member, text_at
 from services.admission_webhook.core.rules import (
     Case,
@@ -75,27 +76,14 @@ def _conditions(names: tuple[str, ...]) -> Conditions:
         f"has(object.spec.template) && has({template}) && has({template}.schedulerName)"
     )
     named = f"{template}.schedulerName"
-    checked = f"has({template}.priorityClassName) || {_names_group('object.spec.template')}"
+    references = pod_vocabulary().references.to_objects
+    names_group = reference_expression("object.spec.template", references)
+    checked = f"has({template}.priorityClassName) || {names_group}"
     ours = f"({named} in [{quoted(names)}] && ({checked}))"
     pattern = scheduler_names.misspellings(names)
     misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
     dry_run = "has(request.dryRun) && request.dryRun"
     return (("is-a-dry-run-or-worth-a-warning", f"({dry_run}) || ({given} && ({ours}{misspelt}))"),)
-
-
-def _names_group(template: str) -> str:
-    """A match condition: the pod template has an annotation, a label or a field that names a group
-    object.
-    """
-    references = pod_vocabulary().references.to_objects
-    named = [f"has({template}.{one.key})" for one in references if one.place == "field"]
-    for place in ("annotation", "label"):
-        keys = ", ".join(string_literal(one.key) for one in references if one.place == place)
-        if keys:
-            given = f"{template}.metadata.{place}s"
-            has = f"has({template}.metadata) && has({given})"
-            named.append(f"({has} && [{keys}].exists(key, key in {given}))")
-    return " || ".join(named) or "false"
 
 
 def _misspelt(case: Case) -> tuple[str, ...]:

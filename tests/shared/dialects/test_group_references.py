@@ -161,3 +161,24 @@ def test_members_of_one_gang_share_a_shape_and_gangs_do_too() -> None:
         for name in ("a", "b")
     }
     assert len(shapes) == 1
+
+
+def test_all_declarations_of_a_pod_are_listed_by_precedence_with_their_dialects() -> None:
+    example = Dialect(
+        name="example",
+        references=(GroupReference(place="label", key="example.com/gang", declared_by="Example"),),
+    )
+    table = ReferenceTable((*by_precedence(), example))
+    labels = {"example.com/gang": "b", "grove.io/podgang": "c"}
+    given = kube.Pod(
+        metadata=kube.ObjectMeta(annotations={annotations.GROUP_NAME: "a"}, labels=labels)
+    )
+    found = table.declarations(given.metadata, given.spec, None)
+    assert [(one.value, one.dialect and one.dialect.name) for one in found] == [
+        ("a", "group_name"),
+        ("b", "example"),
+        ("c", None),
+    ]
+    named = [one.membership and one.membership.group_name for one in found]
+    assert named == ["a", "b", None]
+    assert table.declarations(kube.ObjectMeta(), kube.PodSpec(), None) == ()

@@ -12,6 +12,7 @@ from services.admission_webhook.core.configurations import (
     Address,
     Member,
     Phase,
+    closed_configuration,
     configuration,
     probe_configuration,
     probe_object,
@@ -21,6 +22,7 @@ from services.admission_webhook.core.configurations import (
 URL = Address(url="https://127.0.0.1:9443/")
 SERVICE = Address(service_namespace="tutti", service_name="webhook")
 NAMES = ("tutti", "volcano")
+OPT_IN = "opt-in.tutti.dev"
 
 
 def made(phase: Phase = "validate", address: Address = URL, **options: Any) -> Any:
@@ -29,11 +31,17 @@ def made(phase: Phase = "validate", address: Address = URL, **options: Any) -> A
 
 
 @pytest.mark.parametrize("phase", ["mutate", "validate"])
-def test_every_webhook_fails_open_and_leaves_the_system_alone(phase: Phase) -> None:
+def test_every_webhook_leaves_the_system_alone_and_fails_open_but_for_namespaces_that_opted_in(
+    phase: Phase,
+) -> None:
     webhooks = made(phase)["webhooks"]
     assert webhooks
     for webhook in webhooks:
-        assert webhook["failurePolicy"] == "Ignore"
+        closed = webhook["name"] == OPT_IN
+        assert webhook["failurePolicy"] == ("Fail" if closed else "Ignore")
+        assert webhook["namespaceSelector"].get("matchLabels") == (
+            {"tutti.dev/schedule": "true"} if closed else None
+        )
         assert webhook["timeoutSeconds"] <= 5
         assert webhook["sideEffects"] == "None"
         assert webhook["matchPolicy"] == "Equivalent"
@@ -47,13 +55,46 @@ def test_pods_are_only_validated_and_only_those_of_our_schedulers() -> None:
     pods = [
         webhook
         for phase in ("mutate", "validate")
-        for webhook in made(phase)["webhooks"]
+        for webhook in made(phase, opt_in=False)["webhooks"]
         if any(rule["resources"] == ["pods"] for rule in webhook["rules"])
     ]
     (webhook,) = pods
     assert webhook["rules"][0]["operations"] == ["CREATE"]
     (condition,) = webhook["matchConditions"]
     assert "object.spec.schedulerName in ['tutti', 'volcano']" in condition["expression"]
+
+
+def opt_in_webhook(**options: Any) -> Any:
+    return next(
+        (one for one in made("mutate", **options)["webhooks"] if one["name"] == OPT_IN), None
+    )
+
+
+def test_namespaces_opt_in_for_pods_of_gangs_that_name_a_scheduler_that_gives_way() -> None:
+    webhook = opt_in_webhook()
+    (rule,) = webhook["rules"]
+    assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE"])
+    assert webhook["clientConfig"]["url"] == "https://127.0.0.1:9443/opt-in"
+    named, declares = (one["expression"] for one in webhook["matchConditions"])
+    assert "['default-scheduler', 'kube-batch']" in named
+    assert "'scheduling.k8s.io/group-name'" in declares
+    assert "tutti.dev/" not in declares
+
+
+def test_without_cel_or_when_switched_off_no_namespace_can_opt_in() -> None:
+    assert opt_in_webhook(with_conditions=False) is None
+    assert opt_in_webhook(opt_in=False) is None
+
+
+def test_after_the_last_replica_only_the_namespaces_that_opted_in_stay_closed() -> None:
+    owner = {"kind": "ClusterRole", "name": "a", "uid": "1"}
+    left = Member(address=SERVICE, ca="CA of a")
+    closed = closed_configuration(left, NAMES, owner=owner)
+    (webhook,) = closed["webhooks"]
+    assert (webhook["name"], webhook["failurePolicy"]) == (OPT_IN, "Fail")
+    assert webhook["clientConfig"]["service"]["path"] == "/opt-in"
+    assert closed["metadata"]["ownerReferences"] == [owner]
+    assert read_members(closed["metadata"]["annotations"]) == {}
 
 
 def test_defaults_are_for_creations_only() -> None:
