@@ -37,6 +37,7 @@ class Condition(Struct, frozen=True, kw_only=True):
     names them. Degraded: it has started, is below its quorum, and no capacity is reserved for it.
     RoomHeld: capacity is reserved for lost members; the message names members, nodes and time.
     Releasing: its bound pods are being deleted, because its quorum could not be placed.
+    OtherScheduler: pods of it name kube-scheduler, which does not read its group.
     """
 
     type: str

@@ -51,5 +51,6 @@ DIALECT: Final = Dialect(
             place="annotation", key=annotations.GROUP_NAME, declared_by="kube-batch and Volcano"
         ),
     ),
+    kube_scheduler_ignores=True,
     min_member=PodKeys(annotations=(annotations.GROUP_MIN_MEMBER,)),
 )

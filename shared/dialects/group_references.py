@@ -120,6 +120,10 @@ class ReferenceTable:
         keys = {(reference.place, reference.key) for reference, _ in read}
         #: References that a dialect reads.
         self.by_dialects = tuple(reference for reference, _ in read)
+        #: Those of which kube-scheduler takes no notice.
+        self.kube_scheduler_ignores = tuple(
+            reference for reference, dialect in read if dialect.kube_scheduler_ignores
+        )
         #: References by which pods name a group object of a dialect.
         self.to_objects = tuple(
             reference for reference, dialect in read if not dialect.self_declared
@@ -192,6 +196,16 @@ class ReferenceTable:
             else Declaration(row.reference, value, None, None)
             for row, value in self._found(metadata, spec)
         )
+
+    def is_ignored_by_kube_scheduler(
+        self, metadata: ObjectMeta, spec: PodSpec, served: Collection[str] | None
+    ) -> bool:
+        """Whether kube-scheduler would bind this pod without regard to the gang that it declares.
+        Arguments as for `read`.
+        """
+        declared = self.declarations(metadata, spec, served)
+        dialect = next((one.dialect for one in declared if one.membership is not None), None)
+        return dialect is not None and dialect.kube_scheduler_ignores
 
     def _found(self, metadata: ObjectMeta, spec: PodSpec) -> list[_Found]:
         """The references that the pod has, by precedence."""

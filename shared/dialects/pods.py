@@ -12,7 +12,7 @@ import msgspec
 
 from shared.contracts import annotations
 from shared.dialects.pod_vocabulary import NAME_CHARACTERS_MAX, PodVocabulary, pod_vocabulary
-from shared.dialects.protocol import Membership, ReadingContext
+from shared.dialects.protocol import DEFAULT_SCHEDULER, Membership, ReadingContext
 from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
@@ -110,6 +110,10 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         restarts=_restarts(status) if status.container_statuses else 0,
         workload=workload,
         part=part,
+        misdirected=joined is not None
+        and not ours
+        and spec.scheduler_name == DEFAULT_SCHEDULER
+        and vocabulary.references.is_ignored_by_kube_scheduler(metadata, spec, context.served),
     )
 
 

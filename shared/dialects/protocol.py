@@ -17,6 +17,8 @@ from shared.model.objects import ClusterObject
 JsonObject: TypeAlias = dict[str, Any]
 """A Kubernetes object as plain JSON, of whatever shape its author gave it."""
 
+#: kube-scheduler's name, which pods get that name no scheduler.
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 #: `Dialect.precedence` of a dialect that states none.
 PRECEDENCE_DEFAULT: Final = 1000
 
@@ -242,6 +244,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         membership: The gang of a pod that has one of the `references`; None: it declares none. By
             default the value of the first reference that names a group.
         self_declared: `Membership.self_declared` of the default membership.
+        kube_scheduler_ignores: Whether kube-scheduler, with any of its plugins, binds pods with
+            such a declaration one by one: users are warned of pods that name `default-scheduler`.
         min_member: Keys of the number of pods of its gang that must run together.
         role: A pod's role in its gang.
         derive_role: A pod's role from its labels where no `role` key holds it; "": unknown.
@@ -259,6 +263,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     references: tuple[GroupReference, ...] = ()
     membership: Callable[[ObjectMeta, PodSpec], Membership | None] | None = None
     self_declared: bool = False
+    kube_scheduler_ignores: bool = False
     min_member: PodKeys = PodKeys()
     role: PodKeys = PodKeys()
     derive_role: Callable[[Mapping[str, str]], str] | None = None

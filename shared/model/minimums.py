@@ -44,7 +44,7 @@ class MemberDeclarations:
     gang), not with the number of members.
     """
 
-    __slots__ = ("_current", "_ended", "declared", "disagree")
+    __slots__ = ("_current", "_ended", "declared", "disagree", "misdirected")
 
     def __init__(self) -> None:
         self._current: _Values = {}
@@ -52,6 +52,8 @@ class MemberDeclarations:
         self.declared = _NOTHING
         #: Whether members name different minima, or different queues.
         self.disagree = False
+        #: Number of members that name a scheduler which does not read their gang.
+        self.misdirected = 0
 
     def add(self, pod: Pod) -> bool:
         """A pod became a member; returns whether `declared` or `disagree` has changed."""
@@ -71,6 +73,7 @@ class MemberDeclarations:
             and pod.priority == before.priority
             and pod.queue == before.queue
             and _has_ended(pod) == _has_ended(before)
+            and pod.misdirected == before.misdirected
         ):
             return False
         changed = self._count(before, -1)
@@ -91,6 +94,7 @@ class MemberDeclarations:
 
     def _count(self, pod: Pod, by: int) -> bool:
         """Add `by` to the count of a pod's values; returns whether `declared` may change."""
+        self.misdirected += by * pod.misdirected
         values = self._ended if _has_ended(pod) else self._current
         key = _values(pod)
         found = values.get(key, 0) + by

@@ -156,7 +156,9 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """A pod that is bound to a node, or is pending and names one of Tutti's schedulers."""
+    """A pod that is bound to a node, or is pending and names one of Tutti's schedulers, or is
+    misdirected.
+    """
 
     uid: str
     namespace: str
@@ -224,6 +226,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     workload: str = ""
     #: The pod's part of the workload; a pod replaces one of the same part. "": not known.
     part: str = ""
+    #: It declares a gang and names `default-scheduler`, which does not read such declarations.
+    misdirected: bool = False
 
 
 class NetworkTopology(Struct, frozen=True, kw_only=True):

@@ -130,6 +130,8 @@ def _of_pod(case: Case, review: AdmissionRequest) -> FitRequest | None:
         pod = template_pod({**whole, "metadata": metadata}, _context(case))
     except ValueError:
         return None
+    if pod.misdirected:
+        return None
     group = PodGroup(
         uid=review.uid,
         dialect="",

@@ -5,10 +5,16 @@ from typing import Final
 
 import msgspec
 
-from services.admission_webhook.core.parts import as_object, decoded_member
+from services.admission_webhook.core.parts import as_object, decoded_member, text_at
 from services.admission_webhook.core.rules import string_literal
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.dialects.protocol import Dialect, GroupReference, JsonObject, Membership
+from shared.dialects.protocol import (
+    DEFAULT_SCHEDULER,
+    Dialect,
+    GroupReference,
+    JsonObject,
+    Membership,
+)
 from shared.kube import objects as kube
 from shared.kube.decoding import without_nulls
 
@@ -33,6 +39,24 @@ def dialect_of_gang(pod: JsonObject) -> Dialect | None:
         return None
     declared = pod_vocabulary().references.declarations(found.metadata, found.spec, None)
     return next((one.dialect for one in declared if one.membership is not None), None)
+
+
+def is_misdirected(pod: JsonObject) -> bool:
+    """Whether the pod names kube-scheduler, which would bind it without regard to its gang."""
+    if text_at(pod, "spec", "schedulerName") != DEFAULT_SCHEDULER:
+        return False
+    dialect = dialect_of_gang(pod)
+    return dialect is not None and dialect.kube_scheduler_ignores
+
+
+def misdirected_expression(pod: str) -> str:
+    """CEL that is true of the pods of `is_misdirected`; arguments as for `reference_expression`.
+
+    A pod that names no scheduler has `default-scheduler` by now.
+    """
+    declares = reference_expression(pod, pod_vocabulary().references.kube_scheduler_ignores)
+    spec = f"{pod}.spec.schedulerName"
+    return f"(has({spec}) && {spec} == {string_literal(DEFAULT_SCHEDULER)} && ({declares}))"
 
 
 def reference_expression(pod: str, references: Iterable[GroupReference]) -> str:

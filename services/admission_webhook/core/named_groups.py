@@ -11,14 +11,12 @@ from services.admission_webhook.core import names
 from services.admission_webhook.core.admission import Subject
 from services.admission_webhook.core.gang_declarations import read_declaration
 from services.admission_webhook.core.parts import (
-    as_list,
     as_object,
-    decoded_member,
     member,
     text_at,
 )
 from services.admission_webhook.core.suggestions import one_typing_error_apart
-from shared.dialects.protocol import JsonObject
+from services.admission_webhook.core.warnings import has_controller
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
 
 #: Workloads whose controllers create pods of `spec.template` and no PodGroup.
@@ -45,7 +43,7 @@ def named_group(subject: Subject, *, dry_run: bool = False) -> NamedGroup | None
         consequence = "its pods wait"
     else:
         return None
-    if case.operation != "CREATE" or _has_controller(case.candidate):
+    if case.operation != "CREATE" or has_controller(case.candidate):
         return None
     if text_at(pod, "spec", "schedulerName") not in case.known.scheduler_names:
         return None
@@ -74,8 +72,3 @@ def missing_group_warning(named: NamedGroup, existing: Iterable[str]) -> str:
         f"tutti: PodGroup {named.namespace}/{named.name} does not exist{hint}{uncreated}; "
         f"{named.consequence} until it is created"
     )
-
-
-def _has_controller(candidate: JsonObject) -> bool:
-    owners = as_list(decoded_member(as_object(candidate.get("metadata")) or {}, "ownerReferences"))
-    return any((as_object(one) or {}).get("controller") is True for one in owners)

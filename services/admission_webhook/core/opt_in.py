@@ -12,15 +12,15 @@ from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.pods import read_head
 from services.admission_webhook.core.review import AdmissionRequest, Verdict, added
 from services.admission_webhook.core.rules import Conditions, quoted
+from services.admission_webhook.core.scheduler_names import name_for_pods
 from shared.contracts.annotations import SCHEDULE
-from shared.dialects.discovery import OWN_SCHEDULER, by_precedence
+from shared.dialects.discovery import by_precedence
 from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.dialects.protocol import DEFAULT_SCHEDULER
 from shared.kube.resources import PODS
 
 #: The label that a namespace opts in with.
 NAMESPACE_LABELS: Final = {SCHEDULE: "true"}
-#: The scheduler of pods that name none.
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 #: Namespaces whose pods are never taken, whatever their labels.
 EXCLUDED_NAMESPACES: Final = ("kube-system",)
 
@@ -49,11 +49,6 @@ def take_pod(request: AdmissionRequest, scheduler_names: tuple[str, ...]) -> Ver
     if given not in {DEFAULT_SCHEDULER, *(one.name for one in dialect.schedulers)}:
         return _UNCHANGED
     return Verdict(patch=(added(name_for_pods(scheduler_names), "spec", "schedulerName"),))
-
-
-def name_for_pods(scheduler_names: tuple[str, ...]) -> str:
-    """The scheduler name that pods get: Tutti's own if it is served, else the first."""
-    return OWN_SCHEDULER if OWN_SCHEDULER in scheduler_names else scheduler_names[0]
 
 
 def opt_in_conditions(scheduler_names: tuple[str, ...]) -> Conditions:

@@ -11,6 +11,10 @@ from typing import TypedDict
 import msgspec
 
 from services.admission_webhook.core import scheduler_names, warnings
+from services.admission_webhook.core.gang_declarations import (
+    is_misdirected,
+    misdirected_expression,
+)
 from services.admission_webhook.core.parts import as_list, as_object, decoded_member, text_at
 from services.admission_webhook.core.resource_groups import (
     ResourceGroup,
@@ -74,8 +78,11 @@ def _is_ours(case: Case) -> bool:
 
 
 def _is_relevant(case: Case) -> bool:
-    """Whether the pod is ours, or its scheduler name is a likely misspelling of one of ours."""
-    return _is_ours(case) or bool(scheduler_names.of_pod(case))
+    """Whether the pod is ours, or ought to be: its scheduler name is a likely misspelling of one of
+    ours, or the pod declares a gang that its scheduler ignores.
+    """
+    pod = case.candidate
+    return _is_ours(case) or bool(scheduler_names.of_pod(case)) or is_misdirected(pod)
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
@@ -83,7 +90,10 @@ def _conditions(names: tuple[str, ...]) -> Conditions:
     named = "object.spec.schedulerName"
     pattern = scheduler_names.misspellings(names)
     misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
-    expression = f"has({named}) && ({named} in [{quoted(names)}]{misspelt})"
+    ours = f"has({named}) && ({named} in [{quoted(names)}]{misspelt})"
+    # No user reads warnings about pods that a controller creates.
+    by_user = "!has(object.metadata.ownerReferences)"
+    expression = f"({ours}) || ({by_user} && {misdirected_expression('object')})"
     return (("names-our-scheduler", expression),)
 
 
@@ -101,7 +111,11 @@ def _violations(case: Case) -> list[FieldError]:
 
 
 def _warnings(case: Case) -> tuple[str, ...]:
-    return (*scheduler_names.of_pod(case), *warnings.unread_marks_of_pod(case))
+    return (
+        *scheduler_names.of_pod(case),
+        *warnings.unread_marks_of_pod(case),
+        *warnings.misdirected_pods([case.candidate], case),
+    )
 
 
 def _group_of(case: Case) -> ResourceGroup | None:

@@ -1,15 +1,23 @@
-"""Warnings about pods and pod templates: PriorityClasses that do not exist, and gang declarations
-that Tutti does not read. Pods with such a declaration are not bound.
+"""Warnings about pods and pod templates: PriorityClasses that do not exist, gang declarations that
+Tutti does not read, and pods of gangs that name kube-scheduler. Pods with an unread declaration are
+not bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from services.admission_webhook.core.gang_declarations import read_declaration
-from services.admission_webhook.core.parts import as_object, objects_at, text_at
+from services.admission_webhook.core.gang_declarations import is_misdirected, read_declaration
+from services.admission_webhook.core.parts import (
+    as_list,
+    as_object,
+    decoded_member,
+    objects_at,
+    text_at,
+)
 from services.admission_webhook.core.rules import Case
+from services.admission_webhook.core.scheduler_names import name_for_pods
 from services.admission_webhook.core.suggestions import did_you_mean
-from shared.dialects.protocol import JsonObject
+from shared.dialects.protocol import DEFAULT_SCHEDULER, JsonObject
 
 #: Warnings about unread declarations of one object; the templates of a Job mostly have the same.
 _UNREAD_MARKS_MAX: Final = 3
@@ -26,6 +34,28 @@ def missing_priority_classes(case: Case, names: Sequence[str]) -> tuple[str, ...
         "create it first"
         for name in missing
     )
+
+
+def misdirected_pods(pods: Iterable[JsonObject], case: Case) -> tuple[str, ...]:
+    """A warning about the pods of an object that a user creates, if any of them declares a gang and
+    names kube-scheduler.
+    """
+    if case.operation != "CREATE" or has_controller(case.candidate):
+        return ()
+    names = (read_declaration(pod)[0] for pod in pods if is_misdirected(pod))
+    named = next((one.group_name for one in names if one is not None), None)
+    if named is None:
+        return ()
+    return (
+        f'tutti: schedulerName "{DEFAULT_SCHEDULER}" ignores the group {named[:63]}, which the '
+        f"pods name, and binds them one by one: set {name_for_pods(case.known.scheduler_names)}",
+    )
+
+
+def has_controller(candidate: JsonObject) -> bool:
+    """Whether another object controls it, so that no user reads warnings about it."""
+    owners = as_list(decoded_member(as_object(candidate.get("metadata")) or {}, "ownerReferences"))
+    return any((as_object(one) or {}).get("controller") is True for one in owners)
 
 
 def unread_marks_of_pod(case: Case) -> tuple[str, ...]:

@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from services.admission_webhook.core import scheduler_names
-from services.admission_webhook.core.gang_declarations import reference_expression
+from services.admission_webhook.core.gang_declarations import (
+    misdirected_expression,
+    reference_expression,
+)
 from services.admission_webhook.core.parts import as_object, member, text_at
 from services.admission_webhook.core.rules import (
     Case,
@@ -18,7 +21,10 @@ from services.admission_webhook.core.rules import (
     quoted,
     string_literal,
 )
-from services.admission_webhook.core.warnings import missing_priority_classes
+from services.admission_webhook.core.warnings import (
+    misdirected_pods,
+    missing_priority_classes,
+)
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workloads import parts_of
@@ -55,15 +61,17 @@ def _is_ours(case: Case) -> bool:
 
 
 def _is_relevant(case: Case) -> bool:
-    """Whether it is ours, or a template's scheduler name is a likely misspelling of one of ours."""
-    return _is_ours(case) or bool(_misspelt(case))
+    """Whether it is ours, or its pods ought to be: a template's scheduler name is a likely
+    misspelling of one of ours, or ignores the gang that the template declares.
+    """
+    return _is_ours(case) or bool(_misspelt(case)) or bool(_misdirected(case))
 
 
 def _warnings(case: Case) -> tuple[str, ...]:
     """Warnings about the scheduler names and PriorityClasses in its pod templates."""
     named = [text_at(one, "spec", "priorityClassName") for one in _templates(case.candidate)]
     missing = missing_priority_classes(case, named) if _is_ours(case) else ()
-    return (*_misspelt(case), *missing)
+    return (*_misspelt(case), *missing, *_misdirected(case))
 
 
 def _conditions(names: tuple[str, ...]) -> Conditions:
@@ -82,14 +90,19 @@ def _conditions(names: tuple[str, ...]) -> Conditions:
     ours = f"({named} in [{quoted(names)}] && ({checked}))"
     pattern = scheduler_names.misspellings(names)
     misspelt = f" || {named}.matches({string_literal(pattern)})" if pattern else ""
+    worthy = f"{ours}{misspelt} || {misdirected_expression('object.spec.template')}"
     dry_run = "has(request.dryRun) && request.dryRun"
-    return (("is-a-dry-run-or-worth-a-warning", f"({dry_run}) || ({given} && ({ours}{misspelt}))"),)
+    return (("is-a-dry-run-or-worth-a-warning", f"({dry_run}) || ({given} && ({worthy}))"),)
 
 
 def _misspelt(case: Case) -> tuple[str, ...]:
     named = (text_at(one, "spec", "schedulerName") for one in _templates(case.candidate))
     names = dict.fromkeys(named)
     return tuple(one for name in names for one in scheduler_names.of_name(name, case))
+
+
+def _misdirected(case: Case) -> tuple[str, ...]:
+    return misdirected_pods(_templates(case.candidate), case)
 
 
 def _templates(candidate: JsonObject) -> Iterator[JsonObject]:

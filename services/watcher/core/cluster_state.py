@@ -38,12 +38,15 @@ def concerns(observed: ClusterObject) -> bool:
     """Whether scheduling needs this object.
 
     A pod of another scheduler is needed while it uses capacity: from its node or nominated node on
-    until it ends. Tutti's own pods are needed until they are deleted, because succeeded members
-    count for their gang.
+    until it ends. A misdirected one is needed while it waits, too, because its gang reports it.
+    Tutti's own pods are needed until they are deleted, because succeeded members count for their
+    gang.
     """
     if not isinstance(observed, Pod) or observed.ours:
         return True
-    return bool(observed.node or observed.nominated_node) and observed.phase not in _ENDED
+    if observed.phase in _ENDED:
+        return False
+    return bool(observed.node or observed.nominated_node) or observed.misdirected
 
 
 class ClusterWentBack(Exception):

@@ -58,7 +58,7 @@ async def test_a_group_without_queue_gets_that_of_its_namespace(webhook: Webhook
 
 
 async def test_what_is_not_ours_is_allowed_unseen(webhook: Webhook) -> None:
-    foreign = a_pod("default-scheduler", {"scheduling.k8s.io/group-name": "Not Valid"})
+    foreign = a_pod("kai-scheduler", {"scheduling.k8s.io/group-name": "Not Valid"})
     for path in ("/mutate", "/validate"):
         assert await webhook.post(path, review(foreign, uid="u")) == (
             200,

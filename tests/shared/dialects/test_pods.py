@@ -45,6 +45,17 @@ def test_a_bare_pod_gets_an_implied_group_only_where_one_will_be_made(
     assert read.ours == (scheduler != "default-scheduler")
 
 
+def test_a_pod_is_misdirected_that_declares_a_gang_and_names_a_scheduler_that_ignores_it() -> None:
+    group = {"scheduling.k8s.io/group-name": "gang"}
+    default = {"schedulerName": "default-scheduler"}
+    assert pod(default, annotations=group).misdirected
+    assert not pod(default).misdirected
+    assert not pod({"schedulerName": "elsewhere"}, annotations=group).misdirected
+    assert not pod({"schedulerName": "tutti"}, annotations=group).misdirected
+    native = {**default, "schedulingGroup": {"podGroupName": "g"}}
+    assert not pod(native).misdirected
+
+
 def test_only_the_controller_counts_as_owner() -> None:
     read = pod(ownerReferences=controlled_by("PyTorchJob"))
     assert read.owner == model.Owner(

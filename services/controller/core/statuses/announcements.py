@@ -19,6 +19,7 @@ _EVENT_TYPES: Final[dict[str, EventType]] = {
     "Degraded": "Warning",
     "RoomHeld": "Normal",
     "Evicted": "Normal",
+    "OtherScheduler": "Warning",
 }
 #: Condition -> the Event's reason in Volcano, where it differs.
 _REASONS: Final = {"Evicted": "Evict"}

@@ -218,8 +218,6 @@ class Gang(msgspec.Struct, eq=False):
         """The root from which the gang's trace ids are derived."""
         return (self.group.trace_root if self.group is not None else "") or self.gang_id
 
-    # ------------------------------------------------------------------ counts
-
     def have(self, role: str | None = None) -> int:
         """Members that count towards the quorum: assumed, placed, running or succeeded."""
         counts = self.counts if role is None else self.roles.get(role, _NO_ROLE)
@@ -527,7 +525,8 @@ class Gang(msgspec.Struct, eq=False):
         """Whether another scheduler manages it, or its object is deleted and no member waits."""
         if self.ours:
             return self.group is None and self.lacks_object and self._left_over
-        return bool(self.members) or self.group is None or self.group.by_owner
+        foreign = bool(self.members) and not self.declarations.misdirected
+        return foreign or self.group is None or self.group.by_owner
 
     @property
     def queue_name(self) -> str:

@@ -378,6 +378,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         hold_messages.meaning(holds) if holds else (),
         gang.evicted,
         disagreement_words(gang),
+        gang.declarations.misdirected > 0,
     )
 
 

@@ -3,7 +3,7 @@
 A condition that was never True is omitted. One that is no longer True becomes False and stays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from services.gang_planner.core.lifecycle import release
@@ -13,8 +13,10 @@ from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
 from services.gang_planner.core.verdicts.preemption_messages import evicted_words
+from shared.contracts.annotations import SCHEDULE
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, Why
+from shared.dialects.protocol import DEFAULT_SCHEDULER
 
 SCHEDULED: Final = "tasks in gang are ready to be scheduled"
 _WAITING_PHASES: Final = frozenset({"Pending", "Inqueue", "Starting", "Unknown"})
@@ -69,6 +71,7 @@ def conditions(
             _evicted(gang, known.get("Evicted")),
             _room_held(gang, holds, names),
             _degraded(gang, holds, names),
+            _other_scheduler(gang),
         ]
     found = (_condition(one, known.get(one.type), gang.shown_phase, now_ms) for one in claims)
     return tuple(one for one in found if one is not None)
@@ -87,7 +90,10 @@ def partly_bound(gang: Gang) -> bool:
 
 def _eventful(gang: Gang, holds: Sequence[Hold]) -> bool:
     """Whether conditions other than the usual ones may be True; for most gangs they are not."""
-    return bool(gang.history.notes or holds or gang.evicted or gang.phase == "Unknown")
+    misdirected = gang.declarations.misdirected
+    return bool(
+        gang.history.notes or holds or gang.evicted or misdirected or gang.phase == "Unknown"
+    )
 
 
 def _unschedulable(gang: Gang, why: Why | None) -> _Claim:
@@ -156,10 +162,33 @@ def _degraded(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim
     return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, holds, names))
 
 
+def _other_scheduler(gang: Gang) -> _Claim:
+    if not gang.declarations.misdirected:
+        return _Claim("OtherScheduler", holds=False)
+    names = [one.pod.name for one in gang.members.values() if one.pod.misdirected]
+    return _Claim(
+        "OtherScheduler",
+        True,
+        "DefaultScheduler",
+        f"{misdirected_words(gang)}, which binds them one by one: create them with a schedulerName "
+        f"of Tutti, or after labelling the namespace {SCHEDULE}=true: {_listed(names)}",
+    )
+
+
+def misdirected_words(gang: Gang) -> str:
+    """How many members name the default scheduler, which does not read their gang."""
+    count, members = gang.declarations.misdirected, len(gang.members)
+    return f"{count} of its {members} pods name the scheduler {DEFAULT_SCHEDULER}"
+
+
 def _names(gang: Gang) -> str:
-    names = sorted(
+    return _listed(
         member.pod.name for member in gang.members.values() if member.state in {PLACED, RUNNING}
     )
+
+
+def _listed(pods: Iterable[str]) -> str:
+    names = sorted(pods)
     more = len(names) - _NAMES_MAX
     listed = ", ".join(names[:_NAMES_MAX])
     return f"{listed} and {more} more" if more > 0 else listed

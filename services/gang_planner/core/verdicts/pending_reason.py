@@ -25,6 +25,7 @@ from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.verdicts import topology_messages
+from services.gang_planner.core.verdicts.conditions import misdirected_words
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
 from services.gang_planner.core.verdicts.member_messages import (
     disagreement_words,
@@ -386,6 +387,11 @@ def _queue_fault_words(_: State, gang: Gang) -> str:
     return fault_in_words(required(gang.queue.fault, f"queue {gang.queue.name}", "has no fault"))
 
 
+def _missing_members_words(_: State, gang: Gang) -> str:
+    words = f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
+    return f"{words}; {misdirected_words(gang)}" if gang.declarations.misdirected else words
+
+
 def _missing_roles_words(_: State, gang: Gang) -> str:
     return "; ".join(
         f"{gang.able(role)} of {count} members of {role} exist that could run"
@@ -441,9 +447,7 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.QUEUE_PARENT_MISSING: _queue_fault_words,
     PendingReason.QUEUE_CYCLE: _queue_fault_words,
     PendingReason.QUEUE_NOT_LEAF: _queue_fault_words,
-    PendingReason.NOT_ENOUGH_PODS: lambda _, gang: (
-        f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
-    ),
+    PendingReason.NOT_ENOUGH_PODS: _missing_members_words,
     PendingReason.NOT_ENOUGH_PODS_OF_TASK: _missing_roles_words,
     PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP: lambda _, gang: lacking_in_words(gang),
     PendingReason.GATED: lambda _, gang: f"{gang.counts[GATED]} members have scheduling gates",

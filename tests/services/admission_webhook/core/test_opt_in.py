@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.admission_webhook.core.opt_in import name_for_pods, take_pod
+from services.admission_webhook.core.opt_in import take_pod
 from services.admission_webhook.core.review import decode_review
+from services.admission_webhook.core.scheduler_names import name_for_pods
 from shared.dialects import discovery
 from shared.dialects.pod_vocabulary import PodVocabulary
 from shared.dialects.protocol import Dialect, GroupReference, Scheduler

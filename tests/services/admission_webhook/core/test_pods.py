@@ -27,7 +27,7 @@ MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 
 
-@pytest.mark.parametrize("scheduler", ["default-scheduler", "", "tutti2"])
+@pytest.mark.parametrize("scheduler", ["kai-scheduler", "", "tutti2"])
 def test_a_pod_of_another_scheduler_is_not_ours_whatever_it_says(scheduler: str) -> None:
     assert asked(review(a_pod(scheduler, {GROUP: "Not Valid"}))) is None
 
@@ -104,6 +104,26 @@ def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() ->
 def test_a_pod_that_names_two_gangs_is_admitted_with_a_warning() -> None:
     (warning,) = judged(review(with_label(a_pod("tutti", {GROUP: "h"}), COSCHEDULING))).warnings
     assert "name two gangs" in warning
+
+
+def test_a_pod_of_a_gang_that_names_the_default_scheduler_is_admitted_with_a_warning() -> None:
+    verdict = judged(review(a_pod("default-scheduler", {GROUP: "g"})))
+    (warning,) = verdict.warnings
+    assert warning == (
+        'tutti: schedulerName "default-scheduler" ignores the group g, which the pods name, and '
+        "binds them one by one: set tutti"
+    )
+    assert texts(a_pod("default-scheduler", {GROUP: "Not Valid"})) == [], "not ours to validate"
+    assert asked(review(a_pod("default-scheduler"))) is None
+    native = a_pod("default-scheduler")
+    native["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    assert asked(review(native)) is None, "kube-scheduler reads it"
+
+
+def test_no_warning_about_the_scheduler_of_a_pod_that_a_controller_creates() -> None:
+    pod = a_pod("default-scheduler", {GROUP: "g"})
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "controller": True}]
+    assert judged(review(pod)).warnings == ()
 
 
 def test_a_volcano_job_is_warned_of_marks_in_its_templates_once() -> None:

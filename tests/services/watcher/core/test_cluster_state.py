@@ -108,6 +108,10 @@ def test_one_flush_holds_each_kind_once_and_what_others_refer_to_first() -> None
         pytest.param({"ours": True}, True, id="ours, pending"),
         pytest.param({"ours": True, "phase": "Succeeded", "node": "n"}, True, id="ours, done"),
         pytest.param({"ours": False}, False, id="foreign, pending"),
+        pytest.param({"ours": False, "misdirected": True}, True, id="misdirected, pending"),
+        pytest.param(
+            {"ours": False, "misdirected": True, "phase": "Failed"}, False, id="misdirected, done"
+        ),
         pytest.param({"ours": False, "node": "n"}, True, id="foreign, on a node"),
         pytest.param({"ours": False, "nominated_node": "n"}, True, id="foreign, nominated"),
         pytest.param({"ours": False, "node": "n", "phase": "Failed"}, False, id="foreign, done"),

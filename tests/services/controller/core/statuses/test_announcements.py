@@ -145,7 +145,7 @@ def test_holds_are_reported_in_their_words_also_when_they_end_unfilled() -> None
 
 
 def test_what_is_bound_in_part_or_degraded_is_a_warning_while_it_lasts() -> None:
-    for type_ in ("PartlyBound", "Degraded"):
+    for type_ in ("PartlyBound", "Degraded", "OtherScheduler"):
         assert reported(make_verdict(conditions=(holding(type_, "so"),)), type_).type == "Warning"
         over = make_verdict(conditions=(holding(type_, status="False"),))
         assert reasons(over) == []
@@ -210,7 +210,7 @@ def test_another_placement_after_a_restart_is_news() -> None:
 def test_every_dialect_shows_all_conditions_as_they_are() -> None:
     conditions = tuple(
         holding(type_, "words", status=status)
-        for type_ in ("PartlyBound", "Releasing", "RoomHeld", "Degraded")
+        for type_ in ("PartlyBound", "Releasing", "RoomHeld", "Degraded", "OtherScheduler")
         for status in ("True", "False")
     )
     for name in ("volcano", "incubator", "sigs"):
