@@ -88,6 +88,10 @@ COMMANDS: Final[Table] = {
         "tutti.cluster_command:cluster",
         "Run an embedded cluster, to try Tutti without a real one.",
     ),
+    "explain-dialect": (
+        "tutti.explain.command:explain_dialect",
+        "Explain how manifests are understood: gangs, minima, queues, schedulers.",
+    ),
     "fits": ("tutti.fits.command:fits", "Report whether manifests would fit now, and where."),
     "replay": (
         "tutti.forwarding_commands:replay",

@@ -28,6 +28,7 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import PodRef, Verdict
+from shared.dialects.workload_sizes import Workload
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, MalformedAnswer, NotFound
 from shared.kube.objects import KubeObject, Pod

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from services.controller.core.workloads import PREFIX, Workload, owner_of, upkeep
+from services.controller.core.workloads import PREFIX, owner_of, upkeep
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
+from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS

@@ -63,7 +63,8 @@ def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
             raise Refusal(f"document {number}: must be an object with a kind")
         items = document.get("items") if document["kind"].endswith("List") else None
         for one in items if isinstance(items, list) else [document]:
-            name = (one.get("metadata") or {}).get("name", "")
+            metadata = one.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             yield f"document {number}, {one.get('kind', '')} {name}".rstrip(), without_nulls(one)
 
 

@@ -13,14 +13,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from services.admission_webhook.core.kinds import RULES
-from services.admission_webhook.core.opt_in import (
-    EXCLUDED_NAMESPACES,
-    NAMESPACE_LABELS,
-    opt_in_conditions,
-)
+from services.admission_webhook.core.opt_in import opt_in_conditions
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.rules import KindRules
 from shared.dialects.protocol import JsonObject
+from shared.dialects.scheduler_choice import EXCLUDED_NAMESPACES, NAMESPACE_LABELS
 from shared.kube.resources import PODS
 
 NAME: Final = "tutti-admission"

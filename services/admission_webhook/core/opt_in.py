@@ -12,17 +12,11 @@ from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.pods import read_head
 from services.admission_webhook.core.review import AdmissionRequest, Verdict, added
 from services.admission_webhook.core.rules import Conditions, quoted
-from services.admission_webhook.core.scheduler_names import name_for_pods
-from shared.contracts.annotations import SCHEDULE
 from shared.dialects.discovery import by_precedence
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import DEFAULT_SCHEDULER
+from shared.dialects.scheduler_choice import EXCLUDED_NAMESPACES, gives_way, name_for_pods
 from shared.kube.resources import PODS
-
-#: The label that a namespace opts in with.
-NAMESPACE_LABELS: Final = {SCHEDULE: "true"}
-#: Namespaces whose pods are never taken, whatever their labels.
-EXCLUDED_NAMESPACES: Final = ("kube-system",)
 
 _UNCHANGED: Final = Verdict()
 
@@ -44,9 +38,7 @@ def take_pod(request: AdmissionRequest, scheduler_names: tuple[str, ...]) -> Ver
     if given in scheduler_names:
         return _UNCHANGED
     dialect = dialect_of_gang(pod)
-    if dialect is None:
-        return _UNCHANGED
-    if given not in {DEFAULT_SCHEDULER, *(one.name for one in dialect.schedulers)}:
+    if dialect is None or not gives_way(given, dialect):
         return _UNCHANGED
     return Verdict(patch=(added(name_for_pods(scheduler_names), "spec", "schedulerName"),))
 

@@ -11,7 +11,6 @@ from typing import Final
 
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.rules import Case
-from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.protocol import JsonObject
 
 #: Volcano's own scheduler name, which a Volcano Job without a name gets.
@@ -58,11 +57,6 @@ def of_name(name: str, case: Case) -> tuple[str, ...]:
         "if no other scheduler has that name, the pods stay Pending"
     )
     return (warning,)
-
-
-def name_for_pods(names: tuple[str, ...]) -> str:
-    """The name that pods are to have: Tutti's own if it is served, else the first."""
-    return OWN_SCHEDULER if OWN_SCHEDULER in names else names[0]
 
 
 def job_scheduler(job: JsonObject) -> str:

@@ -15,9 +15,9 @@ from services.admission_webhook.core.parts import (
     text_at,
 )
 from services.admission_webhook.core.rules import Case
-from services.admission_webhook.core.scheduler_names import name_for_pods
 from services.admission_webhook.core.suggestions import did_you_mean
 from shared.dialects.protocol import DEFAULT_SCHEDULER, JsonObject
+from shared.dialects.scheduler_choice import name_for_pods
 
 #: Warnings about unread declarations of one object; the templates of a Job mostly have the same.
 _UNREAD_MARKS_MAX: Final = 3

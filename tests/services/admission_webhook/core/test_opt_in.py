@@ -8,10 +8,10 @@ import pytest
 
 from services.admission_webhook.core.opt_in import take_pod
 from services.admission_webhook.core.review import decode_review
-from services.admission_webhook.core.scheduler_names import name_for_pods
 from shared.dialects import discovery
 from shared.dialects.pod_vocabulary import PodVocabulary
 from shared.dialects.protocol import Dialect, GroupReference, Scheduler
+from shared.dialects.scheduler_choice import name_for_pods
 from tests.services.admission_webhook.reviews import NAMES, Object, a_pod, review
 
 GROUP = "scheduling.k8s.io/group-name"

@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from services.controller.core.workloads import Workload, join_patch, owner_resource, pod_group_for
+from services.controller.core.workloads import join_patch, owner_resource, pod_group_for
+from shared.dialects.workload_sizes import Workload
 from shared.kube.objects import Container, Pod
 
 CONTAINER = {

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.workloads import Workload, owner_of, upkeep
+from services.controller.core.workloads import owner_of, upkeep
+from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
 
 OWNER = {

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from services.controller.core.workloads import Workload, gang_size
+from shared.dialects.workload_sizes import Workload, gang_size
 
 MIN = "scheduling.volcano.sh/group-min-member"
 POD_MIN = "scheduling.k8s.io/group-min-member"

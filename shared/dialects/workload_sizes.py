@@ -1,0 +1,93 @@
+"""The size of the gang that a workload's pods form. Pure.
+
+`scheduling.volcano.sh/group-min-member` on the pods' direct owner declares it, as in Volcano, else
+`scheduling.k8s.io/group-min-member` on its pods, as in kube-batch. Without both, each pod is a gang
+of its own. Two cases that deadlock in Volcano do not deadlock here: the gang of a ReplicaSet is at
+most as large as its present number of replicas (a rolling update creates the new one's pods one by
+one), and a StatefulSet that creates a pod only when the previous one is ready forms no gang.
+
+A Kubernetes Job with the annotation `tutti.dev/gang: all`, or whose queue has it, is one gang of
+all pods that run at the same time.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from shared.contracts import annotations
+from shared.dialects.numbers import natural
+from shared.kube.objects import KubeObject, KubeStruct
+
+#: Value of `annotations.GANG`: all pods that run at the same time.
+ALL: Final = "all"
+
+
+class Selector(KubeStruct, frozen=True, kw_only=True):
+    match_labels: Mapping[str, str] = {}
+
+
+class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
+    """The sizes of a workload of any kind."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    pod_management_policy: str = ""
+    selector: Selector | None = None
+    template: KubeObject = KubeObject()
+
+
+class WorkloadStatus(KubeStruct, frozen=True, kw_only=True):
+    replicas: int = 0
+
+
+class Workload(KubeObject, frozen=True, kw_only=True):
+    """The parts of a ReplicaSet, StatefulSet, DaemonSet or Job that are read."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+def gang_size(
+    kind: str,
+    owner: Workload | None,
+    queue_annotations: Mapping[str, str],
+    pod_annotations: Mapping[str, str],
+) -> int:
+    """The size of the gang that the pods of `owner` form.
+
+    Args:
+        kind: The owner's kind; "" for a pod without an owner, which is a gang of its own.
+        owner: The workload; None when its kind is not read, or it is deleted.
+        queue_annotations: Annotations of the pods' queue.
+        pod_annotations: Annotations of one of its pods, or of their template.
+    """
+    if not kind:
+        return 1
+    given = owner.metadata.annotations if owner is not None else {}
+    # As in Volcano, a value that is no positive number counts as 0.
+    declared = natural(given.get(annotations.OWNER_MIN_MEMBER, "")) or 0
+    declared = declared or natural(pod_annotations.get(annotations.GROUP_MIN_MEMBER, "")) or 0
+    if owner is None:
+        return declared or 1
+    match kind:
+        case "Job":
+            return declared or _whole(owner.spec, given.get(annotations.GANG), queue_annotations)
+        case "StatefulSet" if owner.spec.pod_management_policy != "Parallel":
+            return 1
+        case "ReplicaSet" | "StatefulSet":
+            return max(1, min(declared, _replicas(owner.spec)))
+        case _:
+            return declared or 1
+
+
+def _whole(spec: WorkloadSpec, mode: str | None, queue_annotations: Mapping[str, str]) -> int:
+    """The Job's own annotation has precedence over its queue's."""
+    if (queue_annotations.get(annotations.GANG, "") if mode is None else mode) != ALL:
+        return 1
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    most = parallelism if spec.completions is None else min(parallelism, spec.completions)
+    return max(1, most)
+
+
+def _replicas(spec: WorkloadSpec) -> int:
+    return 1 if spec.replicas is None else spec.replicas

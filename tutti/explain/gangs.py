@@ -1,0 +1,228 @@
+"""Collects the gangs of all objects: group objects, pods, and what declares each gang. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
+from shared.model.gang_keys import GangKey, key_of, key_of_group
+from shared.model.minimums import binding_role_minima
+from shared.model.objects import NetworkTopology, Pod, PodGroup
+from tutti.explain.report import GangReport, RoleReport, Scheduling
+
+#: The queue of a gang that names none.
+_DEFAULT_QUEUE: Final = "default"
+
+
+class Members(msgspec.Struct, frozen=True, kw_only=True):
+    """Equal pods of one gang, as one object of the files has them."""
+
+    pod: Pod
+    count: int
+    scheduling: Scheduling
+    #: Why the pods are not bound as members.
+    objections: tuple[str, ...] = ()
+
+
+class Gang(msgspec.Struct, kw_only=True):
+    """A gang while objects are read."""
+
+    title: str
+    groups: list[PodGroup] = msgspec.field(default_factory=list)
+    members: list[Members] = msgspec.field(default_factory=list)
+    #: What declares it where no group object is in the files; "": its pods name a group.
+    declared_by: str = ""
+    #: Whether its group object is created by a controller, so that none has to be in the files.
+    made: bool = False
+
+
+class Gangs:
+    """The gangs by the key by which watcher and planner distinguish them."""
+
+    def __init__(self) -> None:
+        self._gangs: dict[GangKey, Gang] = {}
+
+    def put_group(self, group: PodGroup) -> Gang:
+        """A group object of the files."""
+        gang = self._gang(key_of_group(group), f"{group.namespace}/{group.name}")
+        gang.groups.append(group)
+        return gang
+
+    def put_made_group(self, group: PodGroup, declared_by: str) -> Gang:
+        """A group that a controller creates for an object of the files."""
+        gang = self.put_group(group)
+        gang.made = True
+        gang.declared_by = declared_by
+        return gang
+
+    def put_members(self, members: Members) -> Gang | None:
+        """Pods; None when they are in no gang."""
+        key = key_of(members.pod)
+        if key is None or not members.pod.group_name:
+            return None
+        gang = self._gang(key, f"{members.pod.namespace}/{members.pod.group_name}")
+        gang.members.append(members)
+        return gang
+
+    def reports(self) -> tuple[GangReport, ...]:
+        """All gangs, in the order in which the files have them."""
+        return tuple(_report(gang) for gang in self._gangs.values())
+
+    def _gang(self, key: GangKey, title: str) -> Gang:
+        return self._gangs.setdefault(key, Gang(title=title))
+
+
+def _report(gang: Gang) -> GangReport:
+    group = _chosen(gang)
+    pods = [one.pod for one in gang.members]
+    members = sum(one.count for one in gang.members)
+    minimum = _minimum(gang, group)
+    return GangReport(
+        title=gang.title,
+        declared_by=_declared_by(gang, group),
+        minimum=minimum,
+        members=members,
+        roles=_roles(gang, group),
+        queue=_queue(group, pods),
+        priority_class=_priority_class(group, pods),
+        topology=_topology(group),
+        scheduled=not _errors(group)
+        and all(one.scheduling.taken and not one.objections for one in gang.members),
+        missing=tuple(_missing(gang, group, minimum, members)),
+        ignored=tuple(_ignored(gang, group)),
+    )
+
+
+def _chosen(gang: Gang) -> PodGroup | None:
+    """The group object that counts, as the planner chooses among those of one gang."""
+    preferred = {
+        name
+        for scheduler, names in preferred_dialects().items()
+        if any(one.pod.scheduler_name == scheduler for one in gang.members)
+        for name in names
+    }
+    return min(
+        gang.groups,
+        key=lambda one: (one.dialect not in preferred, precedence_of(one.dialect)),
+        default=None,
+    )
+
+
+def _declared_by(gang: Gang, group: PodGroup | None) -> str:
+    if gang.declared_by:
+        return gang.declared_by
+    if group is not None:
+        return f"a group object of the dialect {group.dialect}"
+    if any(one.pod.group_self_declared for one in gang.members):
+        return "its pods"
+    return "its pods, which name a group"
+
+
+def _minimum(gang: Gang, group: PodGroup | None) -> int | None:
+    if group is not None:
+        return group.min_member
+    return max((one.pod.group_min_member for one in gang.members), default=0) or None
+
+
+def _roles(gang: Gang, group: PodGroup | None) -> tuple[RoleReport, ...]:
+    counts: dict[str, int] = {}
+    for one in gang.members:
+        counts[one.pod.role] = counts.get(one.pod.role, 0) + one.count
+    minima: Mapping[str, int] = {}
+    if group is not None:
+        minima = dict(binding_role_minima(group.min_member, group.min_task_member))
+    names = sorted({*counts, *minima} - {""})
+    return tuple(
+        RoleReport(role=name, members=counts.get(name, 0), minimum=minima.get(name, 0))
+        for name in names
+    )
+
+
+def _queue(group: PodGroup | None, pods: list[Pod]) -> str:
+    """As the planner: the group object's queue has precedence over that of the pods."""
+    if group is not None and not group.by_owner:
+        return group.queue or _DEFAULT_QUEUE
+    return next((pod.queue for pod in pods if pod.queue), _DEFAULT_QUEUE)
+
+
+def _priority_class(group: PodGroup | None, pods: list[Pod]) -> str:
+    if group is not None and group.priority_class:
+        return group.priority_class
+    return next((pod.priority_class for pod in pods if pod.priority_class), "")
+
+
+def _topology(group: PodGroup | None) -> str:
+    if group is None:
+        return ""
+    parts = [in_words(group.topology)] if group.topology is not None else []
+    parts += [
+        f"sub-groups {one.name}: {one.size} pods each"
+        + (f", {in_words(one.topology)}" if one.topology is not None else "")
+        for one in group.sub_groups
+    ]
+    return "; ".join(parts)
+
+
+def in_words(topology: NetworkTopology) -> str:
+    """Where pods must be, or should be if possible."""
+    if topology.label_key:
+        domain = f"one value of the node label {topology.label_key}"
+    elif topology.highest_tier_name:
+        domain = f"one HyperNode of at most tier {topology.highest_tier_name}"
+    elif topology.highest_tier:
+        domain = f"one HyperNode of at most tier {topology.highest_tier}"
+    else:
+        domain = "one HyperNode"
+    return f"inside {domain}" + ("" if topology.mode == "hard" else ", if possible")
+
+
+def _errors(group: PodGroup | None) -> tuple[str, ...]:
+    return group.errors if group is not None else ()
+
+
+def _missing(
+    gang: Gang, group: PodGroup | None, minimum: int | None, members: int
+) -> Iterator[str]:
+    yield from (f"never planned: {error}" for error in _errors(group))
+    if group is None and not gang.made and _needs_object(gang.members):
+        yield (
+            "its group object is not in these files: its pods wait until an object of that name "
+            "exists"
+        )
+    untaken = sum(one.count for one in gang.members if not one.scheduling.taken)
+    if untaken:
+        names = {one.scheduling.scheduler for one in gang.members if not one.scheduling.taken}
+        listed = ", ".join(sorted(names))
+        yield f"{untaken} of its {members} pods name {listed}: not scheduled by Tutti"
+    refused = sum(one.count for one in gang.members if one.objections)
+    if refused:
+        yield f"{refused} of its {members} pods are not bound: see their objects"
+    if group is not None and not gang.made and minimum is not None and members < minimum:
+        yield f"{minimum - members} of {minimum} pods are not in these files: it waits for them"
+
+
+def _needs_object(members: Iterable[Members]) -> bool:
+    return any(not one.pod.group_self_declared for one in members)
+
+
+def _ignored(gang: Gang, group: PodGroup | None) -> Iterator[str]:
+    if group is None:
+        return
+    for other in gang.groups:
+        if other is not group:
+            yield (
+                f"the group object of the dialect {other.dialect}: {group.dialect} has precedence "
+                f"({_precedence(group.dialect)} before {_precedence(other.dialect)}), and this one "
+                "gets the condition DuplicateGroup"
+            )
+    minima = group.min_task_member
+    if minima and not binding_role_minima(group.min_member, minima):
+        yield (
+            f"the minima of roles: their sum, {sum(count for _, count in minima)}, is larger than "
+            f"the gang's minimum, {group.min_member}"
+        )
+
+
+def _precedence(name: str) -> int:
+    return dialect(name).precedence
