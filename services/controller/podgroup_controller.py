@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from services.controller.core.workloads import (
-    Workload,
     join_patch,
     owner_resource,
     pod_group_for,

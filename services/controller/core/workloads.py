@@ -13,8 +13,8 @@ from shared.dialects.numbers import natural
 from shared.dialects.workload_sizes import Workload, gang_size
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import KubeObject, KubeStruct, Pod
 from shared.kube.objects import OwnerReference as PodOwner
+from shared.kube.objects import Pod
 from shared.kube.pod_usage import Usage, add, usage_of, written
 from shared.kube.quantities import QuantityError, amount, format_quantity
 from shared.kube.resources import (

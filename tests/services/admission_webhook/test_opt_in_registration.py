@@ -9,8 +9,9 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import NAME, Address
-from services.admission_webhook.registration import Identity, Registrar
+from services.admission_webhook.registration import Registrar
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError, NotFound
@@ -81,12 +82,10 @@ async def scheduler_of(client: KubeClient, namespace: str, notes: Object | None 
 def registrar(client: KubeClient, webhook: Webhook, owner: str = "") -> Registrar:
     return Registrar(
         client,
-        Identity("host/webhook-0"),
+        WebhookSettings(scheduler_name=NAMES, owner_cluster_role=owner),
+        "host/webhook-0",
         Address(url=webhook.url),
         lambda: webhook.certificate.ca,
-        scheduler_names=NAMES,
-        probe_namespace="default",
-        owner=owner,
         on_state=lambda _: None,
     )
 
