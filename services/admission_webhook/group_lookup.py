@@ -85,7 +85,7 @@ class GroupLookup:
         existing: frozenset[str] = frozenset()
         try:
             async with asyncio.timeout_at(deadline_s):
-                existing = await _names_in(client, named.namespace)
+                existing = await _names_in(client, named)
         except (KubeError, TimeoutError) as error:
             log.info("no suggestion for PodGroup %s/%s: %s", *named[:2], error)
         return (missing_group_warning(named, existing),)
@@ -93,7 +93,7 @@ class GroupLookup:
 
 async def _exists(client: KubeClient, named: NamedGroup) -> bool:
     """Whether any dialect has such a group. Raises KubeError when this is not known."""
-    for resource in group_resources():
+    for resource in group_resources(named.scope):
         # NotFound: there is no such object, or no such kind.
         with contextlib.suppress(NotFound):
             await client.request("GET", resource.path(named.namespace, named.name))
@@ -101,12 +101,16 @@ async def _exists(client: KubeClient, named: NamedGroup) -> bool:
     return False
 
 
-async def _names_in(client: KubeClient, namespace: str) -> frozenset[str]:
-    """Names of the groups in the namespace; none if they are too many. Raises KubeError."""
+async def _names_in(client: KubeClient, named: NamedGroup) -> frozenset[str]:
+    """Names of the groups that the pod may have meant; none if they are too many. Raises
+    KubeError.
+    """
     found: set[str] = set()
-    for resource in group_resources():
+    for resource in group_resources(named.scope):
         with contextlib.suppress(NotFound):
-            page = await client.list(resource, KubeObject, namespace=namespace, limit=LISTED_MAX)
+            page = await client.list(
+                resource, KubeObject, namespace=named.namespace, limit=LISTED_MAX
+            )
             if page.metadata.continue_:
                 return frozenset()
             found.update(one.metadata.name for one in page.items)

@@ -263,7 +263,9 @@ class GangTraces:
             start_ms = ended.end_ms
         events = self._pending.take(decision.gang_id, with_holds=bool(decision.fills))
         before = before or (ended.trace_id if ended is not None else "")
-        nameless = self._nameless.get(nameless_gang_id("", *decision.gang.split("/", 1)), "")
+        nameless = self._nameless.get(
+            nameless_gang_id(decision.scope, *decision.gang.split("/", 1)), ""
+        )
         others = [other for other in (before, nameless) if other not in ("", decision.trace_id)]
         attempt = self._open[seq] = _Attempt(
             seq,

@@ -13,6 +13,7 @@ import msgspec
 
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Outcome
+from shared.model.objects import GROUP_NAME_SCOPE
 from shared.model.terms import Struct
 
 
@@ -91,6 +92,8 @@ class GangDecision(Struct, frozen=True, kw_only=True, tag="gang.decided"):
     gang_id: str
     #: "namespace/name" of the group, shown to users.
     gang: str
+    #: The scope of the group's name, as in `PodGroup`.
+    scope: str = GROUP_NAME_SCOPE
     dialect: str
     epoch: int
     attempt: int
@@ -141,6 +144,8 @@ class EvictionDecision(Struct, frozen=True, kw_only=True, tag="eviction.decided"
 
     gang_id: str
     gang: str
+    #: As in `GangDecision`.
+    scope: str = GROUP_NAME_SCOPE
     epoch: int
     attempt: int
     victims: tuple[Victim, ...]
@@ -282,6 +287,7 @@ class OpenGang(Struct, frozen=True, kw_only=True):
     failed_on: tuple[str, ...] = ()
     #: Namespace and name, as decisions name them: another object may have that name by now.
     gang: str = ""
+    scope: str = GROUP_NAME_SCOPE
     #: Consecutive evictions for it that failed; the instant before which it gets none; how the last
     #: one ended; refused victims, with the instant until which they are not chosen again.
     preemptions_failed: int = 0

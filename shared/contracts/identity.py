@@ -3,6 +3,8 @@
 import functools
 import hashlib
 
+from shared.model.objects import GROUP_NAME_SCOPE
+
 
 @functools.lru_cache(maxsize=16_384)  # asked for each record and verdict of an attempt
 def gang_trace_id(root: str, attempt: int) -> str:
@@ -31,8 +33,10 @@ def traceparent_of(trace_id: str) -> str:
     return f"00-{trace_id}-{root_span_id(trace_id)}-01"
 
 
-def nameless_gang_id(dialect: str, namespace: str, name: str) -> str:
+def nameless_gang_id(scope: str, namespace: str, name: str) -> str:
     """Id of a gang that has neither an object nor an owner with a UID: a hash, safe as a token of a
     subject.
     """
-    return hashlib.sha256(f"{dialect}\n{namespace}\n{name}".encode()).hexdigest()[:32]
+    # Ids in the logs of older versions, which knew one scope, stay.
+    known = "" if scope == GROUP_NAME_SCOPE else scope
+    return hashlib.sha256(f"{known}\n{namespace}\n{name}".encode()).hexdigest()[:32]

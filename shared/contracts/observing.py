@@ -6,6 +6,7 @@ milliseconds since the epoch; 0: has not happened, or happened before observatio
 
 from typing import Final, Literal
 
+from shared.model.objects import GROUP_NAME_SCOPE
 from shared.model.terms import Struct
 
 Proof = Literal["proved", "overtaken", "failed"]
@@ -30,6 +31,8 @@ class GangObserved(Struct, frozen=True, kw_only=True):
 
     #: "namespace/name" of its group, or of the owner of its pods.
     gang: str
+    #: The scope of that name, as in `PodGroup`.
+    scope: str = GROUP_NAME_SCOPE
     scheduler_name: str = ""
     #: How many members it needs to run, and how many it has.
     needs: int = 1

@@ -8,6 +8,7 @@ from typing import Final
 import shared.dialects
 from shared.dialects.protocol import PRECEDENCE_DEFAULT, Dialect, Kind
 from shared.kube.resources import Resource
+from shared.model.objects import GROUP_NAME_SCOPE
 
 #: The scheduler name of Tutti itself; the remaining ones belong to the dialects.
 OWN_SCHEDULER: Final = "tutti"
@@ -67,15 +68,23 @@ def readers() -> dict[Resource, tuple[Kind, ...]]:
 
 
 @cache
-def group_resources() -> tuple[Resource, ...]:
-    """The resources of the group objects that pods name, by the precedence of their dialects."""
+def group_resources(scope: str | None = None) -> tuple[Resource, ...]:
+    """The resources of the group objects that pods name, by the precedence of their dialects; with
+    a scope, only those whose names belong to it.
+    """
     found = (
         kind.resource
         for one in by_precedence()
         for kind in one.kinds
-        if kind.neutral == "podgroup" and not kind.claims_by_owner
+        if kind.neutral == "podgroup" and not kind.claims_by_owner and scope in {None, one.scope}
     )
     return tuple(dict.fromkeys(found))
+
+
+def scope_of(resource: Resource) -> str:
+    """The scope of the names of a group resource (`Dialect.scope`)."""
+    found = dialect_of(resource)
+    return GROUP_NAME_SCOPE if found is None else found.scope
 
 
 def dialect_of(resource: Resource) -> Dialect | None:

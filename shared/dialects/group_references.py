@@ -250,7 +250,7 @@ def _membership(row: _Row, value: str, metadata: ObjectMeta, spec: PodSpec) -> M
         return dialect.membership(metadata, spec)
     if not row.reference.names_group:
         return None
-    return Membership(group_name=value, self_declared=dialect.self_declared)
+    return Membership(group_name=value, self_declared=dialect.self_declared, scope=dialect.scope)
 
 
 def _objection(

@@ -80,6 +80,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         ours=ours,
         scheduler_name=intern(spec.scheduler_name),
         group_name=intern(group_name),
+        group_scope=model.GROUP_NAME_SCOPE if joined is None else joined.scope,
         group_implied=implied,
         group_self_declared=joined is not None and joined.self_declared,
         group_min_member=_min_member(metadata, joined, vocabulary),
@@ -134,6 +135,7 @@ def read_undecodable_pod(found: Undecodable, context: ReadingContext) -> model.P
         shape=unjudged(f"unreadable: {found.error}"),
         ours=True,
         group_name=joined.group_name[:NAME_CHARACTERS_MAX],
+        group_scope=joined.scope,
         owner=controller_owner(metadata),
         deleting=metadata.deletion_timestamp is not None,
     )

@@ -12,7 +12,7 @@ import msgspec
 from shared.contracts.verdicts import Verdict
 from shared.kube.objects import ObjectMeta, PodSpec
 from shared.kube.resources import Resource
-from shared.model.objects import ClusterObject
+from shared.model.objects import GROUP_NAME_SCOPE, ClusterObject
 
 JsonObject: TypeAlias = dict[str, Any]
 """A Kubernetes object as plain JSON, of whatever shape its author gave it."""
@@ -194,11 +194,13 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
             `Dialect.min_member` or the group object determines it.
         self_declared: Whether the pods declare the gang completely. If not, the gang waits until a
             group object of its name exists.
+        scope: As in `Dialect`.
     """
 
     group_name: str
     min_member: int | None = None
     self_declared: bool = False
+    scope: str = GROUP_NAME_SCOPE
 
 
 class WorkloadLabels(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,6 +248,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         self_declared: `Membership.self_declared` of the default membership.
         kube_scheduler_ignores: Whether kube-scheduler, with any of its plugins, binds pods with
             such a declaration one by one: users are warned of pods that name `default-scheduler`.
+        scope: The scope in which its gangs' names are unique in a namespace. Dialects of one scope
+            declare the same gang where they use the same name, and dialects of two scopes never
+            do. A dialect with a scope of its own uses the title of its group's resource, or its
+            name, and sets it in each `Membership` and `PodGroup` that it makes.
         min_member: Keys of the number of pods of its gang that must run together.
         role: A pod's role in its gang.
         derive_role: A pod's role from its labels where no `role` key holds it; "": unknown.
@@ -264,6 +270,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     membership: Callable[[ObjectMeta, PodSpec], Membership | None] | None = None
     self_declared: bool = False
     kube_scheduler_ignores: bool = False
+    scope: str = GROUP_NAME_SCOPE
     min_member: PodKeys = PodKeys()
     role: PodKeys = PodKeys()
     derive_role: Callable[[Mapping[str, str]], str] | None = None

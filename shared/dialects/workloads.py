@@ -240,6 +240,7 @@ def _pods(group: PodGroup, parts: list[Part], context: ReadingContext) -> Iterat
                 role=part.role or found.role,
                 index=index,
                 group_name=group.name,
+                group_scope=group.scope,
                 queue=group.queue,
             )
 

@@ -1,17 +1,20 @@
 """The key that pods of one gang share: planner and observer group pods by it."""
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from shared.model.objects import Pod, PodGroup
+from shared.model.objects import GROUP_NAME_SCOPE, Pod, PodGroup
 
 GangKey: TypeAlias = tuple[str, str, str]
-"""("name", namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+"""(scope, namespace, group), ("owner", "", owner UID) or ("pod", "", pod UID)."""
+
+#: First items of the keys of gangs without a name: no scope is called so.
+UNNAMED: Final = frozenset({"owner", "pod"})
 
 
 def key_of(pod: Pod) -> GangKey | None:
     """The gang that a pod belongs to; None: it is in no gang and only uses its node's capacity."""
     if pod.group_name:
-        return "name", pod.namespace, pod.group_name
+        return pod.group_scope, pod.namespace, pod.group_name
     if not pod.ours:
         return None
     if pod.owner is not None:
@@ -23,4 +26,11 @@ def key_of_group(group: PodGroup) -> GangKey:
     """The gang that a group object declares."""
     if group.by_owner:
         return "owner", "", group.owner.uid if group.owner is not None else group.uid
-    return "name", group.namespace, group.name
+    return group.scope, group.namespace, group.name
+
+
+def scope_of(key: GangKey) -> str:
+    """The scope of a gang's name. A gang without a name shares that of the group names, because a
+    group object of its name may come.
+    """
+    return GROUP_NAME_SCOPE if key[0] in UNNAMED else key[0]

@@ -42,6 +42,7 @@ from shared.model.terms import (
 __all__ = [
     "DEVICE_PREFIX",
     "GANG_PREFIX",
+    "GROUP_NAME_SCOPE",
     "KINDS",
     "ClusterObject",
     "HostPort",
@@ -110,6 +111,10 @@ class Disk(Struct, frozen=True, kw_only=True):
     read_only: bool = False
 
 
+GROUP_NAME_SCOPE: Final = "name"
+"""The scope of gang names that kube-batch, Volcano and coscheduling share: any of their objects may
+declare a gang of such a name. Gangs of two scopes are different gangs, whatever their names are.
+"""
 DEVICE_PREFIX: Final = "device:"
 """Prefix of an entry of `Shape.unsupported`: a resource that is a part of a device."""
 GANG_PREFIX: Final = "gang:"
@@ -172,6 +177,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     scheduler_name: str = ""
     #: Name of the group that it declares, in its own namespace; "" when it declares none.
     group_name: str = ""
+    #: The scope in which `group_name` is unique: `Dialect.scope`.
+    group_scope: str = GROUP_NAME_SCOPE
     #: True when `group_name` is the PodGroup that the podgroup controller creates for bare pods.
     group_implied: bool = False
     #: Gang size given on the pod itself (`scheduling.k8s.io/group-min-member`); 0 when absent.
@@ -271,6 +278,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     created_ms: int = 0
     by_owner: bool = False
     owner: Owner | None = None
+    #: The scope in which `name` is unique: `Dialect.scope`.
+    scope: str = GROUP_NAME_SCOPE
     #: 0 means no gang: each member is placed by itself. Readers turn negative values into 0.
     min_member: int = 0
     min_task_member: tuple[tuple[str, int], ...] = ()

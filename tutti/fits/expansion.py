@@ -15,6 +15,7 @@ from shared.dialects.discovery import dialects
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
+from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.objects import Pod, PodGroup
 from tutti.api.failures import Refusal
 
@@ -30,8 +31,8 @@ def expand(
         Refusal: A document is not a manifest, is of an unknown kind, or is too large.
     """
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
-    groups: dict[tuple[str, str], PodGroup] = {}
-    members: dict[tuple[str, str], list[Pod]] = {}
+    groups: dict[GangKey, PodGroup] = {}
+    members: dict[GangKey, list[Pod]] = {}
     questions: list[FitRequest] = []
     for where, one in flattened(documents):
         try:
@@ -42,14 +43,13 @@ def expand(
             case FitRequest() if found.pods:
                 questions.append(found)
             case FitRequest():
-                groups[found.group.namespace, found.group.name] = found.group
+                groups[key_of_group(found.group)] = found.group
             case Pod():
-                members.setdefault((found.namespace, found.group_name or found.name), []).append(
-                    found
-                )
+                key = found.group_scope, found.namespace, found.group_name or found.name
+                members.setdefault(key, []).append(found)
     for key in [*groups, *(key for key in members if key not in groups)]:
         pods = members.get(key, [])
-        group = groups.get(key) or _group(*key, size=len(pods), queue=pods[0].queue)
+        group = groups.get(key) or _group(key, size=len(pods), queue=pods[0].queue)
         questions.append(FitRequest(group=group, pods=tuple(pods)))
     return questions
 
@@ -100,12 +100,14 @@ def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
     raise ValueError(f"no dialect reads PodGroups of {api_group or 'the core group'}")
 
 
-def _group(namespace: str, name: str, *, size: int, queue: str) -> PodGroup:
+def _group(key: GangKey, *, size: int, queue: str) -> PodGroup:
+    scope, namespace, name = key
     return PodGroup(
         uid=f"asked/{namespace}/{name}",
         dialect="",
         namespace=namespace,
         name=name,
+        scope=scope,
         resource_version=0,
         min_member=size,
         queue=queue,

@@ -16,6 +16,7 @@ from shared.kube.resources import (
     PODS,
     VALIDATING_WEBHOOKS,
 )
+from shared.model.gang_keys import GangKey, key_of, key_of_group
 from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX, Pod, PodGroup
 from tutti.api.objects import Object, text
 from tutti.manifests.crds import default_names, manifests
@@ -115,12 +116,12 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _partial(facts: ClusterFacts) -> Iterator[Finding]:
-    members: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    members: dict[GangKey | None, list[Pod]] = defaultdict(list)
     for pod in facts.pods:
         if pod.ours and pod.group_name and not pod.deleting:
-            members[pod.namespace, pod.group_name].append(pod)
+            members[key_of(pod)].append(pod)
     for group in facts.groups:
-        found = members.get((group.namespace, group.name), [])
+        found = members.get(key_of_group(group), [])
         bound = [pod for pod in found if pod.node]
         needs = max(group.min_member, 1)
         if not bound or len(bound) >= needs:

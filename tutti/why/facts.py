@@ -7,7 +7,7 @@ import msgspec
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.kube.resources import DISRUPTION_BUDGETS
-from shared.model.objects import Owner, Pod
+from shared.model.objects import GROUP_NAME_SCOPE, Owner, Pod
 from tutti.why.planner_liveness import PlannerLiveness
 
 #: Pending reasons of a gang whose pods were not created.
@@ -42,6 +42,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     owner: Owner | None = None
+    #: The scope in which its name is unique.
+    scope: str = GROUP_NAME_SCOPE
     min_member: int = 0
     #: None: none was written, or it cannot be read (see `unreadable`).
     verdict: Verdict | None = None
@@ -84,5 +86,5 @@ def belongs(member: MemberPod, group: Group) -> bool:
     """Whether a pod is a member of a group: by name, and of a budget by their common owner."""
     pod = member.pod
     if group.kind != DISRUPTION_BUDGETS.kind:
-        return pod.group_name == group.name
+        return (pod.group_scope, pod.group_name) == (group.scope, group.name)
     return pod.owner is not None and group.owner is not None and pod.owner.uid == group.owner.uid

@@ -13,6 +13,7 @@ import msgspec
 
 from shared.contracts.annotations import VERDICT
 from shared.contracts.verdicts import Verdict
+from shared.dialects.discovery import scope_of
 from shared.dialects.pods import controller_owner, read_pod
 from shared.dialects.protocol import ReadingContext
 from shared.kube import objects as kube
@@ -109,13 +110,13 @@ class NamespaceReader:
             pods = group.create_task(self._pods(), name="pods")
             groups = group.create_task(self._groups(), name="groups")
         members, gangs = await self._related(resource, found, pods.result(), groups.result(), kinds)
-        explained = {gang.name for gang in gangs if gang.verdict is not None}
+        explained = {(gang.scope, gang.name) for gang in gangs if gang.verdict is not None}
         silent = [
             member
             for member in members
             if not member.unscheduled
             and not member.pod.node
-            and member.pod.group_name not in explained
+            and (member.pod.group_scope, member.pod.group_name) not in explained
         ]
         return Facts(
             kind=resource.kind,
@@ -422,6 +423,7 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
         name=metadata.name,
         uid=metadata.uid,
         owner=controller_owner(metadata),
+        scope=scope_of(resource),
         min_member=least if isinstance(least, int) else 0,
         verdict=verdict,
         unreadable=unreadable,

@@ -18,6 +18,7 @@ from services.admission_webhook.core.parts import (
 from services.admission_webhook.core.suggestions import one_typing_error_apart
 from services.admission_webhook.core.warnings import has_controller
 from shared.kube.resources import DEPLOYMENTS, JOBS_BATCH, PODS, REPLICA_SETS, STATEFUL_SETS
+from shared.model.objects import GROUP_NAME_SCOPE
 
 #: Workloads whose controllers create pods of `spec.template` and no PodGroup.
 TEMPLATED: Final = frozenset({DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH})
@@ -31,6 +32,8 @@ class NamedGroup(NamedTuple):
     #: What waits until the group exists: "the pod waits".
     consequence: str
     dry_run: bool = False
+    #: Only the objects of dialects of this scope count.
+    scope: str = GROUP_NAME_SCOPE
 
 
 def named_group(subject: Subject, *, dry_run: bool = False) -> NamedGroup | None:
@@ -53,7 +56,7 @@ def named_group(subject: Subject, *, dry_run: bool = False) -> NamedGroup | None
     # No object can have another name, and the names become parts of a path.
     if names.subdomain(declared.group_name) or names.label(case.namespace):
         return None
-    return NamedGroup(case.namespace, declared.group_name, consequence, dry_run)
+    return NamedGroup(case.namespace, declared.group_name, consequence, dry_run, declared.scope)
 
 
 def missing_group_warning(named: NamedGroup, existing: Iterable[str]) -> str:

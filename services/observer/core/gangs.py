@@ -15,7 +15,7 @@ from services.observer.core.cluster_state import ClusterState
 from services.observer.core.recount import Recount
 from shared.contracts.decisions import EvictionDecision, GangDecision
 from shared.contracts.observing import GangObserved, Observation
-from shared.model.gang_keys import GangKey, key_of, key_of_group
+from shared.model.gang_keys import GangKey, key_of, key_of_group, scope_of
 from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Pod, PodGroup
 
@@ -63,8 +63,8 @@ class Gangs:
         self._keys: dict[str, GangKey] = {}
         self._gone: deque[GangObserved] = deque()
         self._left_out = 0
-        #: Rows of an earlier process for gangs that had pods, by name.
-        self._earlier: dict[str, GangObserved] = {}
+        #: Rows of an earlier process for gangs that had pods, by scope and name.
+        self._earlier: dict[tuple[str, str], GangObserved] = {}
 
     def recall(self, earlier: Observation) -> None:
         """Continue with an earlier process's report, before the first snapshot. Instants stay;
@@ -75,7 +75,7 @@ class Gangs:
                 self._gone.append(row)
             else:
                 row_again = msgspec.structs.replace(row, proved=0, overtaken=0, failed=0)
-                self._earlier[row.gang] = row_again
+                self._earlier[row.scope, row.gang] = row_again
         self._left_out = earlier.left_out
 
     def forget_earlier(self, at_ms: int) -> None:
@@ -172,8 +172,9 @@ class Gangs:
         owner = pod.owner.name if pod.owner is not None else pod.name
         own = f"{pod.namespace}/{pod.group_name or owner}"
         name = own if group is None else f"{group.namespace}/{group.name}"
-        new = GangObserved(gang=name, scheduler_name=pod.scheduler_name, seen_ms=at_ms)
-        return self._earlier.pop(name, new)
+        scope = scope_of(key)
+        new = GangObserved(gang=name, scope=scope, scheduler_name=pod.scheduler_name, seen_ms=at_ms)
+        return self._earlier.pop((scope, name), new)
 
     def _of(self, uids: Iterable[str]) -> _Gang | None:
         for uid in uids:

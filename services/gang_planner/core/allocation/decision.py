@@ -22,6 +22,7 @@ from services.gang_planner.core.state.release_costs import release_cost
 from services.gang_planner.core.state.sub_gangs import part_of
 from shared.contracts.decisions import Binding, GangDecision, ReservedRoom
 from shared.contracts.identity import gang_trace_id
+from shared.model.gang_keys import scope_of
 from shared.model.invariants import required
 
 
@@ -110,6 +111,7 @@ def _record(
     decision = GangDecision(
         gang_id=gang.gang_id,
         gang=gang.full_name,
+        scope=scope_of(gang.key),
         dialect=gang.group.dialect if gang.group is not None else "",
         epoch=state.epoch,
         attempt=history.attempt,
@@ -128,7 +130,7 @@ def _record(
         domain=domain or "",
         reserves=reserves,
     )
-    history.full_name = decision.gang
+    history.full_name, history.scope = decision.gang, decision.scope
     in_flight.adopt(state, gang, decision, assignments, charged=charged)
     work.add_decision(gang, decision)
     return decision

@@ -101,7 +101,7 @@ def _recall_act(state: State, seq: int, record: Act) -> None:
         return
     history = state.gangs.history(record.gang_id)
     history.attempt = max(history.attempt, record.attempt)
-    history.full_name = record.gang
+    history.full_name, history.scope = record.gang, record.scope
     history.first_seen_ms = history.first_seen_ms or record.first_seen_ms
     in_flight.recall_eviction(state, seq, record)
 
@@ -122,7 +122,7 @@ def restore(state: State, pages: Sequence[Checkpoint]) -> None:
             history.failed_on = dict.fromkeys(gang.failed_on)
             history.first_seen_ms = gang.first_seen_ms
             history.known_as = gang.gang_id
-            history.full_name = gang.gang or None
+            history.full_name, history.scope = gang.gang or None, gang.scope
             history.noted_at = page.up_to
             history.home = gang.home or None
             history.holds_forgone = gang.holds_forgone
@@ -210,7 +210,7 @@ def _made_again(state: State, history: History) -> bool:
     if history.full_name is None:
         return False
     namespace, _, name = history.full_name.partition("/")
-    gang = state.gangs.gangs.get(("name", namespace, name))
+    gang = state.gangs.gangs.get((history.scope, namespace, name))
     if gang is None or gang.history.noted_at != NOT_IN_LOG or gang.history.attempt:
         return False
     history.first_seen_ms = gang.history.first_seen_ms
@@ -293,6 +293,7 @@ def _open_gang(gang_id: str, history: History, holds: Iterable[NoteOpened]) -> O
         failed_on=tuple(history.failed_on),
         first_seen_ms=history.first_seen_ms,
         gang=history.full_name or "",
+        scope=history.scope,
         home=history.home or "",
         holds_forgone=history.holds_forgone,
         preemptions_failed=history.preemptions_failed,

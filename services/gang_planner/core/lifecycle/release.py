@@ -26,6 +26,7 @@ from services.gang_planner.core.state.release_costs import release_cost
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
+from shared.model.gang_keys import scope_of
 
 #: A victim that still exists this long after its decision, with an outcome, is decided again.
 _AGAIN_MS: Final = 10_000
@@ -139,6 +140,7 @@ def _decide(work: CycleContext, gang: Gang, members: list[Member]) -> None:
         EvictionDecision(
             gang_id=gang.gang_id,
             gang=gang.full_name,
+            scope=scope_of(gang.key),
             epoch=state.epoch,
             attempt=attempt,
             victims=tuple(

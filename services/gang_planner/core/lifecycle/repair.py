@@ -120,7 +120,11 @@ def unblock(work: CycleContext) -> None:
         return
     first, *others = blocked
     for gang in _gangs_to_release(work, first, others):
-        other = first.title if first.namespace == gang.namespace else "a gang of another namespace"
+        other = (
+            work.state.gangs.title_of(first)
+            if first.namespace == gang.namespace
+            else "a gang of another namespace"
+        )
         release.begin(
             work,
             gang,

@@ -23,6 +23,7 @@ from services.gang_planner.core.state.needs import FailedSearch, Need
 from shared.contracts.decisions import EvictionDecision, Victim
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
+from shared.model.gang_keys import scope_of
 from shared.model.invariants import required
 
 #: Refusals that evictions could cure.
@@ -274,6 +275,7 @@ def _decide(work: CycleContext, gang: Gang, kind: Kind, found: FoundVictims) -> 
     act = EvictionDecision(
         gang_id=gang.gang_id,
         gang=gang.full_name,
+        scope=scope_of(gang.key),
         epoch=state.epoch,
         attempt=attempt,
         victims=tuple(

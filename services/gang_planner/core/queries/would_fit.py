@@ -90,8 +90,10 @@ class Asker:
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
         """Add the waiting pods of the existing group that the query's pods name."""
-        known = self._state.gangs.gangs.get(("name", group.namespace, group.name))
-        named = not group.dialect and all(pod.group_name == group.name for pod in pods)
+        known = self._state.gangs.gangs.get(key_of_group(group))
+        named = not group.dialect and all(
+            (pod.group_scope, pod.group_name) == (group.scope, group.name) for pod in pods
+        )
         if not named or known is None or known.group is None or known.history.started:
             return group, pods
         waiting = [one.pod for members in known.waiting.values() for one in members.values()]

@@ -37,6 +37,6 @@ def park(state: State, buckets: list[Bucket], first: Gang) -> None:
     """Refuse the buckets until the first gang of their queue is placed; their verdicts name it."""
     for bucket in buckets:
         before = bucket.reason
-        state.backlog.park(bucket, first.title)
+        state.backlog.park(bucket, state.gangs.title_of(first))
         if before != bucket.reason:
             state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)

@@ -23,7 +23,7 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.members import state_of
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import UNDATED, Reservation
-from shared.model.gang_keys import key_of
+from shared.model.gang_keys import UNNAMED, key_of
 from shared.model.objects import Pod
 
 #: The kubelet's reasons for a refused pod, besides OutOf<resource>.
@@ -54,6 +54,7 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
         or pod.role != before.role
         or pod.ours != before.ours
         or pod.group_name != before.group_name
+        or pod.group_scope != before.group_scope
         or (not pod.group_name and key_of(pod) != key_of(before))
     ):
         _take_out(state, member)
@@ -211,7 +212,7 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     if key is None:
         return
     name = pod.name
-    if key[0] == "name":
+    if key[0] not in UNNAMED:
         name = pod.group_name
     elif pod.owner is not None:
         name = pod.owner.name

@@ -9,6 +9,7 @@ from shared.contracts.decisions import NoteKind, NoteOpened
 from shared.contracts.outcomes import MemberResult
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import PodRef
+from shared.model.objects import GROUP_NAME_SCOPE
 
 #: Instead of the sequence of a record: there is none. A log's sequences begin with 1.
 NOT_IN_LOG: Final = 0
@@ -37,6 +38,8 @@ class History(msgspec.Struct, eq=False):
     noted_at: int = NOT_IN_LOG
     #: Namespace and name of its gang as in decisions; None before the first one.
     full_name: str | None = None
+    #: The scope of this name.
+    scope: str = GROUP_NAME_SCOPE
     #: Failed (pod UID, node name or `ANY_NODE`) -> time until which the pair is avoided;
     #: `UNDATED`: the next cycle sets it.
     bad: dict[tuple[str, str], int] = {}

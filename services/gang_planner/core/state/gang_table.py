@@ -17,7 +17,7 @@ from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.reference_objects import Table
 from shared.contracts.identity import nameless_gang_id
 from shared.dialects.discovery import precedence_of, preferred_dialects
-from shared.model.gang_keys import GangKey, key_of_group
+from shared.model.gang_keys import UNNAMED, GangKey, key_of_group, scope_of
 from shared.model.objects import PodGroup, PriorityClass
 
 #: Phases of a Volcano-dialect group in which it has not been admitted.
@@ -34,6 +34,8 @@ class GangTable:
         self.by_id: dict[str, Gang] = {}
         self.groups: dict[str, PodGroup] = {}
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
+        #: The scopes of gangs' names that were seen.
+        self._scopes: set[str] = set()
         #: Gangs to be assessed in the next cycle, in the order in which they changed.
         self.changed: dict[GangKey, Gang] = {}
         #: Gangs with another pending reason or phase than before that need no assessment.
@@ -94,9 +96,21 @@ class GangTable:
             gang = Gang(key, namespace, name, self._queues.entry("default"))
             gang.history.first_seen_ms = at_ms
             self.gangs[key] = gang
+            if key[0] not in UNNAMED:
+                self._scopes.add(key[0])
             self._identify(gang, group_uid or gang.gang_id or _nameless(gang), at_ms)
         self.changed[key] = gang
         return gang
+
+    def title_of(self, gang: Gang) -> str:
+        """The gang's title in messages; with its dialect, or the scope of its name, where a gang of
+        another scope has the same name.
+        """
+        own, namespace, name = gang.key
+        others = self._scopes - {own} if own in self._scopes else ()
+        if not any((scope, namespace, name) in self.gangs for scope in others):
+            return gang.title
+        return f"{gang.title} ({gang.group.dialect if gang.group is not None else own})"
 
     def put_group(self, group: PodGroup, at_ms: int) -> None:
         """Add or update a group object, and choose the gang's preferred object again."""
@@ -107,7 +121,7 @@ class GangTable:
         self.groups[group.uid] = group
         self._declared.setdefault(key, {})[group.uid] = group
         # The log may have the gang under its id without an object.
-        named = group.uid if key[0] == "name" and not self.remembered else ""
+        named = group.uid if key[0] not in UNNAMED and not self.remembered else ""
         gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
         self.choose(gang, at_ms)
 
@@ -156,7 +170,7 @@ class GangTable:
             self.unadmitted.pop(gang.key, None)
         else:
             self.unadmitted[gang.key] = gang
-        if gang.key[0] == "name":
+        if gang.key[0] not in UNNAMED:
             self._identify(gang, chosen.uid if chosen is not None else _nameless(gang), at_ms)
         self._settle(gang)
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
@@ -172,7 +186,7 @@ class GangTable:
             # A cycle closes the notes first, and then calls this method again.
             return
         if self.owes(gang.key):
-            if gang.key[0] == "name":
+            if gang.key[0] not in UNNAMED:
                 self._identify(gang, _nameless(gang), gang.history.first_seen_ms)
             return
         del self.gangs[gang.key]
@@ -188,7 +202,7 @@ class GangTable:
         """Return or create the gang of a hold in the log that is not in the cluster state yet."""
         gang = self.gangs.get(key)
         if gang is None:
-            namespace, name = (key[1], key[2]) if key[0] == "name" else ("", "")
+            namespace, name = (key[1], key[2]) if key[0] not in UNNAMED else ("", "")
             gang = self.gang(key, namespace, name, at_ms, group_uid=gang_id)
             gang.kept = kept
             self._settle(gang)
@@ -289,9 +303,9 @@ def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
     """Keep the queue, priority and settings of a gang whose last object was deleted."""
     if chosen is not None:
         gang.kept = None
-    elif gang.group is not None and gang.key[0] == "name":
+    elif gang.group is not None and gang.key[0] not in UNNAMED:
         gang.kept = Kept(gang.queue_name, gang.priority, gang.group.settings)
 
 
 def _nameless(gang: Gang) -> str:
-    return nameless_gang_id("", gang.namespace, gang.name)
+    return nameless_gang_id(scope_of(gang.key), gang.namespace, gang.name)

@@ -39,7 +39,7 @@ from shared.contracts.decisions import Binding
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
 from shared.dialects.discovery import preferred_dialects
-from shared.model.gang_keys import GangKey
+from shared.model.gang_keys import UNNAMED, GangKey
 from shared.model.invariants import InvariantViolation
 from shared.model.minimums import MemberDeclarations, binding_role_minima
 from shared.model.objects import Owner, Pod, PodGroup, SubGroup
@@ -210,7 +210,7 @@ class Gang(msgspec.Struct, eq=False):
     shown_ms: int = 0
 
     def __post_init__(self) -> None:
-        if self.key[0] != "name":
+        if self.key[0] in UNNAMED:
             self.gang_id = self.key[2]
 
     @property
@@ -245,7 +245,7 @@ class Gang(msgspec.Struct, eq=False):
     @property
     def size_known(self) -> bool:
         """Whether its minimum is known. It is not if the group was deleted and may be recreated."""
-        if self.group is not None or self.key[0] != "name":
+        if self.group is not None or self.key[0] in UNNAMED:
             return True
         return self.minimum_kept is not None or self.declarations.declared.minimum > 0
 
@@ -518,7 +518,7 @@ class Gang(msgspec.Struct, eq=False):
     @property
     def lacks_object(self) -> bool:
         """Whether its pods name a group object that does not exist."""
-        return self.group is None and self.key[0] == "name" and not self.self_declared
+        return self.group is None and self.key[0] not in UNNAMED and not self.self_declared
 
     @property
     def silent(self) -> bool:

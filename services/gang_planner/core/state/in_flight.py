@@ -108,7 +108,7 @@ def recall(state: State, seq: int, decision: GangDecision) -> None:
     history.attempt = max(history.attempt, decision.attempt)
     history.first_seen_ms = decision.first_seen_ms
     history.known_as = decision.gang_id
-    history.full_name = decision.gang
+    history.full_name, history.scope = decision.gang, decision.scope
     act = OpenAct(seq, decision, counted=awaits_binders_alone(decision))
     state.open[seq] = act
     state.unresolved[seq] = {

@@ -11,6 +11,7 @@ from typing import Final
 
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
+from shared.model.gang_keys import UNNAMED
 from shared.model.objects import Pod
 from shared.model.reference_objects import Workload
 
@@ -48,7 +49,7 @@ def is_made_again(gang: Gang) -> bool:
     """
     if gang.lacks_object:
         return True
-    if gang.key[0] == "name" and gang.group is not None and gang.group.deleting:
+    if gang.key[0] not in UNNAMED and gang.group is not None and gang.group.deleting:
         return True
     return not gang.living
 

@@ -38,7 +38,7 @@ from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from shared.model.gang_keys import GangKey
-from shared.model.objects import PodGroup
+from shared.model.objects import GROUP_NAME_SCOPE, PodGroup
 
 _COUNTS_MS: Final = 1_000
 _NUMBERS_MS: Final = 5_000
@@ -386,7 +386,7 @@ def _group_wanted(gang: Gang) -> str:
     """The name of the PodGroup that the podgroup controller must create and set on the gang's pods;
     "": none.
     """
-    return gang.name if gang.implied and gang.key[0] == "name" else ""
+    return gang.name if gang.implied and gang.key[0] == GROUP_NAME_SCOPE else ""
 
 
 def _unnamed(gang: Gang) -> tuple[PodRef, ...]:

@@ -46,7 +46,9 @@ from services.gang_planner.core.verdicts.quota_messages import (
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason, ShapeReport, Why
+from shared.model.gang_keys import scope_of
 from shared.model.invariants import required
+from shared.model.objects import GROUP_NAME_SCOPE
 
 #: Maximum number of named gangs that hold the missing resource; the rest are counted.
 _HOLDERS_MAX: Final = 5
@@ -96,7 +98,7 @@ class Explainer:
             quota=found.quota,
             ahead=found.ahead,
             ahead_count=len(found.ahead),
-            holders=tuple(name for name in found.holders if name != gang.title)
+            holders=_without(found.holders, self._state.gangs.title_of(gang))
             if gang.held
             else found.holders,
             holders_count=max(found.holders_count - bool(gang.held), 0),
@@ -313,7 +315,7 @@ class Explainer:
         if found is None:
             shapes = self._state.shapes.entries
             holding = [
-                (gang.created_ms, gang.title)
+                (gang.created_ms, self._state.gangs.title_of(gang))
                 for gang in self._holders_of(queue)
                 if any(rows[0] in shapes[held].by_row for held in gang.held)
             ]
@@ -324,6 +326,10 @@ class Explainer:
 
 def _bucket(gang: Gang) -> Bucket:
     return required(gang.bucket, gang.full_name, "was refused and is not in the backlog")
+
+
+def _without(names: tuple[str, ...], own: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name != own)
 
 
 def _lacking(state: State, group: Group, counted: Counter[str], members: int) -> dict[str, int]:
@@ -434,10 +440,16 @@ def _releasing_words(note: NoteOpened) -> str:
     return f"its bound pods are being released: {note.message}"
 
 
+def _missing_words(_: State, gang: Gang) -> str:
+    scope = scope_of(gang.key)
+    title = "PodGroup" if scope == GROUP_NAME_SCOPE else scope
+    return f"{title} {gang.full_name} does not exist"
+
+
 #: The sentences of reasons that do not depend on a search for nodes. The others are explained by
 #: `Explainer`, and DuplicateGroup by `book`: its object has no gang.
 SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
-    PendingReason.GROUP_MISSING: lambda _, gang: f"PodGroup {gang.full_name} does not exist",
+    PendingReason.GROUP_MISSING: _missing_words,
     PendingReason.GROUP_DELETING: lambda _, gang: f"PodGroup {gang.full_name} is being deleted",
     PendingReason.INVALID_GROUP: lambda _, gang: "; ".join(gang.group.errors if gang.group else ()),
     PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",

@@ -31,7 +31,7 @@ def not_admitted(
     result of `first_in_line`.
     """
     if first is not gang:
-        return PendingReason.BEHIND_IN_QUEUE, behind(first.title, gang)
+        return PendingReason.BEHIND_IN_QUEUE, behind(state.gangs.title_of(first), gang)
     policies = session.policies
     view = AdmissionView(state, session.totals, 0, policies.without_room)
     if any(one.name == "resourcequota" for one in policies.policies):
