@@ -7,7 +7,7 @@ time, and beyond the limits below, there is no warning.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 from services.admission_webhook.core.named_groups import NamedGroup, missing_group_warning
@@ -15,6 +15,7 @@ from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError, NotFound
 from shared.kube.objects import KubeObject
+from shared.kube.resources import Resource
 from shared.pacing import TokenBucket
 
 log = logging.getLogger(__name__)
@@ -91,9 +92,15 @@ class GroupLookup:
         return (missing_group_warning(named, existing),)
 
 
+def _resources(named: NamedGroup) -> Iterator[Resource]:
+    """The resources that may have the group, in each of their versions."""
+    for resource in group_resources(named.scope):
+        yield from resource.variants
+
+
 async def _exists(client: KubeClient, named: NamedGroup) -> bool:
     """Whether any dialect has such a group. Raises KubeError when this is not known."""
-    for resource in group_resources(named.scope):
+    for resource in _resources(named):
         # NotFound: there is no such object, or no such kind.
         with contextlib.suppress(NotFound):
             await client.request("GET", resource.path(named.namespace, named.name))
@@ -106,7 +113,7 @@ async def _names_in(client: KubeClient, named: NamedGroup) -> frozenset[str]:
     KubeError.
     """
     found: set[str] = set()
-    for resource in group_resources(named.scope):
+    for resource in _resources(named):
         with contextlib.suppress(NotFound):
             page = await client.list(
                 resource, KubeObject, namespace=named.namespace, limit=LISTED_MAX

@@ -7,7 +7,7 @@ the moment raises `RetryLater`.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -34,6 +34,8 @@ from shared.dialects.protocol import StatusPatch
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
+from shared.kube.served_versions import ServedVersions
+from shared.kube.transport import Reply
 from shared.pacing import TokenBucket
 from shared.runtime.steady_clock import SteadyClock
 
@@ -86,6 +88,7 @@ class IntentWriter:
     ) -> None:
         """Write over `client`, no faster than these rates."""
         self._client = client
+        self._versions = ServedVersions(client)
         self._clock = clock
         self._reporting = reporting
         # A burst of a tenth of a second: the writes of a single gang do not wait.
@@ -190,19 +193,41 @@ class IntentWriter:
             self._reporting.wrote("group").inc()
 
     async def _send(self, patch: StatusPatch) -> None:
-        await self._turn()
-        await self._client.patch(
-            patch.resource,
-            patch.name,
-            patch.body,
-            namespace=patch.namespace,
-            subresource=patch.subresource,
-        )
+        async def send(resource: Resource) -> Reply:
+            await self._turn()
+            return await self._client.patch(
+                resource,
+                patch.name,
+                patch.bodies.get(resource.version, patch.body),
+                namespace=patch.namespace,
+                subresource=patch.subresource,
+                patch_type=patch.patch_type,
+            )
+
+        await self._in_served_version(patch.resource, send)
+
+    async def _in_served_version(
+        self, resource: Resource, send: Callable[[Resource], Awaitable[Reply]]
+    ) -> Reply:
+        """Send a request for the resource in the version that the API server serves. The object may
+        be missing because the version has changed since it was looked up.
+        """
+        variant = await self._versions.of(resource)
+        try:
+            return await send(variant)
+        except NotFound:
+            served = await self._versions.of(resource, again=True)
+            if served == variant:
+                raise
+            return await send(served)
 
     async def _stored(self, resource: Resource, namespace: str, name: str) -> _Stored | None:
-        await self._turn()
+        async def get(variant: Resource) -> Reply:
+            await self._turn()
+            return await self._client.request("GET", variant.path(namespace, name))
+
         try:
-            reply = await self._client.request("GET", resource.path(namespace, name))
+            reply = await self._in_served_version(resource, get)
         except NotFound:
             return None
         return _decode_stored(reply.body)

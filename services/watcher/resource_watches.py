@@ -1,8 +1,8 @@
 """The lists and watches: one `ListWatch` per resource, whose batches change the state.
 
-At the start pods are read last, because how a bare pod is read depends on whether the API server
-serves the kind of group that would be created for it. When that changes later, or a dialect that
-reads marks of pods appears or disappears, pods are listed again.
+At the start pods are read after the kinds on which their reading depends: whether the API server
+serves the kind of group that would be created for a bare pod, and the kinds of dialects that read
+marks of pods. When one of them appears or disappears later, pods are listed again.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final, assert_never
 from services.watcher.core.cluster_state import ClusterWentBack
 from services.watcher.reporting import Reporting
 from services.watcher.state import IMPLIED_GROUPS_KIND, WatcherState
-from shared.dialects.discovery import readers
+from shared.dialects.discovery import readers, resources_read_before_pods
 from shared.kube.client import KubeClient
 from shared.kube.listwatch import Absent, Changes, Listed, ListWatch, Pace
 from shared.kube.resources import PODS, Resource
@@ -51,7 +51,8 @@ class ResourceWatches:
         self._watches = {resource: self._list_watch(resource) for resource in self._readers}
         self._unseen = set(self._readers)
         self.listed = asyncio.Event()
-        #: Set once it is known whether groups are created for bare pods.
+        self._before_pods = {IMPLIED_GROUPS_KIND, *resources_read_before_pods()}
+        #: Set once it is known which of these kinds are served.
         self._pods_readable = asyncio.Event()
         self._reread_pods = asyncio.Event()
 
@@ -118,9 +119,9 @@ class ResourceWatches:
                 assert_never(batch)
         if self._pods_readable.is_set() and reading != self._state.reading:
             self._reread_pods.set()
-        if resource == IMPLIED_GROUPS_KIND:
-            self._pods_readable.set()
         self._unseen.discard(resource)
+        if self._unseen.isdisjoint(self._before_pods):
+            self._pods_readable.set()
         if not self._unseen:
             self.listed.set()
         for problem in self._state.take_problems():

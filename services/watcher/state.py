@@ -33,7 +33,9 @@ class WatcherState:
         #: How many objects did not fit their type, since the start.
         self.unreadable = 0
         self._podgroup_controller = podgroup_controller
-        self._context = ReadingContext(scheduler_names=frozenset(scheduler_names))
+        self._context = ReadingContext(
+            scheduler_names=frozenset(scheduler_names), served=frozenset()
+        )
         #: By resource, from its first list on: whether the API server serves it.
         self._served: dict[str, bool] = {}
         self._problems: list[str] = []

@@ -43,6 +43,9 @@ class PendingReason(enum.StrEnum):
     NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
     #: Fewer members of a sub-group than its minimum exist that could be placed.
     NOT_ENOUGH_PODS_OF_SUB_GROUP = "NotEnoughPodsOfSubGroup"
+    #: Members have different scheduler names, priorities or preemption policies, which the API of
+    #: the group forbids.
+    MEMBERS_DIFFER = "MembersDiffer"
     #: Members have scheduling gates.
     GATED = "Gated"
     #: Members have a constraint that the planner does not evaluate.

@@ -13,6 +13,7 @@ What a file states, all of it optional but the name:
 `validate`         what admission refuses of its objects, and of the pods that use it (kind "Pod")
 `references`       labels, annotations or fields by which a pod declares its gang
 `membership`       the gang's name and size, where the first reference's value is not the name
+`scope`            where its gangs' names are unique, if not shared with kube-batch and Volcano
 `self_declared`    the gang has no group object: its pods declare it completely
 `min_member`       keys of a pod that hold the gang's size
 `role`, `index`    keys of a pod that hold its role in the gang, and its rank in the role
@@ -37,9 +38,9 @@ A dialect by annotations needs no kinds, for example::
         schedulers=(Scheduler(name="example-scheduler"),),
     )
 
-Precedences in use: `group_name` 0, `volcano` 10, `incubator` 20, `sigs` 30, `kubeflow` 40,
-`kuberay` 50, `spark` 60, `jobset` 70, `leader_worker_set` 80, `native` 90; 1000 by default. An
-operator comes before the API that it uses to create its pods.
+Precedences in use: `kubernetes` -10, `group_name` 0, `volcano` 10, `incubator` 20, `sigs` 30,
+`kubeflow` 40, `kuberay` 50, `spark` 60, `jobset` 70, `leader_worker_set` 80, `native` 90; 1000 by
+default. An operator comes before the API that it uses to create its pods.
 
 All of it is pure. A reader never raises for what users wrote: it leaves out what cannot be read, or
 names it in `errors`. Texts and collections that users choose freely are cut at bounds, so that no

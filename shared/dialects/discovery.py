@@ -132,6 +132,13 @@ def dialects_watched_for_pods() -> frozenset[str]:
     return frozenset(found.name for found in dialects() if found.references and found.kinds)
 
 
+def resources_read_before_pods() -> frozenset[Resource]:
+    """The resources of the dialects in `dialects_watched_for_pods`."""
+    return frozenset(
+        kind.resource for name in dialects_watched_for_pods() for kind in dialect(name).kinds
+    )
+
+
 @cache
 def _by_name() -> dict[str, Dialect]:
     return {found.name: found for found in dialects()}

@@ -87,6 +87,10 @@ class _Row(NamedTuple):
     dialect: Dialect | None
 
 
+#: Instead of a value: the field has no part that is known here.
+_UNKNOWN: Final = "?"
+
+
 class Declaration(NamedTuple):
     """A reference that a pod has, and how it is read."""
 
@@ -165,7 +169,7 @@ class ReferenceTable:
             return None, ()
         joined, first = None, None
         for row, value in found:
-            if _is_read(row, served):
+            if _is_read(row, value, served):
                 joined = _membership(row, value, metadata, spec)
                 if joined is not None:
                     first = row
@@ -174,7 +178,7 @@ class ReferenceTable:
             return joined, ()
         objections: list[str] = []
         for row, value in found:
-            is_read = _is_read(row, served)
+            is_read = _is_read(row, value, served)
             own = _membership(row, value, metadata, spec) if is_read else None
             if own is None:
                 own = joined if is_read else Membership(group_name=value)
@@ -192,7 +196,7 @@ class ReferenceTable:
         """
         return tuple(
             Declaration(row.reference, value, row.dialect, _membership(row, value, metadata, spec))
-            if _is_read(row, served)
+            if _is_read(row, value, served)
             else Declaration(row.reference, value, None, None)
             for row, value in self._found(metadata, spec)
         )
@@ -226,17 +230,17 @@ class ReferenceTable:
         # A field without a known name belongs to a later version of the API.
         if spec.scheduling_group is not None:
             row = self._fields["spec.schedulingGroup"]
-            found.append((row, spec.scheduling_group.pod_group_name or "?"))
+            found.append((row, spec.scheduling_group.pod_group_name or _UNKNOWN))
         if spec.workload_ref is not None:
-            found.append((self._fields["spec.workloadRef"], spec.workload_ref.name or "?"))
+            found.append((self._fields["spec.workloadRef"], spec.workload_ref.name or _UNKNOWN))
         if len(found) > 1:
             found.sort(key=lambda one: one[0].order)
         return found
 
 
-def _is_read(row: _Row, served: Collection[str] | None) -> bool:
+def _is_read(row: _Row, value: str, served: Collection[str] | None) -> bool:
     dialect = row.dialect
-    if dialect is None:
+    if dialect is None or value == _UNKNOWN:
         return False
     return served is None or not dialect.kinds or dialect.name in served
 

@@ -240,7 +240,7 @@ def _status_body(verdict: Verdict, phase: str) -> JsonObject:
                 {
                     "type": condition.type,
                     "status": condition.status,
-                    "lastTransitionTime": _instant(condition.since_ms),
+                    "lastTransitionTime": instant(condition.since_ms),
                     "transitionID": verdict.trace_id,
                     "reason": condition.reason,
                     "message": condition.message,
@@ -307,7 +307,7 @@ def _queue_errors(errors: list[str]) -> model.Labels:
     return ((QUEUE_ERRORS, "; ".join(errors)[:1024]),) if errors else ()
 
 
-def _instant(at_ms: int) -> Any:
+def instant(at_ms: int) -> Any:
     """RFC 3339 in whole seconds, as metav1.Time is; None (the field is left out) when unknown."""
     if not at_ms:
         return None

@@ -31,12 +31,12 @@ class ReadingContext(msgspec.Struct, frozen=True, kw_only=True):
         implied_groups: Whether the controller creates PodGroups for bare pods here: then such pods
             are read as members of the PodGroup that will be created for them.
         served: Names of the dialects with both kinds and group references whose kinds the API
-            server serves.
+            server serves; None: take each of them for served.
     """
 
     scheduler_names: frozenset[str]
     implied_groups: bool = False
-    served: frozenset[str] = frozenset()
+    served: frozenset[str] | None = None
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class FieldError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A JSON merge patch for a group object.
+    """A patch for a group object, which is sent to the served version of its resource.
 
     The body's `metadata.uid` makes the API server answer 409 when the name belongs to another
     object by now.
@@ -66,6 +66,10 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
     #: "status", or "" for the main resource.
     subresource: str = ""
     body: JsonObject
+    #: Version of the resource -> its body, where it differs from `body`.
+    bodies: dict[str, JsonObject] = {}
+    #: "merge" replaces lists; "strategic", for built-in kinds only, keeps the conditions of others.
+    patch_type: Literal["merge", "strategic"] = "merge"
 
     @property
     def carries_metadata(self) -> bool:

@@ -4,6 +4,10 @@
        │ 404               │ 404
        └──────▶ absent ◀───┘  the kind is not served: probed every few seconds, or when woken
 
+A resource with further versions is followed in the first one that the API server serves. If that
+version disappears, or a preferred one appears, the resource is listed again in another version; it
+is absent only when no version is served.
+
 In: answers of the API server. Out: batches to one sink, in order, none lost: after any gap the next
     batch is a `Listed`, and objects that are not in it do not exist. A malformed object becomes an
     `Undecodable`, a malformed line causes a new list.
@@ -37,6 +41,7 @@ from shared.kube.errors import (
     TransportError,
 )
 from shared.kube.resources import Resource
+from shared.kube.served_versions import served_variant
 from shared.pacing import Backoff
 
 
@@ -188,6 +193,9 @@ class ListWatch(Generic[T]):
         self.relists = 0
         self.last_error: KubeError | None = None
         self._client = client
+        self._namespace = namespace
+        #: The variant of the resource that is followed.
+        self._variant = resource.variants[0]
         self._path = resource.path(namespace)
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {key: value for key, value in selectors.items() if value}
@@ -210,15 +218,16 @@ class ListWatch(Generic[T]):
         self._expired = False
 
     def wake(self) -> None:
-        """Probe for an absent kind now, not at the next interval. No effect in other states."""
+        """Probe now for an absent kind, or for a preferred version, not at the next interval. No
+        effect otherwise.
+        """
         self._woken.set()
 
     async def run(self, sink: Sink[T]) -> NoReturn:
         """List and watch until cancelled. An exception of the sink ends it too."""
         while True:
             try:
-                await self._list(sink)
-                await self._watch(sink)
+                await self._follow(sink)
             except NotFound:
                 await self._absent(sink)
             except Gone as error:
@@ -230,6 +239,56 @@ class ListWatch(Generic[T]):
                 await self._failed(error)
             except KubeError as error:
                 await self._failed(error)
+
+    async def _follow(self, sink: Sink[T]) -> None:
+        """List and watch until a gap, or until another version of the kind has to be followed."""
+        if not self.resource.further_versions:
+            await self._list(sink)
+            await self._watch(sink)
+            return
+        served = await served_variant(self._client, self.resource)
+        if served is None:
+            raise NotFound(404, "", f"{self.resource.title} is served in no version")
+        if served != self._variant:
+            _log.info("%s is followed in %s", self.resource.title, served.version)
+        self._variant, self._path = served, served.path(self._namespace)
+        try:
+            await self._list(sink)
+            await self._watch_version(sink)
+        except NotFound:
+            if await served_variant(self._client, self.resource) is None:
+                raise
+
+    async def _watch_version(self, sink: Sink[T]) -> None:
+        """Watch until the version has to change."""
+        if self._variant == self.resource.variants[0]:
+            await self._watch(sink)
+            return
+        watching = asyncio.create_task(self._watch(sink), name=f"watch-{self._path}")
+        probing = asyncio.create_task(self._await_preferred(), name=f"probe-{self._path}")
+        both = (watching, probing)
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+        for task in both:
+            if not task.cancelled():
+                task.result()
+
+    async def _await_preferred(self) -> None:
+        """Return once another variant than the followed one has to be followed."""
+        while True:
+            if await self._clock.wait(self._woken, self._pace.probe_s):
+                self._woken.clear()
+            try:
+                served = await served_variant(self._client, self.resource)
+            except KubeError as error:
+                _log.info("%s: its versions are not known: %s", self.resource.title, error)
+                continue
+            if served not in {None, self._variant}:
+                return
 
     # --- list ---
 

@@ -7,7 +7,11 @@ import msgspec
 
 
 class Resource(msgspec.Struct, frozen=True, order=True):
-    """One kind as the API server serves it: the names in paths, RBAC and manifests."""
+    """One kind as the API server serves it: the names in paths, RBAC and manifests.
+
+    A kind whose API changes its version with Kubernetes has `further_versions`: `version` is the
+    preferred one, and `shared.kube.served_versions` finds the one that the API server serves.
+    """
 
     #: "" for the core group.
     group: str
@@ -15,6 +19,17 @@ class Resource(msgspec.Struct, frozen=True, order=True):
     plural: str
     kind: str
     namespaced: bool = True
+    #: Versions that are used where `version` is not served, the preferred ones first.
+    further_versions: tuple[str, ...] = ()
+
+    @property
+    def variants(self) -> "tuple[Resource, ...]":
+        """The kind in each of its versions, the preferred ones first."""
+        return tuple(map(self.at, (self.version, *self.further_versions)))
+
+    def at(self, version: str) -> "Resource":
+        """The kind in this version only."""
+        return msgspec.structs.replace(self, version=version, further_versions=())
 
     @property
     def api_version(self) -> str:
@@ -90,6 +105,13 @@ PODGROUPS_INCUBATOR: Final = Resource(
 QUEUES_INCUBATOR: Final = _of_cluster("scheduling.incubator.k8s.io", "v1alpha1", "queues", "Queue")
 PODGROUPS_SIGS: Final = Resource("scheduling.sigs.dev", "v1alpha2", "podgroups", "PodGroup")
 QUEUES_SIGS: Final = _of_cluster("scheduling.sigs.dev", "v1alpha2", "queues", "Queue")
+PODGROUPS_KUBERNETES: Final = Resource(
+    "scheduling.k8s.io",
+    "v1",
+    "podgroups",
+    "PodGroup",
+    further_versions=("v1beta1", "v1alpha3", "v1alpha2"),
+)
 JOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 CRONJOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")
 COMMANDS: Final = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")

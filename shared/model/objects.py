@@ -287,6 +287,17 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     min_resources: Resources | None = None
     queue: str = ""
     priority_class: str = ""
+    #: The group's own priority, which counts before that of its class; None: it has none.
+    priority: int | None = None
+    #: Whether pods may be evicted for it. Its class and its pods may say no, too.
+    preempts: bool = True
+    #: Whether its members need one scheduler name and, where it has a priority, this priority and
+    #: one preemption policy.
+    uniform: bool = False
+    #: Whether its members may be evicted only together.
+    disrupted_whole: bool = False
+    #: Whether its status says that it was scheduled once.
+    scheduled_once: bool = False
     #: The stored status.phase.
     phase: str = ""
     #: Whether the dialect's controller creates pods only after the group left Pending (Volcano).

@@ -1,6 +1,5 @@
 """Pods whose gang is declared in an API that is not read here stay unbound, and say why."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -9,9 +8,6 @@ from shared.contracts import annotations
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.protocol import GroupReference
 from tests.controlplane.client import Object
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.components import WORKLOAD_CONTROLLERS, ControlPlaneOptions
-from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import SEEN_S, Stage
 from tests.support.waiting import eventually
@@ -19,30 +15,8 @@ from tests.support.waiting import eventually
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SUITE_FLAGS: Final = ()
-#: As operators write them; 1.36 has dropped `spec.workloadRef` from its API.
-FIELDS: Final[dict[str, Object]] = {
-    "spec.schedulingGroup": {"schedulingGroup": {"podGroupName": "g"}}
-}
-STORED: Final = [
-    reference
-    for reference in pod_vocabulary().references.unread
-    if reference.place != "field" or reference.key in FIELDS
-]
-
-
-@pytest.fixture(scope="module")
-def control_plane() -> Iterator[ControlPlane]:
-    """One that keeps `spec.schedulingGroup` of pods: behind a gate of the pinned minor."""
-    options = ControlPlaneOptions(
-        controllers=WORKLOAD_CONTROLLERS,
-        apiserver_args=(
-            "--feature-gates=GenericWorkload=true",
-            "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-        ),
-    )
-    with ControlPlane(options) as running:
-        running.install_crds(CRDS_DIR)
-        yield running
+#: Kubernetes has dropped `spec.workloadRef` from its API.
+STORED: Final = [one for one in pod_vocabulary().references.unread if one.place != "field"]
 
 
 def marked(index: int, mark: GroupReference) -> Object:
@@ -53,7 +27,6 @@ def marked(index: int, mark: GroupReference) -> Object:
         scheduler_name="tutti",
         labels={mark.key: "g"} if mark.place == "label" else None,
         annotations={mark.key: "g"} if mark.place == "annotation" else None,
-        spec=FIELDS.get(mark.key),
     )
 
 
@@ -66,8 +39,6 @@ async def test_a_pod_with_any_known_mark_stays_unbound_and_says_which(stage: Sta
         pods = {pod["metadata"]["name"]: pod for pod in await stage.pods()}
         for index, mark in enumerate(STORED):
             pod = pods[f"marked-{index}"]
-            if mark.place == "field" and "schedulingGroup" not in pod["spec"]:
-                pytest.fail("the API server has dropped the field: its gate is off")
             messages = [
                 one["message"]
                 for one in pod["status"].get("conditions", ())

@@ -13,21 +13,24 @@ import msgspec
 
 from shared.contracts.annotations import VERDICT
 from shared.contracts.verdicts import Verdict
-from shared.dialects.discovery import scope_of
+from shared.dialects.discovery import (
+    dialect,
+    dialects_watched_for_pods,
+    group_resources,
+    scope_of,
+)
 from shared.dialects.pods import controller_owner, read_pod
 from shared.dialects.protocol import ReadingContext
 from shared.kube import objects as kube
 from shared.kube.client import KubeClient
 from shared.kube.errors import Forbidden, NotFound
+from shared.kube.group_objects import SchedulingPolicy
 from shared.kube.objects import KubeStruct, ObjectMeta, OwnerReference
 from shared.kube.resources import (
     CORE_EVENTS,
     DISRUPTION_BUDGETS,
     JOBS_BATCH,
     JOBS_VOLCANO,
-    PODGROUPS_INCUBATOR,
-    PODGROUPS_SIGS,
-    PODGROUPS_VOLCANO,
     PODS,
     PRIORITY_CLASSES,
     REPLICA_SETS,
@@ -49,7 +52,9 @@ _TOPS_MAX: Final = 16
 _KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 #: Kinds between an object and its pods; their Events report why pods are not created.
 _MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
-_GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, DISRUPTION_BUDGETS)
+_GROUPS: Final = (*group_resources(), DISRUPTION_BUDGETS)
+#: An object in question is of a served version, so their titles are compared.
+_GROUP_TITLES: Final = frozenset(resource.title for resource in _GROUPS)
 
 _decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
 
@@ -71,6 +76,8 @@ class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     min_member: int | str | None = None
     min_available: int | str | None = None
     priority_class_name: str = ""
+    #: Of Kubernetes' own PodGroups.
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
 
 
 class _GroupObject(Owned, frozen=True, kw_only=True):
@@ -99,6 +106,8 @@ class NamespaceReader:
             scheduler_names=frozenset(scheduler_names), implied_groups=True
         )
         self._forbidden: list[str] = []
+        #: Resources that were listed, or would be if the user were allowed to read them.
+        self._served: set[Resource] = set()
 
     async def read(self, word: str, name: str) -> Facts:
         """Read everything about `word`/`name`. Raises KubeError, and Refusal when there is no such
@@ -109,7 +118,8 @@ class NamespaceReader:
         async with asyncio.TaskGroup() as group:
             pods = group.create_task(self._pods(), name="pods")
             groups = group.create_task(self._groups(), name="groups")
-        members, gangs = await self._related(resource, found, pods.result(), groups.result(), kinds)
+        present = self._members(pods.result())
+        members, gangs = await self._related(resource, found, present, groups.result(), kinds)
         explained = {(gang.scope, gang.name) for gang in gangs if gang.verdict is not None}
         silent = [
             member
@@ -226,7 +236,7 @@ class NamespaceReader:
         uid = found.metadata.uid
         if resource == PODS:
             own = [member for member in pods if member.pod.uid == uid]
-        elif resource in _GROUPS:
+        elif resource.title in _GROUP_TITLES:
             own = members_of([group for group in groups if group.uid == uid], pods)
         else:
             own = await self._descendants(uid, pods, kinds)
@@ -271,20 +281,18 @@ class NamespaceReader:
             wanted = {(above.api_version, above.kind) for _, above in owners if above.uid != uid}
         return [member for member in pods if _descends(member, uid, parent)]
 
-    async def _pods(self) -> list[MemberPod]:
-        return [self._member(pod) for pod in await self._list(PODS, kube.Pod)]
+    async def _pods(self) -> list[kube.Pod]:
+        return await self._list(PODS, kube.Pod)
 
-    def _member(self, pod: kube.Pod) -> MemberPod:
-        unscheduled = kube.Condition()
-        for condition in pod.status.conditions:
-            if condition.type == "PodScheduled" and condition.status == "False":
-                unscheduled = condition
-        since = unscheduled.last_transition_time
-        return MemberPod(
-            pod=read_pod(pod, self._context),
-            unscheduled=unscheduled.message,
-            unscheduled_since=f"{since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "",
-        )
+    def _members(self, pods: Sequence[kube.Pod]) -> list[MemberPod]:
+        """The pods, read as where the kinds are served that were found to be."""
+        served = {
+            name
+            for name in dialects_watched_for_pods()
+            if any(kind.resource in self._served for kind in dialect(name).kinds)
+        }
+        context = msgspec.structs.replace(self._context, served=frozenset(served))
+        return [_member(pod, context) for pod in pods]
 
     async def _groups(self) -> list[Group]:
         async with asyncio.TaskGroup() as tasks:
@@ -337,18 +345,36 @@ class NamespaceReader:
         return tuple(dict.fromkeys(texts))[:_TROUBLES_MAX]
 
     async def _list(self, resource: Resource, kind: type[T], fields: str = "") -> list[T]:
-        """All objects of a kind in the namespace; none if it is not served, or if the user may not
-        read it, which is recorded.
+        """All objects of a kind in the namespace, in the first version that is served; none if no
+        version is, or if the user may not read it, which is recorded.
         """
-        try:
-            return await list_typed(
-                self._client, resource, kind, namespace=self._namespace, field_selector=fields
-            )
-        except NotFound:
-            return []
-        except Forbidden:
-            self._forbidden.append(resource.title)
-            return []
+        for variant in resource.variants:
+            try:
+                found = await list_typed(
+                    self._client, variant, kind, namespace=self._namespace, field_selector=fields
+                )
+            except NotFound:
+                continue
+            except Forbidden:
+                self._served.add(resource)
+                self._forbidden.append(resource.title)
+                break
+            self._served.add(resource)
+            return found
+        return []
+
+
+def _member(pod: kube.Pod, context: ReadingContext) -> MemberPod:
+    unscheduled = kube.Condition()
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            unscheduled = condition
+    since = unscheduled.last_transition_time
+    return MemberPod(
+        pod=read_pod(pod, context),
+        unscheduled=unscheduled.message,
+        unscheduled_since=f"{since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "",
+    )
 
 
 def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
@@ -416,6 +442,8 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
             unreadable = str(error)
     declared = found.spec.min_member
     least = declared if declared is not None else found.spec.min_available
+    if found.spec.scheduling_policy.gang is not None:
+        least = found.spec.scheduling_policy.gang.min_count
     return Group(
         title=resource.title,
         kind=resource.kind,

@@ -1,8 +1,9 @@
 """PodGroups of pods that name none, as Volcano's podgroup controller creates them. Pure.
 
-Their sizes are in `shared.dialects.workload_sizes`. A group is created when the workload's first pod exists. Then it follows the workload's
-annotations and size, and is deleted once the workload was scaled to zero and no pod names the group
-any more. Groups of users are never changed: ours are named after their controller's UID.
+Their sizes are in `shared.dialects.workload_sizes`. A group is created when the workload's first
+pod exists. Then it follows the workload's annotations and size, and is deleted once the workload
+was scaled to zero and no pod names the group any more. Groups of users are never changed: ours are
+named after their controller's UID.
 """
 
 from collections.abc import Mapping

@@ -22,6 +22,7 @@ from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
 from shared.kube.objects import KubeObject
 from shared.kube.resources import PODGROUPS_VOLCANO, Resource
+from shared.model.objects import GROUP_NAME_SCOPE
 from tests.services.admission_webhook.reviews import Object, a_pod_group
 from tests.support.scripted_apiserver import (
     ScriptedApiServer,
@@ -63,7 +64,7 @@ class Looking:
 async def groups(client: KubeClient) -> AsyncIterator[KubeClient]:
     """A client of the API server; its groups are deleted at the end."""
     yield client
-    for resource in group_resources():
+    for resource in group_resources(GROUP_NAME_SCOPE):
         for one in (await client.list(resource, KubeObject, namespace=NAMESPACE)).items:
             await client.delete(resource, one.metadata.name, namespace=NAMESPACE)
 
@@ -87,7 +88,7 @@ async def test_a_group_that_does_not_exist_is_warned_of_with_its_likely_name(
     assert looking.endings == {"missing": 2}
 
 
-@pytest.mark.parametrize("resource", group_resources(), ids=lambda one: one.group)
+@pytest.mark.parametrize("resource", group_resources(GROUP_NAME_SCOPE), ids=lambda one: one.group)
 async def test_a_group_of_any_api_exists(groups: KubeClient, resource: Resource) -> None:
     await make(groups, "traim", resource)
     looking = Looking(groups, PATIENCE_S)
@@ -101,6 +102,16 @@ async def test_a_group_that_was_created_just_before_is_always_found(groups: Kube
         await make(groups, f"group-{index}")
         assert await looking.at(f"group-{index}") == ()
     assert looking.endings == {"found": 50}
+
+
+async def test_a_group_of_another_scope_is_looked_for_in_each_version_of_its_kind() -> None:
+    script = [ABSENT, ABSENT, ABSENT, answer(200, {})]
+    async with scripted(*script) as (server, looking):
+        named = naming("train")._replace(scope="podgroups.scheduling.k8s.io")
+        assert await looking.lookup.warnings(named) == ()
+        assert [one.path.split("/")[2:4] for one in server.requests] == [
+            ["scheduling.k8s.io", version] for version in ("v1", "v1beta1", "v1alpha3", "v1alpha2")
+        ]
 
 
 @asynccontextmanager
@@ -162,7 +173,7 @@ async def test_an_api_server_that_does_not_answer_delays_a_pod_by_the_timeout_at
     ids=["no answer", "refused", "too many"],
 )
 async def test_without_the_names_of_groups_the_warning_has_no_suggestion(listed: Any) -> None:
-    script = [ABSENT] * len(group_resources()) + ([listed] if listed else [])
+    script = [ABSENT] * len(group_resources(GROUP_NAME_SCOPE)) + ([listed] if listed else [])
     async with scripted(*script) as (server, looking):
         assert await looking.at() == (MISSING,)
         assert server.requests[-1].query == {"limit": str(LISTED_MAX)}

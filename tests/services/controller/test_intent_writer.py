@@ -16,7 +16,7 @@ from services.controller.errors import RetryLater
 from services.controller.intent_writer import IntentWriter
 from services.controller.reporting import Reporting
 from services.controller.state import Report, WrittenGang
-from shared.contracts.verdicts import PodRef, Verdict
+from shared.contracts.verdicts import Condition, PodRef, Verdict
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
@@ -90,6 +90,54 @@ async def test_what_is_not_taken_now_is_tried_later_and_not_remembered(
         assert later.value.delay_s == delay_s
         assert bench.memory.annotation is None
         assert bench.metrics.figures()["retries_total"] == 1
+
+
+KUBERNETES = Verdict(
+    gang_id="uid-g",
+    epoch=1,
+    at_ms=START_MS,
+    dialect="kubernetes",
+    namespace="team",
+    name="g",
+    uid="uid-g",
+    phase="Running",
+    first_seen_ms=START_MS,
+    conditions=(Condition(type="Scheduled", status="True", since_ms=START_MS),),
+)
+ABSENT = failure(404, "NotFound")
+SERVED = answer(200, {"resources": [{"name": "podgroups"}]})
+
+
+async def test_a_status_is_written_in_the_served_version_in_its_words() -> None:
+    """And in another one, as soon as that version is gone."""
+    versions = [ABSENT, ABSENT, ABSENT, SERVED]
+    script = [*versions, ABSENT, ABSENT, SERVED, OK, OK]
+    async with scripted_apiserver(*script) as server:
+        credentials = Credentials(Access(origin="test", server=server.url))
+        async with KubeClient(credentials) as client:
+            metrics = Metrics("controller")
+            reporting = Reporting(metrics, tracer_for("", service="controller", instance="0"))
+            writer = IntentWriter(
+                client, SteadyClock(), reporting, writes_per_s=1_000, pod_events_per_s=10
+            )
+            bench = Bench(writer, [], metrics)
+            await bench.write(KUBERNETES, PatchGroup)
+        patches = [one for one in server.requests if one.method == "PATCH"]
+    group = "/namespaces/team/podgroups/g"
+    assert [one.path.removeprefix("/apis/scheduling.k8s.io/") for one in patches] == [
+        f"v1alpha2{group}/status",
+        f"v1beta1{group}/status",
+        f"v1beta1{group}",
+    ]
+    first, second, mark = patches
+    assert [one.json["status"]["conditions"][0]["type"] for one in (first, second)] == [
+        "PodGroupScheduled",
+        "PodGroupInitiallyScheduled",
+    ]
+    assert "strategic" in first.headers["Content-Type"]
+    assert set(mark.json) == {"metadata"}
+    assert "strategic" not in mark.headers["Content-Type"]
+    assert not bench.memory.group_missing
 
 
 async def test_what_is_refused_for_good_counts_as_written_until_the_next_verdict() -> None:

@@ -14,6 +14,7 @@ from shared.dialects.discovery import (
     kinds,
     preferred_dialects,
     readers,
+    resources_read_before_pods,
     scheduler_names,
 )
 from shared.dialects.protocol import Dialect
@@ -22,12 +23,13 @@ from shared.kube.resources import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
     PODGROUPS_INCUBATOR,
+    PODGROUPS_KUBERNETES,
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
     QUEUES_SIGS,
     Resource,
 )
-from shared.model.objects import KINDS
+from shared.model.objects import GROUP_NAME_SCOPE, KINDS
 
 UNKNOWN_PODS = Resource("example.com", "v1", "pods", "Pod")
 
@@ -65,8 +67,14 @@ def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
     assert first.decoded is second.decoded
 
 
-def test_pods_name_the_groups_of_three_apis_and_no_budget() -> None:
-    assert group_resources() == (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
+def test_pods_name_the_groups_of_four_apis_and_no_budget() -> None:
+    shared = PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS
+    assert group_resources() == (PODGROUPS_KUBERNETES, *shared)
+    assert group_resources(GROUP_NAME_SCOPE) == shared
+
+
+def test_pods_are_read_after_the_kinds_that_give_their_references_a_meaning() -> None:
+    assert resources_read_before_pods() == {PODGROUPS_KUBERNETES}
 
 
 def test_every_kind_of_the_model_is_read() -> None:

@@ -16,7 +16,6 @@ from tests.shared.dialects.reading import CONTEXT, decoded, pod, shape_of
 
 UNREAD = pod_vocabulary().references.unread
 FIELDS = {
-    "spec.schedulingGroup": {"schedulingGroup": {"podGroupName": "g"}},
     "spec.workloadRef": {"workloadRef": {"name": "g", "podGroup": "workers"}},
 }
 
@@ -138,6 +137,7 @@ def test_the_first_dialect_counts_and_another_gang_is_an_objection() -> None:
 def test_keys_of_dialects_are_tried_by_precedence() -> None:
     order = [found.name for found in by_precedence()]
     assert order == [
+        "kubernetes",
         "group_name",
         "volcano",
         "incubator",

@@ -271,7 +271,9 @@ def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGrou
     if patch.carries_metadata:
         whole = msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})
         return PatchGroup((whole,), wanted, meaning_of(verdict))
-    marked = msgspec.structs.replace(patch, subresource="", body={"metadata": metadata})
+    marked = msgspec.structs.replace(
+        patch, subresource="", body={"metadata": metadata}, bodies={}, patch_type="merge"
+    )
     # The annotation last: its presence shows that the status is written.
     return PatchGroup((patch, marked), wanted, meaning_of(verdict))
 

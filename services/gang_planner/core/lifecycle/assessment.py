@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
+from services.gang_planner.core.lifecycle import uniform_members
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
@@ -338,6 +339,8 @@ def _object_reason(gang: Gang) -> PendingReason | None:
         return PendingReason.GROUP_MISSING if gang.lacks_object else None
     if group.errors:
         return PendingReason.INVALID_GROUP
+    if group.uniform and not gang.history.started and uniform_members.difference(gang):
+        return PendingReason.MEMBERS_DIFFER
     return PendingReason.GROUP_DELETING if group.deleting else None
 
 

@@ -161,7 +161,9 @@ class VictimCandidates:
             members.sort(key=_first_to_go)
         # An assumed member may still fail; the gang needs its other members then.
         surplus = gang.placed() - going.total() - gang.min_member
-        if not gang.size_known or (gang.group is not None and gang.group.sub_groups):
+        group = gang.group
+        whole = group is not None and (group.disrupted_whole or bool(group.sub_groups))
+        if whole or not gang.size_known:
             surplus = 0
         found = VictimSource(
             gang,

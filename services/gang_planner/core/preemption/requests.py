@@ -230,8 +230,11 @@ def _may_preempt(work: CycleContext, gang: Gang) -> bool:
 
 
 def preempts(work: CycleContext, gang: Gang) -> bool:
-    """Whether its priority class and its pods want others to be evicted for them."""
-    name = gang.group.priority_class if gang.group is not None else ""
+    """Whether its group, its priority class and its pods want others to be evicted for them."""
+    group = gang.group
+    if group is not None and not group.preempts:
+        return False
+    name = group.priority_class if group is not None else ""
     found = work.state.gangs.priority_classes.by_name.get(("", name))
     if found is not None and not found.preempts:
         return False

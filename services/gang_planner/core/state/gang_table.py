@@ -216,7 +216,11 @@ class GangTable:
         return self.remembered.setdefault(gang_id, History())
 
     def priority_of(self, gang: Gang) -> int:
-        """Of the group's PriorityClass, else its pods' highest, else the cluster's default."""
+        """The priority of the group, else that of its PriorityClass, else the highest of the pods,
+        else the cluster's default class.
+        """
+        if gang.group is not None and gang.group.priority is not None:
+            return gang.group.priority
         if gang.group is not None and gang.group.priority_class:
             found = self.priority_classes.by_name.get(("", gang.group.priority_class))
             if found is not None:

@@ -63,6 +63,9 @@ def conditions(
     `names` are the names of resources, by row; `why` is None if the gang does not wait.
     """
     known = {one.type: one for one in before}
+    if gang.group is not None and gang.group.scheduled_once and "Scheduled" not in known:
+        # The last verdict is lost.
+        known["Scheduled"] = Condition(type="Scheduled", status="False", reason="Scheduled")
     claims = [_unschedulable(gang, why), _scheduled(gang)]
     if _eventful(gang, holds) or not known.keys() <= _USUAL:
         claims += [

@@ -12,6 +12,7 @@ from typing import Final
 
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
+from services.gang_planner.core.lifecycle.uniform_members import difference
 from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
@@ -452,6 +453,7 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.GROUP_MISSING: _missing_words,
     PendingReason.GROUP_DELETING: lambda _, gang: f"PodGroup {gang.full_name} is being deleted",
     PendingReason.INVALID_GROUP: lambda _, gang: "; ".join(gang.group.errors if gang.group else ()),
+    PendingReason.MEMBERS_DIFFER: lambda _, gang: difference(gang),
     PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
     PendingReason.QUEUE_NOT_OPEN: lambda _, gang: (
         f"queue {gang.queue.name} is {gang.queue.queue.state if gang.queue.queue else 'missing'}"

@@ -97,8 +97,8 @@ def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() ->
         assert mark in warning
         assert len(warning) <= 256, "the API server cuts the rest"
     native = a_pod()
-    native["spec"]["schedulingGroup"] = {"podGroupName": "g"}
-    assert "spec.schedulingGroup" in judged(review(native)).warnings[0]
+    native["spec"]["workloadRef"] = {"name": "w"}
+    assert "spec.workloadRef" in judged(review(native)).warnings[0]
 
 
 def test_a_pod_that_names_two_gangs_is_admitted_with_a_warning() -> None:

@@ -1,0 +1,57 @@
+"""PodGroups of other APIs than kube-batch's and Volcano's, typed as in `shared.kube.objects`."""
+
+from typing import TypeAlias
+
+from shared.kube.objects import Condition, Int32, KubeObject, KubeStruct, Present
+
+
+class Gang(KubeStruct, frozen=True, kw_only=True):
+    min_count: Int32 = 0
+
+
+class SchedulingPolicy(KubeStruct, frozen=True, kw_only=True):
+    """`spec.schedulingPolicy`: exactly one of them, as far as it is known here."""
+
+    basic: Present | None = None
+    gang: Gang | None = None
+
+
+class TopologyKey(KubeStruct, frozen=True, kw_only=True):
+    key: str = ""
+
+
+class SchedulingConstraints(KubeStruct, frozen=True, kw_only=True):
+    topology: tuple[TopologyKey, ...] = ()
+
+
+class DisruptionMode(KubeStruct, frozen=True, kw_only=True):
+    """`spec.disruptionMode` since v1alpha3."""
+
+    single: Present | None = None
+    all: Present | None = None
+
+
+AnyDisruptionMode: TypeAlias = str | DisruptionMode | None
+"""In v1alpha2 it is a text, "Pod" or "PodGroup"."""
+
+
+class KubernetesPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
+    disruption_mode: AnyDisruptionMode = None
+    priority_class_name: str = ""
+    #: Set at admission where the API server has priorities of groups.
+    priority: Int32 | None = None
+    preemption_policy: str = ""
+    parent_composite_pod_group_name: str = ""
+
+
+class KubernetesPodGroupStatus(KubeStruct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class KubernetesPodGroup(KubeObject, frozen=True, kw_only=True):
+    """PodGroup of scheduling.k8s.io: the union of its versions."""
+
+    spec: KubernetesPodGroupSpec = KubernetesPodGroupSpec()
+    status: KubernetesPodGroupStatus = KubernetesPodGroupStatus()
