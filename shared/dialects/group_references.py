@@ -23,12 +23,6 @@ _OPERATOR: Final = "start the operator with --gang-scheduler-name=volcano"
 KNOWN_REFERENCES: Final = (
     GroupReference(
         place="label",
-        key="scheduling.x-k8s.io/pod-group",
-        declared_by="coscheduling",
-        remedy=_OPERATOR,
-    ),
-    GroupReference(
-        place="label",
         key="pod-group.scheduling.sigs.k8s.io",
         declared_by="coscheduling",
         remedy=_OPERATOR,
@@ -106,6 +100,14 @@ _Found: TypeAlias = tuple[_Row, str]
 """A reference that a pod has, and its value."""
 
 
+def implied_group(metadata: ObjectMeta) -> str:
+    """The name of the PodGroup that the podgroup controller makes for a bare pod, or for all bare
+    pods of its owner.
+    """
+    owner = metadata.controller
+    return f"podgroup-{metadata.uid if owner is None else owner.uid}"
+
+
 class ReferenceTable:
     """All references, arranged so that a pod costs two set operations."""
 
@@ -167,6 +169,10 @@ class ReferenceTable:
         found = self._found(metadata, spec)
         if not found:
             return None, ()
+        made = implied_group(metadata) if len(found) > 1 else ""
+        if any(value != made and _is_read(row, value, served) for row, value in found):
+            # The controller made its group before the pod's own reference was read.
+            found = [one for one in found if one[1] != made]
         joined, first = None, None
         for row, value in found:
             if _is_read(row, value, served):
@@ -182,7 +188,8 @@ class ReferenceTable:
             own = _membership(row, value, metadata, spec) if is_read else None
             if own is None:
                 own = joined if is_read else Membership(group_name=value)
-            objection = _objection(row.reference, own, joined, first, is_read=is_read)
+            named = None if joined is not None and joined.group_name == made else joined
+            objection = _objection(row.reference, own, named, first, is_read=is_read)
             if objection:
                 objections.append(objection)
         return joined, tuple(sorted(objections))

@@ -112,7 +112,7 @@ def read_pod_group(
     sub_groups: tuple[model.SubGroup, ...] = ()
     if with_volcano_fields:
         min_task_member = _min_task_member(spec.min_task_member, errors)
-        min_resources, resource_errors = _min_resources(spec.min_resources)
+        min_resources, resource_errors = read_min_resources(spec.min_resources)
         errors.extend(resource_errors)
         topology = topology or requirements.topology(spec.network_topology)
         sub_groups = requirements.sub_groups(spec.sub_group_policy, errors)
@@ -279,7 +279,7 @@ def _too_many(named: Mapping[str, object]) -> bool:
     return len(named) > NAMES_MAX or sum(map(len, named)) > _NAMES_CHARACTERS_MAX
 
 
-def _min_resources(
+def read_min_resources(
     found: kube.ResourceList | None,
 ) -> tuple[model.Resources | None, list[str]]:
     """Amounts of the resources that nodes have, and violations; keys of quotas repeat them."""

@@ -11,6 +11,7 @@ from typing import Final, get_args
 import msgspec
 
 from shared.contracts import annotations
+from shared.dialects.group_references import implied_group
 from shared.dialects.pod_vocabulary import NAME_CHARACTERS_MAX, PodVocabulary, pod_vocabulary
 from shared.dialects.protocol import DEFAULT_SCHEDULER, Membership, ReadingContext
 from shared.dialects.shapes import shape, unjudged
@@ -62,7 +63,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     ours = spec.scheduler_name in context.scheduler_names
     owner = controller_owner(metadata)
     joined, objections = vocabulary.references.read(metadata, spec, context.served)
-    group_name, implied = _group(found, joined, owner, context, vocabulary)
+    group_name, implied = _group(found, joined, context, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")
     disrupted, released, scheduled_ms = (
@@ -168,7 +169,6 @@ def controller_owner(metadata: kube.ObjectMeta) -> model.Owner | None:
 def _group(
     found: kube.Pod,
     joined: Membership | None,
-    owner: model.Owner | None,
     context: ReadingContext,
     vocabulary: PodVocabulary,
 ) -> tuple[str, bool]:
@@ -182,7 +182,7 @@ def _group(
         or scheduler not in context.scheduler_names
     ):
         return "", False
-    return f"podgroup-{owner.uid if owner is not None else found.metadata.uid}", True
+    return implied_group(found.metadata), True
 
 
 def _min_member(

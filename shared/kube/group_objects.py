@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from shared.kube.objects import Condition, Int32, KubeObject, KubeStruct, Present
+from shared.kube.objects import Condition, Int32, KubeObject, KubeStruct, Present, ResourceList
 
 
 class Gang(KubeStruct, frozen=True, kw_only=True):
@@ -55,3 +55,15 @@ class KubernetesPodGroup(KubeObject, frozen=True, kw_only=True):
 
     spec: KubernetesPodGroupSpec = KubernetesPodGroupSpec()
     status: KubernetesPodGroupStatus = KubernetesPodGroupStatus()
+
+
+class CoschedulingPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+    min_member: Int32 = 0
+    min_resources: ResourceList | None = None
+    schedule_timeout_seconds: Int32 | None = None
+
+
+class CoschedulingPodGroup(KubeObject, frozen=True, kw_only=True):
+    """PodGroup of scheduling.x-k8s.io."""
+
+    spec: CoschedulingPodGroupSpec = CoschedulingPodGroupSpec()

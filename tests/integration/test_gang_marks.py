@@ -84,7 +84,7 @@ async def test_a_pod_follows_the_remedy_and_is_bound(stage: Stage) -> None:
 
 async def test_the_creator_of_such_a_pod_is_warned(stage: Stage) -> None:
     messages = await stage.tried({"apiVersion": "v1", "kind": "Pod", **marked(0, STORED[0])})
-    assert "Warning: tutti: not bound: label scheduling.x-k8s.io/pod-group" in messages
+    assert f"Warning: tutti: not bound: {STORED[0].title}" in messages
 
 
 async def test_a_misspelt_scheduler_or_priority_class_is_warned_of(

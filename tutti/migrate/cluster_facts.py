@@ -10,6 +10,7 @@ from shared.kube.resources import (
     HYPERNODES,
     JOBFLOWS,
     JOBS_VOLCANO,
+    PODGROUPS_COSCHEDULING,
     PODGROUPS_INCUBATOR,
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
@@ -23,12 +24,19 @@ from shared.model.reference_objects import ResourceClaim
 from tutti.api.objects import Object
 from tutti.up.other_schedulers import OtherScheduler
 
-#: PodGroups of kube-scheduler's coscheduling plugin, which Tutti does not read.
-COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 QUEUES: Final = (QUEUES_VOLCANO, QUEUES_INCUBATOR, QUEUES_SIGS)
-GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
+#: Groups that the webhook's rules check, and all groups that pods name.
+CHECKED_GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
+GROUPS: Final = (*CHECKED_GROUPS, PODGROUPS_COSCHEDULING)
 #: Kinds whose stored objects are checked by the webhook's rules.
-CHECKED_KINDS: Final = (*QUEUES, *GROUPS, JOBS_VOLCANO, CRONJOBS_VOLCANO, JOBFLOWS, HYPERNODES)
+CHECKED_KINDS: Final = (
+    *QUEUES,
+    *CHECKED_GROUPS,
+    JOBS_VOLCANO,
+    CRONJOBS_VOLCANO,
+    JOBFLOWS,
+    HYPERNODES,
+)
 
 
 class PolicyText(msgspec.Struct, frozen=True, kw_only=True):

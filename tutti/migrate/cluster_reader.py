@@ -19,6 +19,7 @@ from shared.kube.resources import (
     DEPLOYMENTS,
     JOBS_VOLCANO,
     MUTATING_WEBHOOKS,
+    PODGROUPS_COSCHEDULING,
     PODS,
     RESOURCE_CLAIMS,
     VALIDATING_WEBHOOKS,
@@ -31,7 +32,6 @@ from tutti.api.objects import Object, field, name_of, namespace_of, text
 from tutti.migrate import rule_checks
 from tutti.migrate.cluster_facts import (
     CHECKED_KINDS,
-    COSCHEDULING,
     GROUPS,
     ClusterFacts,
     PolicyText,
@@ -47,7 +47,7 @@ _LISTED: Final = (
     CUSTOM_RESOURCE_DEFINITIONS,
     VALIDATING_WEBHOOKS,
     MUTATING_WEBHOOKS,
-    COSCHEDULING,
+    PODGROUPS_COSCHEDULING,
     *CHECKED_KINDS,
 )
 #: A Deployment with one of these in its name or images belongs to Volcano or kube-batch.

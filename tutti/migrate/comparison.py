@@ -20,7 +20,7 @@ from shared.model.gang_keys import GangKey, key_of, key_of_group
 from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX, Pod, PodGroup
 from tutti.api.objects import Object, text
 from tutti.manifests.crds import default_names, manifests
-from tutti.migrate.cluster_facts import COSCHEDULING, GROUPS, ClusterFacts
+from tutti.migrate.cluster_facts import GROUPS, ClusterFacts
 from tutti.migrate.findings import Finding
 
 #: Kinds for Volcano's agents, which Tutti does not read.
@@ -51,7 +51,7 @@ _WITHOUT_EFFECT: Final = {
     "volcano.sh/qos-level": "only Volcano's node agent reads it",
 }
 #: Kinds whose annotations and labels users set.
-_ANNOTATED: Final = (PODS, *GROUPS, COSCHEDULING, JOBS_VOLCANO)
+_ANNOTATED: Final = (PODS, *GROUPS, JOBS_VOLCANO)
 _ERRORS_MAX: Final = 3
 
 
@@ -283,18 +283,6 @@ def object_findings(facts: ClusterFacts) -> Iterator[Finding]:
             f"{errors}{f' (and {more} more)' if more > 0 else ''}"
         )
         yield Finding("changes", "stored object", f"{refused.kind} {refused.name}", message)
-    for group in facts.of(COSCHEDULING):
-        message = (
-            "belongs to coscheduling, which Tutti does not read: create a PodGroup of "
-            "scheduling.volcano.sh with the same minMember, and name it in the pods' annotation "
-            "scheduling.k8s.io/group-name"
-        )
-        yield Finding(
-            "blocks",
-            "dialect",
-            f"PodGroup {text(group, 'metadata.namespace')}/{text(group, 'metadata.name')}",
-            message,
-        )
     yield from _keys(facts)
 
 

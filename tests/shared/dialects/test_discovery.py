@@ -22,6 +22,7 @@ from shared.dialects.rights import Right, rights
 from shared.kube.resources import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
+    PODGROUPS_COSCHEDULING,
     PODGROUPS_INCUBATOR,
     PODGROUPS_KUBERNETES,
     PODGROUPS_SIGS,
@@ -67,14 +68,14 @@ def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
     assert first.decoded is second.decoded
 
 
-def test_pods_name_the_groups_of_four_apis_and_no_budget() -> None:
-    shared = PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS
+def test_pods_name_the_groups_of_five_apis_and_no_budget() -> None:
+    shared = PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_COSCHEDULING
     assert group_resources() == (PODGROUPS_KUBERNETES, *shared)
     assert group_resources(GROUP_NAME_SCOPE) == shared
 
 
 def test_pods_are_read_after_the_kinds_that_give_their_references_a_meaning() -> None:
-    assert resources_read_before_pods() == {PODGROUPS_KUBERNETES}
+    assert resources_read_before_pods() == {PODGROUPS_COSCHEDULING, PODGROUPS_KUBERNETES}
 
 
 def test_every_kind_of_the_model_is_read() -> None:

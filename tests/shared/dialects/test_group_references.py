@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.contracts import annotations
-from shared.dialects.discovery import by_precedence
+from shared.dialects.discovery import by_precedence, dialect
 from shared.dialects.group_references import ReferenceTable
 from shared.dialects.native import DIALECT as NATIVE
 from shared.dialects.pod_vocabulary import pod_vocabulary
@@ -60,6 +60,19 @@ def test_a_pod_that_names_two_gangs_is_refused(reference: GroupReference) -> Non
     (refused,) = unsupported(**referring(reference, annotations={annotations.GROUP_NAME: "other"}))
     assert "name two gangs" in refused
     assert reference.title in refused
+
+
+def test_a_group_that_was_made_for_a_bare_pod_gives_way_to_the_pods_own() -> None:
+    """A dialect may be served only after the controller has made its group, and named it."""
+    found = labelled(group="g")
+    found.metadata.annotations[annotations.GROUP_NAME] = "podgroup-u"
+    by_name = dialect("group_name")
+    table = ReferenceTable((by_name, Dialect(name="late", references=(KNOWN,))), ())
+    assert table.read(found.metadata, found.spec, None) == (Membership(group_name="g"), ())
+    before = ReferenceTable((by_name,), (KNOWN,))
+    joined, (refused,) = before.read(found.metadata, found.spec, None)
+    assert joined == Membership(group_name="podgroup-u")
+    assert "which is not read here" in refused
 
 
 def test_pods_of_other_schedulers_are_not_looked_at() -> None:
@@ -142,6 +155,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
         "volcano",
         "incubator",
         "sigs",
+        "coscheduling",
         "kubeflow",
         "kuberay",
         "spark",

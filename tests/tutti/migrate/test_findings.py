@@ -6,11 +6,16 @@ import msgspec
 import pytest
 
 from shared.contracts.codec import encode
-from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MUTATING_WEBHOOKS, PODS
-from shared.model.objects import Owner, Pod, PodGroup, Shape
+from shared.kube.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOKS,
+    PODGROUPS_COSCHEDULING,
+    PODS,
+)
+from shared.model.objects import GANG_PREFIX, Owner, Pod, PodGroup, Shape
 from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests
-from tutti.migrate.cluster_facts import COSCHEDULING, ClusterFacts
+from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.command import judge
 from tutti.migrate.comparison import gang_findings, installation_findings, object_findings
 from tutti.migrate.findings import Finding
@@ -86,13 +91,15 @@ def test_a_claim_for_more_than_whole_devices_blocks_until_it_is_allocated() -> N
     assert not list(gang_findings(seen(pods=asking, claims=(allocated,))))
 
 
-def test_groups_of_coscheduling_block_and_its_labels_are_without_effect() -> None:
+def test_groups_of_coscheduling_are_read_and_other_marks_are_not() -> None:
     group = {"metadata": {"name": "g", "namespace": "team"}}
-    labelled = {"metadata": {"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}}}
-    found = list(object_findings(seen(objects={COSCHEDULING: [group], PODS: [labelled]})))
+    marks = {"scheduling.x-k8s.io/pod-group": "g", "grove.io/podgang": "g"}
+    labelled = {"metadata": {"name": "p", "labels": marks}}
+    objects = {PODGROUPS_COSCHEDULING: [group], PODS: [labelled]}
+    found = list(object_findings(seen(objects=objects)))
     assert [(one.level, one.what) for one in found] == [
-        ("blocks", "PodGroup team/g"),
-        ("changes", "scheduling.x-k8s.io/pod-group"),
+        ("changes", "grove.io/podgang"),
+        ("tells", "podgroups.scheduling.x-k8s.io"),
     ]
 
 
@@ -156,10 +163,8 @@ def test_each_scheduler_name_is_reported_with_the_scheduler_that_serves_it() -> 
 
 
 def test_blocking_findings_come_first_and_unreadable_kinds_are_reported() -> None:
-    group = {"metadata": {"name": "g", "namespace": "team"}}
-    check = judge(
-        seen(objects={COSCHEDULING: [group]}, unreadable=("no right to list pods",)), "https://h"
-    )
+    marked = pod("a", shape=encode(Shape(unsupported=(f"{GANG_PREFIX}not read here",))))
+    check = judge(seen(pods=(marked,), unreadable=("no right to list pods",)), "https://h")
     assert check.blocked
-    assert check.findings[0].topic == "dialect"
+    assert check.findings[0].topic == "gang"
     assert check.findings[-1].message == "no right to list pods: unknown"

@@ -24,7 +24,7 @@ GROUP = "scheduling.k8s.io/group-name"
 SIZE = "scheduling.k8s.io/group-min-member"
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
-COSCHEDULING = "scheduling.x-k8s.io/pod-group"
+GROVE = "grove.io/podgang"
 
 
 @pytest.mark.parametrize("scheduler", ["kai-scheduler", "", "tutti2"])
@@ -89,7 +89,7 @@ def with_label(pod: Object, key: str) -> Object:
 
 def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() -> None:
     for pod, mark in (
-        (with_label(a_pod(), COSCHEDULING), f"label {COSCHEDULING}"),
+        (with_label(a_pod(), GROVE), f"label {GROVE}"),
         (a_pod("tutti", {"yunikorn.apache.org/task-groups": "[]"}), "task-groups"),
     ):
         (warning,) = judged(review(pod)).warnings
@@ -102,7 +102,7 @@ def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() ->
 
 
 def test_a_pod_that_names_two_gangs_is_admitted_with_a_warning() -> None:
-    (warning,) = judged(review(with_label(a_pod("tutti", {GROUP: "h"}), COSCHEDULING))).warnings
+    (warning,) = judged(review(with_label(a_pod("tutti", {GROUP: "h"}), GROVE))).warnings
     assert "name two gangs" in warning
 
 
@@ -127,10 +127,10 @@ def test_no_warning_about_the_scheduler_of_a_pod_that_a_controller_creates() -> 
 
 
 def test_a_volcano_job_is_warned_of_marks_in_its_templates_once() -> None:
-    template = {"metadata": {"labels": {COSCHEDULING: "g"}}, "spec": a_pod()["spec"]}
+    template = {"metadata": {"labels": {GROVE: "g"}}, "spec": a_pod()["spec"]}
     tasks = [a_task(name, template=template) for name in ("ps", "worker")]
     (warning,) = judged(review(a_job(*tasks))).warnings
-    assert COSCHEDULING in warning
+    assert GROVE in warning
 
 
 def test_plain_pods_and_jobs_are_admitted_without_a_word() -> None:

@@ -130,6 +130,21 @@ def test_a_group_that_is_disrupted_as_a_whole_loses_no_single_member(
     assert len(names(eviction.victims)) == victims
 
 
+def test_a_group_that_is_never_pending_waits_for_its_minimum_of_resources_too() -> None:
+    """As coscheduling's groups: their pods exist before they are admitted."""
+    scene = Scene([make_node("n0", {"cpu": 4000, "memory": 8 << 30, "pods": 10})])
+    wanted = (("cpu", 6000),)
+    scene.put(make_group("a", 1, dialect="coscheduling", min_resources=wanted))
+    scene.put(*make_pods("a", 1, CPU))
+    assert not scene.settle()
+    why = scene.verdicts["group-a"].why
+    assert why is not None
+    assert why.reason == "NotEnoughResources"
+    scene.put(make_node("n1", {"cpu": 4000, "memory": 8 << 30, "pods": 10}))
+    (decision,) = scene.settle()
+    assert len(decision.bindings) == 1
+
+
 def test_a_group_that_must_not_preempt_waits() -> None:
     scene = cluster(1, configured(gang="name: gang"))
     running(scene, "low", 1, minimum=0)

@@ -1,0 +1,140 @@
+"""scheduling.x-k8s.io/v1alpha1 PodGroup of the scheduler plugin coscheduling, named by a label.
+
+The names of its groups are those of kube-batch's and Volcano's annotation: operators write either.
+`scheduleTimeoutSeconds` is the time for which pods of a group may wait on nodes for its other pods.
+Tutti places a gang at once, so it is the time after which a gang that was bound in part is
+released. `minResources` must be free before the first pod is placed, as in Volcano.
+
+The status has the phases and counters of the plugin's own controller. If that runs too, both write
+the same. `occupiedBy` is left to it, because only it reads it.
+"""
+
+from typing import Final
+
+from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
+from shared.contracts.verdicts import Verdict
+from shared.dialects import kubebatch_fields as fields
+from shared.dialects import requirements
+from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.protocol import (
+    Dialect,
+    GroupReference,
+    JsonObject,
+    Kind,
+    StatusPatch,
+    by_object_alone,
+    identity,
+)
+from shared.dialects.settings import read_settings, setting_errors
+from shared.kube.decoding import Undecodable
+from shared.kube.group_objects import CoschedulingPodGroup
+from shared.kube.resources import PODGROUPS_COSCHEDULING
+from shared.model import objects as model
+
+NAME: Final = "coscheduling"
+_TEXT_CHARACTERS_MAX: Final = 253
+
+
+def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
+    """The neutral group."""
+    metadata, spec = found.metadata, found.spec
+    errors = list(setting_errors(metadata.annotations))
+    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    if spec.min_member < 0:
+        errors.append(f"spec.minMember: {spec.min_member} is negative")
+    min_resources, resource_errors = fields.read_min_resources(spec.min_resources)
+    errors += resource_errors
+    settings = dict(read_settings(metadata.annotations))
+    timeout_s = spec.schedule_timeout_seconds
+    if timeout_s is not None and timeout_s > 0:
+        settings.setdefault(REPAIR_DEADLINE_SECONDS, str(timeout_s))
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        min_member=max(0, spec.min_member),
+        min_resources=min_resources,
+        queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        deleting=metadata.deletion_timestamp is not None,
+        settings=tuple(sorted(settings.items())),
+        traceparent=traceparent(metadata.annotations),
+        topology=requirements.label_topology(metadata.annotations),
+        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
+        preemptable=preemptable(metadata),
+        notes=requirements.policy_annotations(metadata.annotations),
+        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+    )
+
+
+def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
+    """A group that does not fit its type: never planned, and its verdict names the field."""
+    return fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=False)
+
+
+def status(verdict: Verdict) -> StatusPatch | None:
+    """Phase and counters; None once the group is gone."""
+    if verdict.phase == "Gone" or not verdict.uid:
+        return None
+    return StatusPatch(
+        resource=PODGROUPS_COSCHEDULING,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        subresource="status",
+        body={"metadata": {"uid": verdict.uid}, "status": _status(verdict)},
+    )
+
+
+def _status(verdict: Verdict) -> JsonObject:
+    """The merge patch of the status; counts of 0 are left out, as Go does."""
+    began = verdict.members > 0 or verdict.phase in {"Running", "Unknown", "Completed"}
+    return {
+        "phase": _phase(verdict),
+        "running": verdict.running or None,
+        "succeeded": verdict.succeeded or None,
+        "failed": verdict.failed or None,
+        "scheduleStartTime": fields.instant(verdict.first_seen_ms) if began else None,
+    }
+
+
+def _phase(verdict: Verdict) -> str:
+    """The phase by the rules of the plugin's controller."""
+    least = max(verdict.min_member, 1)
+    ended = verdict.succeeded + verdict.failed
+    match verdict.phase:
+        case "Completed":
+            return "Finished" if verdict.succeeded >= least else "Failed"
+        case "Running":
+            return "Failed" if verdict.failed and verdict.running + ended >= least else "Running"
+        case "Unknown":
+            return "Failed" if verdict.failed and verdict.running + ended >= least else "Unknown"
+        case "Starting":
+            return "Scheduling"
+        case _:
+            return "Scheduling" if verdict.members >= least else "Pending"
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    precedence=35,
+    kinds=(
+        Kind(
+            resource=PODGROUPS_COSCHEDULING,
+            neutral="podgroup",
+            decoded=CoschedulingPodGroup,
+            read=by_object_alone(read_pod_group),
+            read_undecodable=by_object_alone(read_undecodable_pod_group),
+            status_at="status",
+        ),
+    ),
+    status=status,
+    references=(
+        GroupReference(
+            place="label",
+            key="scheduling.x-k8s.io/pod-group",
+            declared_by="coscheduling",
+            remedy="install the CRD of scheduling.x-k8s.io, or start the operator with "
+            "--gang-scheduler-name=volcano",
+        ),
+    ),
+)
