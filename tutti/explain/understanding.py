@@ -110,7 +110,7 @@ class _Object:
     def joins(self, gang: Gang) -> None:
         self._gangs[gang.title] = None
 
-    def tells(self, fact: str) -> None:
+    def notes(self, fact: str) -> None:
         self._facts[fact] = None
 
     def lacks(self, what: str) -> None:
@@ -177,16 +177,16 @@ class _Reader:
             else:
                 self._workload(found, parts)
         elif not found.kinds:
-            found.tells("declares no gang, and no pods that this command reads")
+            found.notes("declares no gang, and no pods that this command reads")
 
     def _object(self, found: _Object, dialect: Dialect, kind: Kind) -> None:
         """An object of a dialect's kind."""
         neutral = self._neutral(found, kind, found.json)
         if isinstance(neutral, PodGroup):
-            found.tells(f"a group object of the dialect {dialect.name}")
+            found.notes(f"a group object of the dialect {dialect.name}")
             found.joins(self.gangs.put_group(neutral))
         elif kind.neutral != "workload":
-            found.tells(f"read as {kind.neutral} (dialect {dialect.name})")
+            found.notes(f"read as {kind.neutral} (dialect {dialect.name})")
         if not kind.validated:
             return
         for error in dialect.validate(found.kind, found.json):
@@ -236,17 +236,17 @@ class _Reader:
             if found.kind == "JobSet" and sizes is not None:
                 count = 1 if sizes.spec.parallelism is None else sizes.spec.parallelism
                 jobs = part.replicas // count if count else 0
-                found.tells(f"each of {jobs} Jobs{role} is read by itself, with {count} pods")
+                found.notes(f"each of {jobs} Jobs{role} is read by itself, with {count} pods")
             else:
-                found.tells(f"its controller creates {count} pods{role}")
+                found.notes(f"its controller creates {count} pods{role}")
             self._pods(found, {**part.template, "metadata": made}, count, part.role, size)
 
     def _operated(self, found: _Object, parts: Sequence[Part]) -> None:
         """A job of a training operator, which creates the group and sets the scheduler name."""
         condition = "if the operator runs with --gang-scheduler-name=volcano"
-        found.tells(f"its operator creates the PodGroup and sets the scheduler name, {condition}")
+        found.notes(f"its operator creates the PodGroup and sets the scheduler name, {condition}")
         if not _member(found.spec, "runPolicy", "schedulingPolicy"):
-            found.tells("without runPolicy.schedulingPolicy all its pods are the minimum")
+            found.notes("without runPolicy.schedulingPolicy all its pods are the minimum")
         group = self._group(found, f"{found.title}, {condition}")
         for part in parts:
             self._add(found, part, _OPERATORS_SCHEDULER, group)
@@ -260,7 +260,7 @@ class _Reader:
             if name not in known:
                 found.lacks(f"admission refuses it: there is no plugin {name}")
             elif name not in given.spec.plugins:
-                found.tells(f"gets the plugin {name}, which another of its plugins needs")
+                found.notes(f"gets the plugin {name}, which another of its plugins needs")
         scheduler = job.spec.scheduler_name
         if scheduler not in self._scheduler_names:
             found.lacks("Tutti's Job controller leaves Jobs of other schedulers alone")
@@ -269,7 +269,7 @@ class _Reader:
         for task, part in zip(job.spec.tasks, parts, strict=True):
             if task.depends_on is not None:
                 names = ", ".join(task.depends_on.name)
-                found.tells(f"{part.role} waits for {names}; until then it is left out")
+                found.notes(f"{part.role} waits for {names}; until then it is left out")
             self._add(found, part, scheduler, group)
 
     def _group(self, found: _Object, declared_by: str) -> PodGroup:
@@ -343,7 +343,7 @@ class _Reader:
         if gang is not None:
             found.joins(gang)
         elif not objections:
-            found.tells(_ALONE)
+            found.notes(_ALONE)
 
     def _typed(self, found: _Object, pod: JsonObject, scheduler: str) -> kube.Pod:
         """The pod of a manifest, with what the API server or its controller fills in."""

@@ -119,13 +119,15 @@ def test_of_two_groups_of_one_name_the_one_counts_that_the_planner_prefers() -> 
 
 
 def test_a_declaration_that_loses_and_one_that_is_not_read_are_listed() -> None:
-    found = only_object(pod(labels={"scheduling.x-k8s.io/pod-group": "other"}))
+    marks = {"scheduling.x-k8s.io/pod-group": "other", "grove.io/podgang": "other"}
+    found = only_object(pod(labels=marks))
     assert [(one.place, one.dialect, one.counts) for one in found.declared] == [
         ("annotation scheduling.k8s.io/group-name", "group_name", True),
-        ("label scheduling.x-k8s.io/pod-group", "", False),
+        ("label scheduling.x-k8s.io/pod-group", "coscheduling", False),
+        ("label grove.io/podgang", "", False),
     ]
     assert "name two gangs" in found.missing[0]
-    assert not only_gang(pod(labels={"scheduling.x-k8s.io/pod-group": "other"})).scheduled
+    assert not only_gang(pod(labels=marks)).scheduled
 
 
 def test_fields_without_effect_in_a_dialect_are_listed() -> None:
