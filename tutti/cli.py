@@ -84,6 +84,10 @@ COMMANDS: Final[Table] = {
         "tutti.migrate.command:migrate",
         "Report what would change if Tutti replaced another scheduler.",
     ),
+    "convert": (
+        "tutti.convert.command:convert",
+        "Convert queues of Kueue, KAI and YuniKorn to Volcano Queues.",
+    ),
     "cluster": (
         "tutti.cluster_command:cluster",
         "Run an embedded cluster, to try Tutti without a real one.",

@@ -1,0 +1,131 @@
+"""`tutti convert`: objects of other projects as objects that Tutti reads."""
+
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+import yaml
+
+from tutti.api.output import as_yaml
+from tutti.convert import kai, kueue, yunikorn
+from tutti.convert.queue_tree import Conversion, Json, settle
+
+_UNREADABLE = 2
+
+
+@click.group()
+def convert() -> None:
+    """Convert objects of other projects, once."""
+
+
+@convert.command()
+@click.option(
+    "--filename",
+    "-f",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.File(),
+    help="File with the queues; - for standard input; repeatable.",
+)
+@click.option(
+    "--gpu-resource",
+    default="nvidia.com/gpu",
+    show_default=True,
+    metavar="NAME",
+    help="Resource that KAI's gpu amounts are of.",
+)
+def queues(files: Sequence[IO[str]], gpu_resource: str) -> None:
+    """Convert queues or quotas to a tree of Volcano Queues: Kueue's ClusterQueues, LocalQueues and
+    Cohorts, KAI's Queues (scheduling.run.ai), YuniKorn's queues.yaml or its ConfigMap.
+
+    The Queues are printed as YAML, parents first, for `kubectl apply -f -`. What has no equivalent
+    is listed in comments, and on standard error. Deserved amounts count with the plugin `capacity`
+    in the scheduler configuration, weights with `proportion`.
+
+    Exits with status 0, or 2 when a file cannot be read or has no queues.
+    """
+    try:
+        found = converted([one for file in files for one in _documents(file)], gpu_resource)
+    except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+        words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        click.echo(f"tutti: cannot convert this: {words}", err=True)
+        sys.exit(_UNREADABLE)
+    if not found.queues:
+        click.echo("tutti: there are no queues in these files", err=True)
+        sys.exit(_UNREADABLE)
+    click.echo(as_text(found))
+    for line in _losses(found):
+        click.echo(line, err=True)
+
+
+def converted(documents: Sequence[Json], gpu_resource: str) -> Conversion:
+    """The queues of these documents, in an order in which they can be created.
+
+    Raises:
+        ValueError: A value cannot be read.
+        KeyError: A name is missing.
+        TypeError: A member has the wrong type.
+        AttributeError: Likewise.
+    """
+    conversion = Conversion()
+    of_kueue = [one for one in documents if _is_of(one, kueue.GROUP, kueue.KINDS)]
+    kueue.convert(of_kueue, conversion)
+    of_kai = [one for one in documents if _is_of(one, kai.GROUP, kai.KINDS)]
+    kai.convert(of_kai, conversion, gpu_resource=gpu_resource)
+    for one in documents:
+        config = _yunikorn(one)
+        if config is not None:
+            yunikorn.convert(config, conversion)
+        elif one not in of_kueue and one not in of_kai:
+            title = f"{one.get('kind', 'a document')} {_named(one)}".rstrip()
+            conversion.losses.append(f"{title} has no queues that are read: it is left out")
+    settle(conversion)
+    return conversion
+
+
+def as_text(conversion: Conversion) -> str:
+    """The manifests, with what is lost as comments."""
+    head = "".join(f"# {line}\n" for line in conversion.losses)
+    bodies = [
+        "".join(f"# {queue.source}: {line}\n" for line in queue.losses) + as_yaml(queue.manifest())
+        for queue in conversion.queues
+    ]
+    return head + "\n---\n".join(bodies)
+
+
+def _losses(conversion: Conversion) -> list[str]:
+    of_queues = [f"{queue.source}: {line}" for queue in conversion.queues for line in queue.losses]
+    return [*conversion.losses, *of_queues]
+
+
+def _documents(file: IO[str]) -> list[Json]:
+    """The objects of a file, lists expanded."""
+    found: list[Json] = []
+    for one in yaml.safe_load_all(file.read()):
+        if one is None:
+            continue
+        if not isinstance(one, dict):
+            raise ValueError(f"{file.name}: must consist of objects")  # noqa: TRY004 (bad input)
+        items = one.get("items") if str(one.get("kind", "")).endswith("List") else None
+        found += items if isinstance(items, list) else [one]
+    return found
+
+
+def _is_of(one: Json, group: str, kinds: frozenset[str]) -> bool:
+    return one.get("kind") in kinds and str(one.get("apiVersion", "")).startswith(f"{group}/")
+
+
+def _yunikorn(one: Json) -> Json | None:
+    """The configuration, if the document is one or contains one."""
+    if "partitions" in one:
+        return one
+    text: Any = (one.get("data") or {}).get(yunikorn.CONFIG_KEY)
+    found = yaml.safe_load(text) if isinstance(text, str) else None
+    return found if isinstance(found, dict) else None
+
+
+def _named(one: Json) -> str:
+    metadata = one.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
