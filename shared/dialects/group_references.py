@@ -35,8 +35,6 @@ KNOWN_REFERENCES: Final = (
     ),
     GroupReference(place="field", key="spec.schedulingGroup", declared_by="Kubernetes"),
     GroupReference(place="field", key="spec.workloadRef", declared_by="Kubernetes"),
-    GroupReference(place="label", key="kueue.x-k8s.io/pod-group-name", declared_by="Kueue"),
-    GroupReference(place="annotation", key="kueue.x-k8s.io/pod-group-name", declared_by="Kueue"),
     GroupReference(place="annotation", key="pod-group-name", declared_by="KAI"),
     GroupReference(
         place="label", key="kai.scheduler/subgroup-name", declared_by="KAI", names_group=False

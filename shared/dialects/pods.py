@@ -85,6 +85,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         group_implied=implied,
         group_self_declared=joined is not None and joined.self_declared,
         group_min_member=_min_member(metadata, joined, vocabulary),
+        declared_group=_shared(joined.group) if joined is not None and joined.group else None,
         role=vocabulary.role(metadata),
         index=_count(vocabulary.index.read(metadata) or "", -1),
         priority=spec.priority,
@@ -193,6 +194,12 @@ def _min_member(
         return joined.min_member
     text = vocabulary.min_member.read(metadata)
     return _count(text, 0) if text else 0
+
+
+@lru_cache(maxsize=_SHARED_MAX)
+def _shared(group: model.PodGroup) -> model.PodGroup:
+    """One object for all pods that declare an equal group, to save memory."""
+    return group
 
 
 @lru_cache(maxsize=_SHARED_MAX)

@@ -12,7 +12,7 @@ import msgspec
 from shared.contracts.verdicts import Verdict
 from shared.kube.objects import ObjectMeta, PodSpec
 from shared.kube.resources import Resource
-from shared.model.objects import GROUP_NAME_SCOPE, ClusterObject
+from shared.model.objects import GROUP_NAME_SCOPE, ClusterObject, PodGroup
 
 JsonObject: TypeAlias = dict[str, Any]
 """A Kubernetes object as plain JSON, of whatever shape its author gave it."""
@@ -199,12 +199,15 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
         self_declared: Whether the pods declare the gang completely. If not, the gang waits until a
             group object of its name exists.
         scope: As in `Dialect`.
+        group: The whole group, if this pod declares it and there is no object: without a UID, and
+            with the name, namespace and scope of the membership.
     """
 
     group_name: str
     min_member: int | None = None
     self_declared: bool = False
     scope: str = GROUP_NAME_SCOPE
+    group: PodGroup | None = None
 
 
 class WorkloadLabels(msgspec.Struct, frozen=True, kw_only=True):

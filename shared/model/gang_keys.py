@@ -34,3 +34,8 @@ def scope_of(key: GangKey) -> str:
     group object of its name may come.
     """
     return GROUP_NAME_SCOPE if key[0] in UNNAMED else key[0]
+
+
+def is_of_pods(group: PodGroup | None) -> bool:
+    """Whether it is a group that its pods declare, and that has no object."""
+    return group is not None and not group.uid

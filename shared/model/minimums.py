@@ -1,11 +1,12 @@
-"""A gang's minimum, priority and queue as its members declare them: one rule for planner and
-observer.
+"""A gang's minimum, priority and queue as its members declare them, or its whole group: one rule
+for planner and observer.
 
 A group object's minimum counts if there is one. Otherwise the annotations of the existing members
 count. Members may disagree, briefly while a user changes them one by one, or permanently. Then:
 
 * Of minima (`scheduling.k8s.io/group-min-member`) the largest counts, so that no gang starts with
   fewer members than one of them requires.
+* Of whole groups (`Pod.declared_group`) the one with the largest minimum counts.
 * Of priorities the highest counts.
 * Of queues (`scheduling.volcano.sh/queue-name`) the one that most members name counts; with a tie,
   the first by name.
@@ -17,10 +18,13 @@ trace, so a restarted process decides the same.
 
 from typing import Final, NamedTuple, TypeAlias
 
-from shared.model.objects import Pod
+import msgspec
 
+from shared.model.objects import Pod, PodGroup
+
+_encode: Final = msgspec.msgpack.Encoder().encode
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-_Values: TypeAlias = dict[tuple[int, int, str], int]
+_Values: TypeAlias = dict[tuple[int, int, str, PodGroup | None], int]
 
 
 class Declared(NamedTuple):
@@ -32,6 +36,8 @@ class Declared(NamedTuple):
     priority: int | None
     #: "": no member names one.
     queue: str
+    #: None: no member declares the whole group.
+    group: PodGroup | None = None
 
 
 _NOTHING: Final = Declared(0, None, "")
@@ -72,6 +78,7 @@ class MemberDeclarations:
             pod.group_min_member == before.group_min_member
             and pod.priority == before.priority
             and pod.queue == before.queue
+            and pod.declared_group == before.declared_group
             and _has_ended(pod) == _has_ended(before)
             and pod.misdirected == before.misdirected
         ):
@@ -83,8 +90,8 @@ class MemberDeclarations:
         """The distinct minima that members name and that count, ascending."""
         return tuple(
             sorted(
-                {minimum for minimum, _, _ in self._current if minimum}
-                or {minimum for minimum, _, _ in self._ended if minimum}
+                {minimum for minimum, _, _, _ in self._current if minimum}
+                or {minimum for minimum, _, _, _ in self._ended if minimum}
             )
         )
 
@@ -109,10 +116,12 @@ class MemberDeclarations:
         before = self.declared, self.disagree
         values = self._current or self._ended
         minima, queues = self.minima(), _queues(self._current) or _queues(self._ended)
+        groups = {group for _, _, _, group in values if group is not None}
         self.declared = Declared(
             minima[-1] if minima else 0,
-            max((priority for _, priority, _ in values), default=None),
+            max((priority for _, priority, _, _ in values), default=None),
             min(queues, key=lambda name: (-queues[name], name), default=""),
+            max(groups, key=_size_of, default=None),
         )
         self.disagree = len(minima) > 1 or len(queues) > 1
         return (self.declared, self.disagree) != before
@@ -133,8 +142,13 @@ def binding_role_minima(
     return role_minima
 
 
-def _values(pod: Pod) -> tuple[int, int, str]:
-    return pod.group_min_member, pod.priority, pod.queue
+def _values(pod: Pod) -> tuple[int, int, str, PodGroup | None]:
+    return pod.group_min_member, pod.priority, pod.queue, pod.declared_group
+
+
+def _size_of(group: PodGroup) -> tuple[int, bytes]:
+    """The order of groups; of equal minima any fixed order."""
+    return group.min_member, _encode(group)
 
 
 def _has_ended(pod: Pod) -> bool:
@@ -144,7 +158,7 @@ def _has_ended(pod: Pod) -> bool:
 def _queues(values: _Values) -> dict[str, int]:
     """Queue -> number of members that name it."""
     found: dict[str, int] = {}
-    for (_, _, queue), count in values.items():
+    for (_, _, queue, _), count in values.items():
         if queue:
             found[queue] = found.get(queue, 0) + count
     return found

@@ -185,6 +185,9 @@ class Pod(Struct, frozen=True, kw_only=True):
     group_min_member: int = 0
     #: True when the pods declare the gang completely, so that no group object is expected.
     group_self_declared: bool = False
+    #: The group as this pod declares it; it has no UID, because there is no object. None: its gang
+    #: has a group object, or other members declare the group, or it is only the members.
+    declared_group: "PodGroup | None" = None
     #: Role in the gang (task name, replica type); "" when it has none.
     role: str = ""
     #: Rank within the role; -1 when unknown.

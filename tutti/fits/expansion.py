@@ -49,7 +49,7 @@ def expand(
                 members.setdefault(key, []).append(found)
     for key in [*groups, *(key for key in members if key not in groups)]:
         pods = members.get(key, [])
-        group = groups.get(key) or _group(key, size=len(pods), queue=pods[0].queue)
+        group = groups.get(key) or _of_pods(key, pods)
         questions.append(FitRequest(group=group, pods=tuple(pods)))
     return questions
 
@@ -100,15 +100,20 @@ def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
     raise ValueError(f"no dialect reads PodGroups of {api_group or 'the core group'}")
 
 
-def _group(key: GangKey, *, size: int, queue: str) -> PodGroup:
+def _of_pods(key: GangKey, pods: list[Pod]) -> PodGroup:
+    """The group of pods without an object: as one of them declares it, else of all of them."""
     scope, namespace, name = key
+    uid = f"asked/{namespace}/{name}"
+    for pod in pods:
+        if pod.declared_group is not None:
+            return msgspec.structs.replace(pod.declared_group, uid=uid)
     return PodGroup(
-        uid=f"asked/{namespace}/{name}",
+        uid=uid,
         dialect="",
         namespace=namespace,
         name=name,
         scope=scope,
         resource_version=0,
-        min_member=size,
-        queue=queue,
+        min_member=len(pods),
+        queue=pods[0].queue,
     )

@@ -367,7 +367,11 @@ def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
     """A sentence about a group that these pods name and that does not exist; otherwise ""."""
     if facts.forbidden:
         return ""
-    names = {each.pod.group_name for each in members if not each.pod.group_implied} - {""}
+    names = {
+        each.pod.group_name
+        for each in members
+        if not each.pod.group_implied and not each.pod.group_self_declared
+    } - {""}
     if not names:
         return ""
     return f"PodGroup {' and '.join(sorted(names))}, which its pods name, does not exist"

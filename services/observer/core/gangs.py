@@ -45,6 +45,8 @@ class _Gang(msgspec.Struct, eq=False):
     def needs(self, group: PodGroup | None) -> int:
         if group is not None:
             return max(group.min_member, 1)
+        if self.declarations.declared.group is not None:
+            return max(self.declarations.declared.group.min_member, 1)
         return self.budget_minimum or self.declarations.declared.minimum or 1
 
 

@@ -162,6 +162,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
         "jobset",
         "leader_worker_set",
         "native",
+        "kueue",
         "disruption_budget",
     ]
     found = labelled(a="1", b="2").metadata

@@ -127,3 +127,32 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
 def test_what_cannot_be_asked_is_refused_with_its_place(text: str, words: str) -> None:
     with pytest.raises(Refusal, match=words):
         asked(text.replace("{T}", "{" + _inline() + "}"))
+
+
+def test_pods_that_declare_their_group_are_the_gang_that_they_declare() -> None:
+    mark = (
+        "labels: {kueue.x-k8s.io/pod-group-name: train}, "
+        'annotations: {kueue.x-k8s.io/pod-group-total-count: "2"}'
+    )
+    pods = [f"kind: Pod\nmetadata: {{name: p{index}, {mark}}}\n{_inline()}" for index in range(2)]
+    (one,) = asked("\n---\n".join(pods))
+    assert (one.group.dialect, one.group.name, one.group.min_member) == ("kueue", "train", 2)
+    assert len(one.pods) == 2
+
+
+def test_gangs_of_two_apis_with_one_name_are_asked_about_one_by_one() -> None:
+    group = "kind: PodGroup\nmetadata: {name: g}"
+    native = f"apiVersion: scheduling.k8s.io/v1beta1\n{group}"
+    named = "kind: Pod\nmetadata: {name: p, annotations: {scheduling.k8s.io/group-name: g}}"
+    inner = _inline().removeprefix("spec: {")
+    found = asked(
+        f"{native}\nspec: {{schedulingPolicy: {{gang: {{minCount: 1}}}}}}\n---\n"
+        f"kind: Pod\nmetadata: {{name: q}}\n"
+        f"spec: {{schedulingGroup: {{podGroupName: g}}, {inner}\n---\n"
+        f"apiVersion: scheduling.volcano.sh/v1beta1\n{group}\nspec: {{minMember: 1}}\n---\n"
+        f"{named}\n{_inline()}"
+    )
+    assert sorted((one.group.dialect, [pod.name for pod in one.pods]) for one in found) == [
+        ("kubernetes", ["q"]),
+        ("volcano", ["p"]),
+    ]

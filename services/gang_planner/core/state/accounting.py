@@ -23,7 +23,7 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.members import state_of
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import UNDATED, Reservation
-from shared.model.gang_keys import UNNAMED, key_of
+from shared.model.gang_keys import UNNAMED, is_of_pods, key_of
 from shared.model.objects import Pod
 
 #: The kubelet's reasons for a refused pod, besides OutOf<resource>.
@@ -218,7 +218,9 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
         name = pod.owner.name
     gang = state.gangs.gang(key, pod.namespace, name, at_ms)
     declares = gang.join(member)
-    if gang.group is None and (not gang.created_ms or pod.created_ms < gang.created_ms):
+    if (gang.group is None or is_of_pods(gang.group)) and (
+        not gang.created_ms or pod.created_ms < gang.created_ms
+    ):
         gang.created_ms = pod.created_ms
     if declares or gang.members_with_preference == 1:
         # Members may determine queue, priority, and the preferred one of two group objects.
@@ -237,7 +239,7 @@ def _take_out(state: State, member: Member) -> None:
         gang.hold(member.shape, -1)
         # The queue may now be below its ceiling, so refused gangs are tried again.
         state.node_capacity.freed += 1
-    if gang.leave(member) and gang.members:
+    if gang.leave(member) and (gang.members or is_of_pods(gang.group)):
         state.gangs.choose(gang, gang.history.first_seen_ms)
     state.gangs.touch(gang)
     state.gangs.drop_if_empty(gang)

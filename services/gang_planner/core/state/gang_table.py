@@ -17,7 +17,7 @@ from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.reference_objects import Table
 from shared.contracts.identity import nameless_gang_id
 from shared.dialects.discovery import precedence_of, preferred_dialects
-from shared.model.gang_keys import UNNAMED, GangKey, key_of_group, scope_of
+from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
 from shared.model.objects import PodGroup, PriorityClass
 
 #: Phases of a Volcano-dialect group in which it has not been admitted.
@@ -98,7 +98,7 @@ class GangTable:
             self.gangs[key] = gang
             if key[0] not in UNNAMED:
                 self._scopes.add(key[0])
-            self._identify(gang, group_uid or gang.gang_id or _nameless(gang), at_ms)
+            self._identify(gang, group_uid or gang.gang_id, at_ms)
         self.changed[key] = gang
         return gang
 
@@ -144,9 +144,11 @@ class GangTable:
         self.drop_if_empty(gang)
 
     def choose(self, gang: Gang, at_ms: int) -> None:
-        """Set the gang's group to its preferred object, or to None if it has no object."""
+        """Set the gang's group to its preferred object; without an object to the group that its
+        members declare, or to None.
+        """
         declared = self._declared.get(gang.key, {})
-        chosen = _preferred(gang, declared.values())
+        chosen = _preferred(gang, declared.values()) or _of_members(gang)
         _keep_standing(gang, chosen)
         for uid, group in declared.items():
             if group is chosen:
@@ -156,7 +158,7 @@ class GangTable:
                 self.retired[uid] = None
         gang.group = chosen
         if chosen is not None:
-            gang.created_ms = chosen.created_ms
+            gang.created_ms = chosen.created_ms if chosen.uid else gang.created_ms
             if chosen.by_owner:
                 gang.namespace, gang.name = chosen.namespace, chosen.name
                 gang.minimum_kept = None
@@ -171,7 +173,7 @@ class GangTable:
         else:
             self.unadmitted[gang.key] = gang
         if gang.key[0] not in UNNAMED:
-            self._identify(gang, chosen.uid if chosen is not None else _nameless(gang), at_ms)
+            self._identify(gang, chosen.uid if chosen is not None else "", at_ms)
         self._settle(gang)
         if chosen is not None and chosen.phase == "Inqueue" and not gang.have():
             gang.queue.promise(gang.gang_id, gang.queue.amounts(chosen.min_resources or ()))
@@ -187,7 +189,7 @@ class GangTable:
             return
         if self.owes(gang.key):
             if gang.key[0] not in UNNAMED:
-                self._identify(gang, _nameless(gang), gang.history.first_seen_ms)
+                self._identify(gang, "", gang.history.first_seen_ms)
             return
         del self.gangs[gang.key]
         self.changed.pop(gang.key, None)
@@ -235,6 +237,8 @@ class GangTable:
         return max(defaults, default=0)
 
     def _identify(self, gang: Gang, gang_id: str, at_ms: int) -> None:
+        """Set the gang's id; "": it has no object, and gets an id by its name."""
+        gang_id = gang_id or _nameless(gang)
         before = gang.gang_id
         if self.by_id.get(before) is gang and before != gang_id:
             del self.by_id[before]
@@ -301,6 +305,16 @@ def _preferred(gang: Gang, groups: Collection[PodGroup]) -> PodGroup | None:
             group.uid,
         ),
     )
+
+
+def _of_members(gang: Gang) -> PodGroup | None:
+    """The group that the members declare. It stays while there are members, also if the one that
+    declared it is gone.
+    """
+    found = gang.declarations.declared.group
+    if found is None and gang.members and is_of_pods(gang.group):
+        return gang.group
+    return found
 
 
 def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:

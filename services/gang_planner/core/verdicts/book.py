@@ -37,7 +37,7 @@ from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
-from shared.model.gang_keys import GangKey
+from shared.model.gang_keys import GangKey, is_of_pods
 from shared.model.objects import GROUP_NAME_SCOPE, PodGroup
 
 _COUNTS_MS: Final = 1_000
@@ -307,7 +307,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         kept = before is not None and before.reason == reason
         why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
     counts, history, members = gang.counts, gang.history, len(gang.members)
-    owner = gang.owner if group is None else None
+    owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()
     wanted = _group_wanted(gang)
     return Verdict(

@@ -1,0 +1,48 @@
+"""Plain pod groups of Kueue: pods name their group in a label, and its size in an annotation.
+
+Kueue admits such a group by its quota, and then removes its scheduling gates from the pods; it
+binds nothing. Tutti places the pods together once all of them exist without gates: the total count
+is the group's only number. LocalQueue, priority class and topology annotations are Kueue's
+business, which writes the nodes that it chose into the pods' node selectors.
+
+A pod that also names a group of another API is a member of that group: then Kueue's group is one of
+quota only.
+"""
+
+from typing import Final
+
+from shared.dialects.numbers import natural
+from shared.dialects.pod_declared import declared_by
+from shared.dialects.protocol import Dialect, GroupReference, Membership
+from shared.kube.objects import ObjectMeta, PodSpec
+
+NAME: Final = "kueue"
+_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
+
+
+def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+    """The pod's group; None when its name is empty."""
+    del spec
+    name = metadata.labels.get(_GROUP) or metadata.annotations.get(_GROUP)
+    if not name:
+        return None
+    text = metadata.annotations.get(_TOTAL, "")
+    total = natural(text)
+    errors = (
+        () if total else (f'metadata.annotations[{_TOTAL}]: "{text[:50]}" is no number of pods',)
+    )
+    return declared_by(metadata, name, dialect=NAME, min_member=total or 0, errors=errors)
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    precedence=94,
+    references=(
+        GroupReference(place="label", key=_GROUP, declared_by="Kueue", names_group=False),
+        GroupReference(place="annotation", key=_GROUP, declared_by="Kueue", names_group=False),
+    ),
+    membership=membership,
+    self_declared=True,
+    scope=NAME,
+)

@@ -1,0 +1,73 @@
+"""Gangs that their pods declare completely, on a real API server: no group object exists."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from tests.controlplane.nodes import pod_manifest
+from tests.integration.stage import SEEN_S, Stage
+from tests.support.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
+
+GATE: Final = "kueue.x-k8s.io/admission"
+
+
+async def make_pods(
+    stage: Stage,
+    *names: str,
+    labels: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+    cpu: str = "4",
+    **spec: Any,
+) -> None:
+    """Pods of four CPUs with these labels and annotations."""
+    await stage.bare_pods(
+        *(
+            pod_manifest(
+                name,
+                requests={"cpu": cpu},
+                scheduler_name="tutti",
+                labels=labels,
+                annotations=notes,
+                spec=spec,
+            )
+            for name in names
+        )
+    )
+
+
+async def all_placed(stage: Stage, *names: str) -> None:
+    """Wait until these pods, and no others, are on nodes."""
+
+    async def placed() -> bool:
+        found = await stage.placed()
+        assert set(found) == set(names), found
+        return True
+
+    await eventually(placed, timeout_s=SEEN_S, because=f"{names} are bound")
+
+
+async def test_a_group_of_kueue_waits_for_all_its_pods_without_gates(stage: Stage) -> None:
+    await stage.nodes(3)
+    labels = {"kueue.x-k8s.io/pod-group-name": "train", "kueue.x-k8s.io/queue-name": "research"}
+    notes = {"kueue.x-k8s.io/pod-group-total-count": "3"}
+    gated: Any = {"schedulingGates": [{"name": GATE}]}
+    await make_pods(stage, "k-0", labels=labels, notes=notes)
+    await make_pods(stage, "k-1", "k-2", labels=labels, notes=notes, **gated)
+    messages = [one["message"] for one in await stage.pods_say("", 3)]
+    assert any("2 members have scheduling gates" in message for message in messages), messages
+    for name in ("k-1", "k-2"):
+        assert not await stage.placed()
+        await stage.api.patch(stage.path(name=name), {"spec": {"schedulingGates": None}})
+    await all_placed(stage, "k-0", "k-1", "k-2")
+    await stage.why("pod/k-0", "k-0")
+
+
+async def test_a_group_of_kueue_without_a_count_says_so(stage: Stage) -> None:
+    await stage.nodes(1)
+    await make_pods(stage, "lost-0", labels={"kueue.x-k8s.io/pod-group-name": "lost"})
+    (found,) = await stage.pods_say("", 1)
+    assert "kueue.x-k8s.io/pod-group-total-count" in found["message"]
+    assert not await stage.placed()
