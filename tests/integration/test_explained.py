@@ -5,6 +5,7 @@ from typing import Final
 import pytest
 
 from shared.dialects.discovery import scheduler_names
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import VOLCANO, Stage
@@ -16,6 +17,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)
 
 SUITE_FLAGS: Final = ()
 GROUP: Final = "scheduling.k8s.io/group-name"
+#: A label that names a gang of an API that no dialect reads.
+UNREAD: Final = next(
+    one for one in pod_vocabulary().references.unread if one.place == "label" and one.names_group
+)
 
 
 def explained(namespace: str, *manifests: Object) -> Report:
@@ -47,8 +52,8 @@ async def test_a_pod_that_is_explained_as_not_bound_says_the_same_in_the_cluster
     stage: Stage,
 ) -> None:
     # No PodGroup is created for pods of this scheduler, which would be a second gang.
-    labels = {"kueue.x-k8s.io/pod-group-name": "other"}
-    pod = pod_manifest("kueue", scheduler_name="kube-batch", labels=labels)
+    labels = {UNREAD.key: "other"}
+    pod = pod_manifest("unread", scheduler_name="kube-batch", labels=labels)
     (found,) = explained(stage.namespace, pod).objects
     (missing,) = found.missing
     sentence = missing.removeprefix("not bound: ")

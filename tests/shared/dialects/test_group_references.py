@@ -184,7 +184,8 @@ def test_all_declarations_of_a_pod_are_listed_by_precedence_with_their_dialects(
         references=(GroupReference(place="label", key="example.com/gang", declared_by="Example"),),
     )
     table = ReferenceTable((*by_precedence(), example))
-    labels = {"example.com/gang": "b", "grove.io/podgang": "c"}
+    unread = next(one for one in table.unread if one.place == "label" and one.names_group)
+    labels = {"example.com/gang": "b", unread.key: "c"}
     given = kube.Pod(
         metadata=kube.ObjectMeta(annotations={annotations.GROUP_NAME: "a"}, labels=labels)
     )

@@ -8,11 +8,16 @@ import yaml
 from services.admission_webhook.core.opt_in import take_pod
 from services.admission_webhook.core.review import decode_review
 from shared.dialects.discovery import scheduler_names
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from tests.services.admission_webhook.reviews import review
 from tutti.explain.report import GangReport, ObjectReport, Report
 from tutti.explain.understanding import understand
 from tutti.fits.expansion import flattened
 
+#: A label that names a gang of an API that no dialect reads.
+UNREAD = next(
+    one for one in pod_vocabulary().references.unread if one.place == "label" and one.names_group
+)
 GROUP = """
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
@@ -119,15 +124,14 @@ def test_of_two_groups_of_one_name_the_one_counts_that_the_planner_prefers() -> 
 
 
 def test_a_declaration_that_loses_and_one_that_is_not_read_are_listed() -> None:
-    marks = {"scheduling.x-k8s.io/pod-group": "other", "grove.io/podgang": "other"}
-    found = only_object(pod(labels=marks))
+    labels = {UNREAD.key: "other"}
+    found = only_object(pod(labels=labels))
     assert [(one.place, one.dialect, one.counts) for one in found.declared] == [
         ("annotation scheduling.k8s.io/group-name", "group_name", True),
-        ("label scheduling.x-k8s.io/pod-group", "coscheduling", False),
-        ("label grove.io/podgang", "", False),
+        (UNREAD.title, "", False),
     ]
     assert "name two gangs" in found.missing[0]
-    assert not only_gang(pod(labels=marks)).scheduled
+    assert not only_gang(pod(labels=labels)).scheduled
 
 
 def test_fields_without_effect_in_a_dialect_are_listed() -> None:
