@@ -40,18 +40,6 @@ KNOWN_REFERENCES: Final = (
         place="label", key="kai.scheduler/subgroup-name", declared_by="KAI", names_group=False
     ),
     GroupReference(
-        place="annotation",
-        key="yunikorn.apache.org/task-groups",
-        declared_by="YuniKorn",
-        names_group=False,
-    ),
-    GroupReference(
-        place="annotation",
-        key="yunikorn.apache.org/task-group-name",
-        declared_by="YuniKorn",
-        names_group=False,
-    ),
-    GroupReference(
         place="annotation", key="gang.scheduling.koordinator.sh/name", declared_by="Koordinator"
     ),
     GroupReference(

@@ -7,7 +7,7 @@ from shared.dialects import requirements
 from shared.dialects.protocol import Membership
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.objects import ObjectMeta
-from shared.model.objects import Labels, PodGroup
+from shared.model.objects import Labels, PodGroup, Resources
 
 _TEXT_CHARACTERS_MAX: Final = 253
 
@@ -18,7 +18,7 @@ def declared_by(
     *,
     dialect: str,
     min_member: int,
-    min_task_member: tuple[tuple[str, int], ...] = (),
+    min_resources: Resources | None = None,
     settings: Labels = (),
     errors: tuple[str, ...] = (),
 ) -> Membership:
@@ -30,7 +30,7 @@ def declared_by(
         name: The group's name.
         dialect: Name of its dialect, which is the scope of the name, too.
         min_member: As in `PodGroup`.
-        min_task_member: Likewise.
+        min_resources: Likewise.
         settings: Settings that the dialect derives; the pod's annotations count before them.
         errors: What is wrong with the declaration: such a gang is not planned.
     """
@@ -45,7 +45,7 @@ def declared_by(
         scope=dialect,
         resource_version=0,
         min_member=min_member,
-        min_task_member=min_task_member,
+        min_resources=min_resources,
         queue=given.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
         settings=tuple(sorted({**dict(settings), **dict(read_settings(given))}.items())),
         topology=requirements.label_topology(given),

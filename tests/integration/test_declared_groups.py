@@ -1,5 +1,6 @@
 """Gangs that their pods declare completely, on a real API server: no group object exists."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -71,3 +72,25 @@ async def test_a_group_of_kueue_without_a_count_says_so(stage: Stage) -> None:
     (found,) = await stage.pods_say("", 1)
     assert "kueue.x-k8s.io/pod-group-total-count" in found["message"]
     assert not await stage.placed()
+
+
+async def test_an_application_of_yunikorn_starts_when_all_of_it_fits_and_keeps_the_rest(
+    stage: Stage,
+) -> None:
+    await stage.nodes(1)
+    groups = [
+        {"name": name, "minMember": 1, "minResource": {"cpu": "4"}}
+        for name in ("driver", "executor")
+    ]
+    labels = {"yunikorn.apache.org/app-id": "spark-1"}
+    prefix = "yunikorn.apache.org/task-group"
+    first = {f"{prefix}s": json.dumps(groups), f"{prefix}-name": "driver"}
+    await make_pods(stage, "driver", labels=labels, notes=first)
+    await stage.pods_say("", 1)
+    assert not await stage.placed()
+    await stage.nodes(1, prefix="more-")
+    await all_placed(stage, "driver")
+    await make_pods(stage, "other")
+    await stage.pods_say("", 1)
+    await make_pods(stage, "executor", labels=labels, notes={f"{prefix}-name": "executor"})
+    await all_placed(stage, "driver", "executor")

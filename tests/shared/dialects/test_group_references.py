@@ -163,6 +163,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
         "leader_worker_set",
         "native",
         "kueue",
+        "yunikorn",
         "disruption_budget",
     ]
     found = labelled(a="1", b="2").metadata

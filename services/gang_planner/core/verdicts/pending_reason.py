@@ -443,6 +443,8 @@ def _releasing_words(note: NoteOpened) -> str:
 
 def _missing_words(_: State, gang: Gang) -> str:
     scope = scope_of(gang.key)
+    if "." not in scope and scope != GROUP_NAME_SCOPE:
+        return f"no pod declares the gang {gang.full_name} of {scope}"
     title = "PodGroup" if scope == GROUP_NAME_SCOPE else scope
     return f"{title} {gang.full_name} does not exist"
 

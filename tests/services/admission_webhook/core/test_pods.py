@@ -90,7 +90,7 @@ def with_label(pod: Object, key: str) -> Object:
 def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() -> None:
     for pod, mark in (
         (with_label(a_pod(), GROVE), f"label {GROVE}"),
-        (a_pod("tutti", {"yunikorn.apache.org/task-groups": "[]"}), "task-groups"),
+        (a_pod("tutti", {"pod-group-name": "g"}), "pod-group-name"),
     ):
         (warning,) = judged(review(pod)).warnings
         assert warning.startswith("tutti: not bound: ")

@@ -7,7 +7,13 @@ import msgspec
 from shared.contracts.identity import nameless_gang_id
 from shared.model.objects import Pod, PodGroup
 from tests.services.gang_planner.core.logged_scene import LoggedScene
-from tests.services.gang_planner.core.scene import Scene, make_node, make_pods, make_shape
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
 
 CPU = make_shape({"cpu": 1000})
 #: Longer than capacity is held for lost members.
@@ -131,3 +137,27 @@ def test_a_restarted_planner_continues_with_the_gang() -> None:
     scene.until_quiet()
     assert scene.verdicts[ID].phase == "Running"
     assert len(scene.decisions) == 1
+
+
+def test_pods_wait_until_one_of_them_declares_their_gang() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(*make_pods("a", 1, CPU, group_scope="yunikorn"))
+    assert not scene.settle()
+    (verdict,) = scene.verdicts.values()
+    assert verdict.why is not None
+    assert verdict.why.sentence == "no pod declares the gang team/a of yunikorn"
+    group = msgspec.structs.replace(declared(1), dialect="yunikorn", scope="yunikorn")
+    scene.put(*make_pods("a", 1, CPU, role="first", group_scope="yunikorn", declared_group=group))
+    assert sum(len(one.bindings) for one in scene.settle()) == 2
+
+
+def test_resources_of_pods_that_do_not_exist_yet_are_reserved_for_them() -> None:
+    scene = Scene([make_node("n0", {"cpu": 3000, "memory": 8 << 30, "pods": 10})])
+    group = declared(1, min_resources=(("cpu", 3000),))
+    scene.put(*members(1, group, role="driver"))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.put(make_group("other", 1), *make_pods("other", 1, CPU))
+    assert not scene.settle(), "the rest is reserved"
+    scene.put(*members(2, None, role="executor"))
+    assert sum(len(one.bindings) for one in scene.settle()) == 2
