@@ -40,9 +40,6 @@ KNOWN_REFERENCES: Final = (
         place="label", key="kai.scheduler/subgroup-name", declared_by="KAI", names_group=False
     ),
     GroupReference(
-        place="annotation", key="gang.scheduling.koordinator.sh/name", declared_by="Koordinator"
-    ),
-    GroupReference(
         place="label",
         key="grove.io/podgang",
         declared_by="Grove",

@@ -94,3 +94,14 @@ async def test_an_application_of_yunikorn_starts_when_all_of_it_fits_and_keeps_t
     await stage.pods_say("", 1)
     await make_pods(stage, "executor", labels=labels, notes={f"{prefix}-name": "executor"})
     await all_placed(stage, "driver", "executor")
+
+
+async def test_a_gang_of_koordinator_waits_for_its_minimum(stage: Stage) -> None:
+    await stage.nodes(2)
+    prefix = "gang.scheduling.koordinator.sh"
+    notes = {f"{prefix}/name": "pair", f"{prefix}/min-available": "2"}
+    await make_pods(stage, "koord-0", notes=notes)
+    (found,) = await stage.pods_say("", 1)
+    assert "1 of 2 members exist" in found["message"]
+    await make_pods(stage, "koord-1", notes=notes)
+    await all_placed(stage, "koord-0", "koord-1")

@@ -156,6 +156,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
         "incubator",
         "sigs",
         "coscheduling",
+        "koordinator",
         "kubeflow",
         "kuberay",
         "spark",
