@@ -398,6 +398,7 @@ class Bus:
         """
         answer = await self.api(f"STREAM.INFO.{stream}", None, StreamAnswer)
         return StreamInfo(
+            stream=stream,
             generation=answer.config.metadata.get(GENERATION, ""),
             messages=answer.state.messages,
             first_seq=answer.state.first_seq,

@@ -143,6 +143,7 @@ class PullRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
     """State of a stream. `generation` is the id that setup gave it when it created it."""
 
+    stream: str
     generation: str
     messages: int
     first_seq: int

@@ -26,11 +26,15 @@ async def group_of(play: Play, job: Object) -> Object:
 
 @contextlib.asynccontextmanager
 async def groups_watched(play: Play) -> AsyncIterator[list[Object]]:
-    """Every state that PodGroups of the namespace pass through."""
+    """Every state that PodGroups of the namespace pass through from now on, however late the API
+    server accepts the watch.
+    """
     states: list[Object] = []
+    path = _GROUPS.format(play.namespace)
+    now = (await play.api.get(path))["metadata"]["resourceVersion"]
 
     async def follow() -> None:
-        async for _, group in play.api.watch(_GROUPS.format(play.namespace)):
+        async for _, group in play.api.watch(path, resourceVersion=now):
             states.append(group)
 
     task = asyncio.create_task(follow(), name="groups")
