@@ -21,7 +21,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
 from shared.kube.objects import KubeObject
-from shared.kube.resources import PODGROUPS_VOLCANO, Resource
+from shared.kube.resources import PODGROUPS_COSCHEDULING, PODGROUPS_VOLCANO, Resource
 from shared.model.objects import GROUP_NAME_SCOPE
 from tests.services.admission_webhook.reviews import Object, a_pod_group
 from tests.support.scripted_apiserver import (
@@ -35,6 +35,8 @@ from tests.support.scripted_apiserver import (
 from tests.support.waiting import eventually
 
 NAMESPACE = "default"
+#: Kinds of the scope whose CRDs are those of the product.
+INSTALLED = tuple(one for one in group_resources(GROUP_NAME_SCOPE) if one != PODGROUPS_COSCHEDULING)
 MISSING = f"tutti: PodGroup {NAMESPACE}/traim does not exist; the pod waits until it is created"
 ABSENT = failure(404, "NotFound")
 #: On a busy machine an API server may take longer than reviews wait.
@@ -64,7 +66,7 @@ class Looking:
 async def groups(client: KubeClient) -> AsyncIterator[KubeClient]:
     """A client of the API server; its groups are deleted at the end."""
     yield client
-    for resource in group_resources(GROUP_NAME_SCOPE):
+    for resource in INSTALLED:
         for one in (await client.list(resource, KubeObject, namespace=NAMESPACE)).items:
             await client.delete(resource, one.metadata.name, namespace=NAMESPACE)
 
@@ -88,7 +90,7 @@ async def test_a_group_that_does_not_exist_is_warned_of_with_its_likely_name(
     assert looking.endings == {"missing": 2}
 
 
-@pytest.mark.parametrize("resource", group_resources(GROUP_NAME_SCOPE), ids=lambda one: one.group)
+@pytest.mark.parametrize("resource", INSTALLED, ids=lambda one: one.group)
 async def test_a_group_of_any_api_exists(groups: KubeClient, resource: Resource) -> None:
     await make(groups, "traim", resource)
     looking = Looking(groups, PATIENCE_S)
@@ -151,7 +153,7 @@ async def test_a_fault_is_no_warning(fault: Any) -> None:
 async def test_kinds_that_are_not_served_have_no_group() -> None:
     unserved = answer(404, b"404 page not found")
     train = {"metadata": {"name": "train"}}
-    script = [ABSENT, unserved, unserved, listing(1, train), unserved, unserved]
+    script = [ABSENT, *[unserved] * 3, listing(1, train), *[unserved] * 3]
     async with scripted(*script) as (server, looking):
         (warning,) = await looking.at()
         assert 'did you mean "train"' in warning
