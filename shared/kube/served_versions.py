@@ -6,7 +6,7 @@ answer is used for a few seconds only.
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -17,17 +17,27 @@ from shared.kube.resources import Resource
 LASTS_S: Final = 5.0
 
 
-class _Served(msgspec.Struct, frozen=True):
+class _Version(msgspec.Struct, frozen=True):
+    version: str = ""
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """An APIGroup."""
+
+    versions: tuple[_Version, ...] = ()
+
+
+class _Kind(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _ServedList(msgspec.Struct, frozen=True):
+class _Kinds(msgspec.Struct, frozen=True):
     """An APIResourceList."""
 
-    resources: tuple[_Served, ...] = ()
+    resources: tuple[_Kind, ...] = ()
 
 
-_decode: Final = msgspec.json.Decoder(_ServedList).decode
+T = TypeVar("T")
 
 
 async def served_variant(client: KubeClient, resource: Resource) -> Resource | None:
@@ -36,18 +46,25 @@ async def served_variant(client: KubeClient, resource: Resource) -> Resource | N
     Raises:
         KubeError: The API server does not answer, or refuses to list its resources.
     """
+    group = await _read(client, f"/apis/{resource.group}", _Group)
+    served = {one.version for one in group.versions} if group is not None else set[str]()
     for variant in resource.variants:
-        try:
-            reply = await client.request("GET", f"/apis/{variant.group}/{variant.version}")
-        except NotFound:
-            continue
-        try:
-            names = {one.name for one in _decode(reply.body).resources}
-        except msgspec.MsgspecError as error:
-            raise MalformedAnswer(f"resources of {variant.api_version}: {error}") from None
-        if variant.plural in names:
-            return variant
+        if variant.version in served:
+            kinds = await _read(client, f"/apis/{variant.api_version}", _Kinds)
+            if kinds is not None and variant.plural in {one.name for one in kinds.resources}:
+                return variant
     return None
+
+
+async def _read(client: KubeClient, path: str, kind: type[T]) -> T | None:
+    """A document of discovery; None: it does not exist. Raises KubeError."""
+    try:
+        reply = await client.request("GET", path)
+        return msgspec.json.decode(reply.body, type=kind)
+    except NotFound:
+        return None
+    except msgspec.MsgspecError as error:
+        raise MalformedAnswer(f"{path}: {error}") from None
 
 
 class ServedVersions:

@@ -56,7 +56,7 @@ async def make_crd(api: RawClient) -> None:
 
     async def established() -> bool:
         found = await api.get(f"{CRDS}/{CRD['metadata']['name']}")
-        conditions = found.get("status", {}).get("conditions", ())
+        conditions = found.get("status", {}).get("conditions") or ()
         return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
     await eventually(established, because="the CRD is established")

@@ -152,8 +152,17 @@ class ApiServer:
             return refused(refusal)
 
     def _route(self, request: Request) -> Reply:
-        if request.path == "/version":
-            return Reply(200, b"{}", {})
+        match request.path.split("/"):
+            case ["", "version"]:
+                return Reply(200, b"{}", {})
+            case ["", "apis", group]:
+                return self._discover(group)
+            case ["", "apis", group, version]:
+                return self._discover(group, version)
+            case _:
+                return self._serve(request)
+
+    def _serve(self, request: Request) -> Reply:
         resource, namespace, name, sub = self._parse(request.path)
         match request.method, bool(name), sub:
             case "GET", False, "":
@@ -176,6 +185,17 @@ class ApiServer:
                 return self._delete(request, resource, namespace, name)
             case _:
                 raise Refusal(405, "MethodNotAllowed", f"{request.method} {request.path}")
+
+    def _discover(self, group: str, version: str = "") -> Reply:
+        """The versions of a group, or the kinds of one version."""
+        served = [(one, kind) for of, one, kind in self._resources if of == group]
+        if not any(version in ("", one) for one, _ in served):
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        if not version:
+            names = sorted({one for one, _ in served})
+            return Reply(200, _encode({"versions": [{"version": one} for one in names]}), {})
+        kinds = [{"name": kind} for one, kind in served if one == version]
+        return Reply(200, _encode({"resources": kinds}), {})
 
     def _parse(self, path: str) -> tuple[Resource, str, str, str]:
         parts = path.split("/")

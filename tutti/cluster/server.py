@@ -200,6 +200,11 @@ def _discovery(path: str, registry: Registry) -> Obj | None:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": _groups(registry)}
+        case ["apis", group]:
+            found = next((one for one in _groups(registry) if one["name"] == group), None)
+            if found is None:
+                raise no_such_path()
+            return {"kind": "APIGroup", "apiVersion": "v1", **found}
         case ["api", version]:
             return _resource_list("", version, registry)
         case ["apis", group, version]:

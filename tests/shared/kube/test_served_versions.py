@@ -41,6 +41,9 @@ class VersionedServer:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.paths.append(request.path)
+        if request.path == f"/apis/{GROUPS.group}":
+            versions = [{"version": one} for one in sorted(self.served | self.empty)]
+            return web.json_response({"kind": "APIGroup", "versions": versions})
         _, _, group, version, *rest = request.path.split("/")
         if group != GROUPS.group or version not in self.served | self.empty:
             return web.json_response({"code": 404, "reason": "NotFound"}, status=404)
@@ -123,8 +126,14 @@ async def test_the_first_version_that_has_the_kind_is_used() -> None:
 async def test_an_answer_that_is_no_list_is_an_error() -> None:
     async with serving("v1") as (server, client):
         server.served, server.resources = {"v2"}, 1
-        with pytest.raises(MalformedAnswer, match=r"resources of example\.com/v2"):
+        with pytest.raises(MalformedAnswer, match=r"/apis/example\.com/v2"):
             await served_variant(client, GROUPS)
+
+
+async def test_only_the_group_is_read_where_no_version_of_the_kind_is_served() -> None:
+    async with serving() as (server, client):
+        assert await served_variant(client, GROUPS) is None
+        assert server.paths == ["/apis/example.com"]
 
 
 async def test_an_answer_is_used_for_a_few_seconds() -> None:
