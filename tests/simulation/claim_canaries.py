@@ -106,7 +106,7 @@ CANARIES: Final[dict[str, Canary]] = {
         80,
         ("is chosen for two claims", "is allocated twice"),
         claims=ClaimShape(share=1.0, kinds=("local", "gpus")),
-        first=110,
+        first=103,
     ),
     "exclusive_claim_shared": Canary(
         _exclusive_claim_shared,

@@ -275,6 +275,8 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         del residents[pod.uid]
         if not residents:
             del state.residents[before]
+        if member.shape.shape.device_claims:
+            state.node_capacity.devices.keep(member.shape)
         state.node_capacity.give(before, member.shape)
         state.drop_phantom(before)
     if slot is not None:

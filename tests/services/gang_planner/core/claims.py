@@ -93,8 +93,9 @@ def make_device_claim(name: str, count: int = 1, **fields: Any) -> ResourceClaim
     defaults: dict[str, Any] = {
         "namespace": "team",
         "requests": (DeviceRequest(name="r", device_class="gpu", count=count),),
+        "resource_version": 1,
     }
-    return ResourceClaim(uid=f"rc-{name}", name=name, resource_version=1, **{**defaults, **fields})
+    return ResourceClaim(uid=f"rc-{name}", name=name, **{**defaults, **fields})
 
 
 def hosts(count: int, **labels: str) -> list[Node]:

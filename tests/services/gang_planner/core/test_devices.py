@@ -239,3 +239,40 @@ def test_devices_given_back_with_their_pod_are_free_for_others() -> None:
     scene.remove(scene.pods[first.bindings[0].uid])
     (second,) = scene.settle()
     assert second.devices[0].devices == first.devices[0].devices
+
+
+def test_devices_of_a_bound_pod_that_ends_before_its_claim_is_seen_with_them_stay_taken() -> None:
+    """CLUSTER shows the pod's end before the binder's write to its claim."""
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    (first,) = scene.settle()
+    scene.bind(first)
+    scene.outcome(first)
+    scene.remove(scene.pods[first.bindings[0].uid])
+    scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
+    assert scene.settle() == []
+    # An older write to the claim arrives, then the one that allocated the device.
+    scene.put(make_device_claim("a", resource_version=8))
+    assert scene.settle() == []
+    has = ((DRIVER, "n0", "gpu-0"),)
+    scene.put(make_device_claim("a", allocated=has, resource_version=9))
+    assert scene.settle() == []
+    scene.remove(make_device_claim("a", resource_version=9))
+    (second,) = scene.settle()
+    assert second.devices[0].devices == first.devices[0].devices
+    assert scene.planner._state.node_capacity.devices.contradiction() == ""
+
+
+def test_devices_of_a_bound_pod_that_ends_with_its_claim_are_free() -> None:
+    scene = Scene(hosts(1))
+    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    (first,) = scene.settle()
+    scene.bind(first)
+    scene.outcome(first)
+    scene.remove(scene.pods[first.bindings[0].uid])
+    scene.remove(make_device_claim("a"))
+    scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
+    (second,) = scene.settle()
+    assert second.devices[0].devices == first.devices[0].devices

@@ -50,6 +50,8 @@ class Devices:
         self._grants: dict[Key, Grant] = {}
         #: Grants of decisions in the log whose reservations are not made yet.
         self._pins: dict[Key, Grant] = {}
+        #: Claims whose grants last without users: see `keep`.
+        self._kept: set[Key] = set()
         #: Device -> claim, for all grants and pins.
         self._chosen: dict[Device, Key] = {}
         #: Driver -> number of devices that are neither allocated nor chosen, per slot.
@@ -66,7 +68,7 @@ class Devices:
         other._inventory = self._inventory
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
-        other._chosen = dict(self._chosen)
+        other._chosen, other._kept = dict(self._chosen), set(self._kept)
         other._turns, other._turn = dict(self._turns), self._turn
         return other
 
@@ -155,9 +157,17 @@ class Devices:
             self._moved(key)
             if not self.uses[key]:
                 del self.uses[key]
-                grant = self._grants.pop(key, None)
-                if grant is not None:
-                    self._release(grant.devices)
+                if key not in self._kept:
+                    self._drop_grant(key)
+
+    def keep(self, shape: ShapeEntry) -> None:
+        """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
+        has them or is gone.
+
+        The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
+        first, the devices look free although the claim still has them.
+        """
+        self._kept.update(key for key in claim_keys(shape.shape) if self.grant(key) is not None)
 
     def pin(self, key: Key, pin: Grant) -> None:
         """Restore the devices of a decision in the log.
@@ -202,11 +212,15 @@ class Devices:
         self._turns[key] = self._turn
 
     def _drop(self, key: Key) -> None:
+        self._kept.discard(key)
+        self._drop_grant(key)
+        self.unpin(key)
+
+    def _drop_grant(self, key: Key) -> None:
         grant = self._grants.pop(key, None)
         if grant is not None:
             self._release(grant.devices)
             self._moved(key)
-        self.unpin(key)
 
     def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
         for _, device in devices:
@@ -255,6 +269,10 @@ class Devices:
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._release(one.devices)
+        for key in [one for one in self._kept if self.grant(one) is None]:
+            self._kept.remove(key)
+            if key not in self.uses:
+                self._drop_grant(key)
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
