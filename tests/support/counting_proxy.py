@@ -78,8 +78,10 @@ async def counting_proxy(control_plane: ControlPlane, folder: Path) -> AsyncIter
 
 async def _forward(session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
     headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP}
+    # None, not b"": aiohttp would name a content type, which discovery of the API server refuses.
+    body = await request.read() or None
     async with session.request(
-        request.method, request.rel_url, headers=headers, data=await request.read()
+        request.method, request.rel_url, headers=headers, data=body
     ) as answer:
         kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP}
         response = web.StreamResponse(status=answer.status, headers=kept)

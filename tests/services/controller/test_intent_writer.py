@@ -108,10 +108,14 @@ ABSENT = failure(404, "NotFound")
 SERVED = answer(200, {"resources": [{"name": "podgroups"}]})
 
 
+def serving(version: str) -> list[Answer]:
+    """The answers of discovery where this is the only version."""
+    return [answer(200, {"versions": [{"version": version}]}), SERVED]
+
+
 async def test_a_status_is_written_in_the_served_version_in_its_words() -> None:
     """And in another one, as soon as that version is gone."""
-    versions = [ABSENT, ABSENT, ABSENT, SERVED]
-    script = [*versions, ABSENT, ABSENT, SERVED, OK, OK]
+    script = [*serving("v1alpha2"), ABSENT, *serving("v1beta1"), OK, OK]
     async with scripted_apiserver(*script) as server:
         credentials = Credentials(Access(origin="test", server=server.url))
         async with KubeClient(credentials) as client:
