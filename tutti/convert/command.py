@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO
 
 import click
 import yaml
 
+from shared.kube.decoding import without_nulls
 from tutti.api.output import as_yaml
 from tutti.convert import kai, kueue, yunikorn
 from tutti.convert.queue_tree import Conversion, Json, settle
@@ -48,9 +49,8 @@ def queues(files: Sequence[IO[str]], gpu_resource: str) -> None:
     """
     try:
         found = converted([one for file in files for one in _documents(file)], gpu_resource)
-    except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
-        words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        click.echo(f"tutti: cannot convert this: {words}", err=True)
+    except (ValueError, yaml.YAMLError) as error:
+        click.echo(f"tutti: cannot convert this: {error}", err=True)
         sys.exit(_UNREADABLE)
     if not found.queues:
         click.echo("tutti: there are no queues in these files", err=True)
@@ -64,10 +64,7 @@ def converted(documents: Sequence[Json], gpu_resource: str) -> Conversion:
     """The queues of these documents, in an order in which they can be created.
 
     Raises:
-        ValueError: A value cannot be read.
-        KeyError: A name is missing.
-        TypeError: A member has the wrong type.
-        AttributeError: Likewise.
+        ValueError: A name is missing, or a value cannot be read; with the object and the field.
     """
     conversion = Conversion()
     of_kueue = [one for one in documents if _is_of(one, kueue.GROUP, kueue.KINDS)]
@@ -109,7 +106,11 @@ def _documents(file: IO[str]) -> list[Json]:
         if not isinstance(one, dict):
             raise ValueError(f"{file.name}: must consist of objects")  # noqa: TRY004 (bad input)
         items = one.get("items") if str(one.get("kind", "")).endswith("List") else None
-        found += items if isinstance(items, list) else [one]
+        if not isinstance(items, list):
+            items = [one]
+        if not all(isinstance(item, dict) for item in items):
+            raise ValueError(f"{file.name}: items: must be objects")
+        found += map(without_nulls, items)
     return found
 
 
@@ -121,7 +122,8 @@ def _yunikorn(one: Json) -> Json | None:
     """The configuration, if the document is one or contains one."""
     if "partitions" in one:
         return one
-    text: Any = (one.get("data") or {}).get(yunikorn.CONFIG_KEY)
+    data = one.get("data")
+    text = data.get(yunikorn.CONFIG_KEY) if isinstance(data, dict) else None
     found = yaml.safe_load(text) if isinstance(text, str) else None
     return found if isinstance(found, dict) else None
 

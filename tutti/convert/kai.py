@@ -8,9 +8,11 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from shared.contracts.annotations import MINIMUM_RUN_SECONDS
 from shared.kinds.durations import duration_ms
-from tutti.convert.queue_tree import Conversion, Json, Queue
+from tutti.convert.queue_tree import Conversion, Json, Queue, check_form
 
 GROUP: Final = "scheduling.run.ai"
 KINDS: Final = frozenset({"Queue"})
@@ -24,9 +26,34 @@ _CONVERTED: Final = frozenset(
 )
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Amount(msgspec.Struct, frozen=True, rename="camel"):
+    quota: float = 0
+    limit: float = _UNLIMITED
+    over_quota_weight: float = 1
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    parent_queue: str = ""
+    priority: int = _PRIORITY
+    preempt_min_runtime: str = ""
+    reclaim_min_runtime: str = ""
+    resources: dict[str, _Amount] = {}
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+
+
 def convert(objects: Iterable[Json], conversion: Conversion, *, gpu_resource: str) -> None:
     """Add the queues of these objects. Raises ValueError."""
     given = list(objects)
+    for number, one in enumerate(given, 1):
+        check_form(one, _Object, f"Queue {number} of KAI")
     ranked = any((one.get("spec") or {}).get("priority") is not None for one in given)
     for one in given:
         spec: Json = one.get("spec") or {}
@@ -55,12 +82,7 @@ def convert(objects: Iterable[Json], conversion: Conversion, *, gpu_resource: st
 
 
 def _number(holder: Json, key: str, otherwise: float) -> float:
-    value = holder.get(key)
-    if value is None:
-        return otherwise
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{key}: must be a number")  # noqa: TRY004 (bad input)
-    return float(value)
+    return float(holder.get(key, otherwise))
 
 
 def _read(queue: Queue, kind: str, resource: str, found: Json) -> None:

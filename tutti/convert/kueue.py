@@ -9,8 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from shared.contracts.annotations import QUEUE_NAME
-from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, read_amount
+from shared.kube.quantities import amount
+from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, check_form
 
 GROUP: Final = "kueue.x-k8s.io"
 KINDS: Final = frozenset({"ClusterQueue", "LocalQueue", "Cohort"})
@@ -22,9 +25,54 @@ _CONVERTED: Final = frozenset(
 _DEFAULT_FLAVOR: Final = frozenset({"default", "default-flavor"})
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str = ""
+
+
+class _Quota(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    nominal_quota: str | float = 0
+    borrowing_limit: str | float = 0
+    lending_limit: str | float = 0
+
+
+class _Flavor(msgspec.Struct, frozen=True):
+    name: str = ""
+    resources: tuple[_Quota, ...] = ()
+
+
+class _ResourceGroup(msgspec.Struct, frozen=True):
+    flavors: tuple[_Flavor, ...] = ()
+
+
+class _FairSharing(msgspec.Struct, frozen=True):
+    weight: str | float = 1
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    cohort: str = ""
+    cohort_name: str = ""
+    parent: str = ""
+    parent_name: str = ""
+    cluster_queue: str = ""
+    queueing_strategy: str = ""
+    fair_sharing: _FairSharing = _FairSharing()
+    resource_groups: tuple[_ResourceGroup, ...] = ()
+
+
+class _Object(msgspec.Struct, frozen=True):
+    """The members of the three kinds that are read."""
+
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+
+
 def convert(objects: Iterable[Json], conversion: Conversion) -> None:
     """Add the queues of these objects. Raises ValueError."""
     given = list(objects)
+    for number, one in enumerate(given, 1):
+        check_form(one, _Object, f"{one['kind']} {number} of Kueue")
     cohorts = {_name(one): one for one in given if one["kind"] == "Cohort"}
     queues = [one for one in given if one["kind"] == "ClusterQueue"]
     if queues:
@@ -83,18 +131,18 @@ def _read(queue: Queue, one: Json, *, borrows: bool) -> None:
     flavors: dict[str, None] = {}
     for flavor, resource in _quotas(spec):
         name = str(resource["name"])
-        quota = read_amount(name, resource.get("nominalQuota", 0))
+        quota = amount(name, resource.get("nominalQuota", 0))
         nominal[name] += quota
         flavors[flavor] = None
         borrowing, lending = resource.get("borrowingLimit"), resource.get("lendingLimit")
         if borrows and borrowing is None:
             unlimited.add(name)
-        elif borrows:
-            most[name] += quota + read_amount(name, borrowing)
+        elif borrowing is not None and borrows:
+            most[name] += quota + amount(name, borrowing)
         else:
             most[name] += quota
         if lending is not None:
-            kept[name] += max(0, quota - read_amount(name, lending))
+            kept[name] += max(0, quota - amount(name, lending))
     queue.deserved = dict(nominal)
     queue.capability = {name: found for name, found in most.items() if name not in unlimited}
     if queue.is_pool:
@@ -133,10 +181,10 @@ def _flavors(queue: Queue, flavors: list[str]) -> None:
         )
 
 
-def _weight(queue: Queue, weight: object) -> None:
+def _weight(queue: Queue, weight: str | float | None) -> None:
     if weight is None:
         return
-    milli = read_amount("cpu", weight)
+    milli = amount("cpu", weight)
     queue.weight = max(1, math.ceil(milli / 1000))
     if milli != queue.weight * 1000:
         queue.losses.append(f"its weight {weight} is {queue.weight} now: weights are 1, 2, …")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.kube.quantities import amount, format_quantity
+from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
 
 Json = dict[str, Any]
@@ -83,11 +83,12 @@ def written(amounts: Mapping[str, int]) -> dict[str, str]:
     return {name: format_quantity(name, found) for name, found in sorted(amounts.items())}
 
 
-def read_amount(resource: str, value: object) -> int:
-    """An amount in our unit. Raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{resource}: {value!r} is no quantity")  # noqa: TRY004 (bad input)
-    return amount(resource, value)
+def check_form(one: Json, form: type[msgspec.Struct], source: str) -> None:
+    """Check the types of the members that are read. Raises ValueError with the member's path."""
+    try:
+        msgspec.convert(one, form)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{source}: {error}") from None
 
 
 def settle(conversion: Conversion) -> None:

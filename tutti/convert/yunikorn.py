@@ -7,7 +7,10 @@ capability. The root queue is Volcano's.
 from collections.abc import Mapping
 from typing import Final
 
-from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, read_amount
+import msgspec
+
+from shared.kube.quantities import amount
+from tutti.convert.queue_tree import Amounts, Conversion, Json, Queue, check_form
 
 #: Key of the file in YuniKorn's ConfigMap.
 CONFIG_KEY: Final = "queues.yaml"
@@ -22,9 +25,30 @@ _HINTS: Final[Mapping[str, str]] = {
 }
 
 
+class _Resources(msgspec.Struct, frozen=True):
+    guaranteed: dict[str, str | float] = {}
+    max: dict[str, str | float] = {}
+
+
+class _Queue(msgspec.Struct, frozen=True):
+    name: str
+    resources: _Resources = _Resources()
+    queues: tuple["_Queue", ...] = ()
+
+
+class _Partition(msgspec.Struct, frozen=True):
+    name: str = _DEFAULT_PARTITION
+    queues: tuple[_Queue, ...] = ()
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    partitions: tuple[_Partition, ...] = ()
+
+
 def convert(config: Json, conversion: Conversion) -> None:
     """Add the queues of a configuration. Raises ValueError."""
-    for partition in _items(config, "partitions"):
+    check_form(config, _Configuration, CONFIG_KEY)
+    for partition in config.get("partitions", ()):
         name = str(partition.get("name", _DEFAULT_PARTITION))
         prefix = "" if name == _DEFAULT_PARTITION else f"{name}."
         where = f"partition {name}"
@@ -33,14 +57,14 @@ def convert(config: Json, conversion: Conversion) -> None:
         for field, value in partition.items():
             if field not in {"name", "queues"} and value:
                 conversion.losses.append(f"{where}: {field} has no equivalent")
-        for root in _items(partition, "queues"):
+        for root in partition.get("queues", ()):
             top = root.get("name") == _ROOT
             if top:
                 for field in sorted({*root} - {"name", "parent", "queues"}):
                     conversion.losses.append(
                         f"{where}: {field} of the root queue has no equivalent"
                     )
-            for one in _items(root, "queues") if top else [root]:
+            for one in root.get("queues", ()) if top else [root]:
                 _add(one, None, prefix, conversion)
 
 
@@ -54,17 +78,10 @@ def _add(one: Json, parent: str | None, prefix: str, conversion: Conversion) -> 
         if field not in _CONVERTED and value:
             queue.losses.append(f"{field} has no equivalent{_HINTS.get(field, '')}")
     conversion.queues.append(queue)
-    for child in _items(one, "queues"):
+    for child in one.get("queues", ()):
         _add(child, queue.source, f"{name}.", conversion)
 
 
-def _amounts(found: Mapping[str, object]) -> Amounts:
+def _amounts(found: Mapping[str, str | float]) -> Amounts:
     names = {name: _RESOURCES.get(name, name) for name in found}
-    return {names[name]: read_amount(names[name], value) for name, value in found.items()}
-
-
-def _items(holder: Json, key: str) -> list[Json]:
-    found = holder.get(key) or []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ValueError(f"{key}: must be a list of objects")
-    return found
+    return {names[name]: amount(names[name], value) for name, value in found.items()}

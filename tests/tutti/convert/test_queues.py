@@ -274,6 +274,28 @@ def ran(text: str) -> Result:
     return CliRunner().invoke(convert, ["queues", "-f", "-"], input=text)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "{apiVersion: kueue.x-k8s.io/v1beta1, kind: ClusterQueue, "
+            "metadata: {name: a}, spec: 5}",
+            "ClusterQueue 1 of Kueue: Expected `object`, got `int` - at `$.spec`",
+        ),
+        (
+            "{apiVersion: scheduling.run.ai/v2, kind: Queue}",
+            "Queue 1 of KAI: Object missing required field `metadata`",
+        ),
+        (
+            "partitions: [{queues: [a]}]",
+            "queues.yaml: Expected `object`, got `str` - at `$.partitions[0].queues[0]`",
+        ),
+    ],
+)
+def test_a_member_of_the_wrong_type_is_named_with_its_object(text: str, words: str) -> None:
+    assert f"tutti: cannot convert this: {words}" in ran(text).stderr
+
+
 def test_manifests_are_printed_and_losses_twice() -> None:
     done = ran(KAI)
     assert done.exit_code == 0
