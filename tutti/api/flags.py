@@ -201,6 +201,19 @@ def scheduler_names_flag(help_: str) -> Flag:
     )
 
 
+def files_flag(help_: str) -> Flag:
+    """`-f`, one file or more, given to the function opened, as `files`."""
+    return click.option(
+        "--filename",
+        "-f",
+        "files",
+        multiple=True,
+        required=True,
+        type=click.File(),
+        help=help_,
+    )
+
+
 watch_flag = click.option(
     "--watch", "-w", is_flag=True, help="After the list, print changes until Ctrl-C."
 )

@@ -8,6 +8,7 @@ import click
 import yaml
 
 from shared.kube.decoding import without_nulls
+from tutti.api.flags import files_flag
 from tutti.api.output import as_yaml
 from tutti.convert import kai, kueue, yunikorn
 from tutti.convert.queue_tree import Conversion, Json, settle
@@ -21,15 +22,7 @@ def convert() -> None:
 
 
 @convert.command()
-@click.option(
-    "--filename",
-    "-f",
-    "files",
-    multiple=True,
-    required=True,
-    type=click.File(),
-    help="File with the queues; - for standard input; repeatable.",
-)
+@files_flag("File with the queues; - for standard input; repeatable.")
 @click.option(
     "--gpu-resource",
     default="nvidia.com/gpu",

@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 from tutti.api.failures import Refusal
-from tutti.api.flags import report_flag, scheduler_names_flag
+from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
 from tutti.api.output import echo_json
 from tutti.explain.understanding import understand
 from tutti.explain.view import show
@@ -17,15 +17,7 @@ from tutti.fits.expansion import flattened
 
 
 @click.command()
-@click.option(
-    "--filename",
-    "-f",
-    "files",
-    multiple=True,
-    required=True,
-    type=click.File(),
-    help="Manifest file; - for standard input; repeatable.",
-)
+@files_flag("Manifest file; - for standard input; repeatable.")
 @click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @report_flag
@@ -59,8 +51,7 @@ def explain_dialect(
 def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file, with their places in it. Raises Refusal."""
     try:
-        parsed = list(yaml.safe_load_all(file.read()))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        for where, one in flattened(yaml.safe_load_all(file.read())):
+            yield f"{file.name}, {where.partition(',')[0]}", one
+    except (yaml.YAMLError, UnicodeDecodeError, Refusal) as error:
         raise Refusal(f"{file.name}: {error}") from None
-    for where, one in flattened(parsed):
-        yield f"{file.name}, {where.partition(',')[0]}", one

@@ -15,7 +15,7 @@ from shared.contracts.questions import FitAnswer, FitRequest
 from shared.kube.errors import CredentialsError, TransportError
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
-from tutti.api.flags import report_flag, scheduler_names_flag
+from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.fits.admission import Admitted, admit
 from tutti.fits.expansion import expand, flattened
@@ -45,15 +45,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.option(
-    "--filename",
-    "-f",
-    "files",
-    multiple=True,
-    required=True,
-    type=click.File(),
-    help="Manifest file; - for standard input; repeatable.",
-)
+@files_flag("Manifest file; - for standard input; repeatable.")
 @click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @service_options
