@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 
 from shared.contracts.annotations import REPAIR_DEADLINE_SECONDS
-from shared.dialects.numbers import natural
-from shared.dialects.pod_declared import declared_by
+from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kinds.durations import duration_ms
 from shared.kube.objects import ObjectMeta, PodSpec
@@ -35,21 +34,18 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     name = given.get(_GROUP)
     if not name:
         return None
-    minimum = natural(given.get(_MINIMUM, ""))
-    errors: list[str] = []
-    if minimum is None:
-        errors.append(f"metadata.annotations[{_MINIMUM}]: is no number of pods")
+    minimum, errors = number_of_pods(metadata, _MINIMUM, least=0)
     objection = _groups_objection(given.get(_GROUPS, ""), f"{metadata.namespace}/{name}")
     if objection:
-        errors.append(f"metadata.annotations[{_GROUPS}]: {objection}")
+        errors += (f"metadata.annotations[{_GROUPS}]: {objection}",)
     waiting_s = (duration_ms(given.get(_WAITING, "")) or 0) // 1000
     return declared_by(
         metadata,
         name,
         dialect=NAME,
-        min_member=minimum or 0,
+        min_member=minimum,
         settings=((REPAIR_DEADLINE_SECONDS, str(waiting_s)),) if waiting_s else (),
-        errors=tuple(errors),
+        errors=errors,
     )
 
 

@@ -11,8 +11,7 @@ quota only.
 
 from typing import Final
 
-from shared.dialects.numbers import natural
-from shared.dialects.pod_declared import declared_by
+from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kube.objects import ObjectMeta, PodSpec
 
@@ -27,12 +26,8 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     name = metadata.labels.get(_GROUP) or metadata.annotations.get(_GROUP)
     if not name:
         return None
-    text = metadata.annotations.get(_TOTAL, "")
-    total = natural(text)
-    errors = (
-        () if total else (f'metadata.annotations[{_TOTAL}]: "{text[:50]}" is no number of pods',)
-    )
-    return declared_by(metadata, name, dialect=NAME, min_member=total or 0, errors=errors)
+    total, errors = number_of_pods(metadata, _TOTAL, least=1)
+    return declared_by(metadata, name, dialect=NAME, min_member=total, errors=errors)
 
 
 DIALECT: Final = Dialect(

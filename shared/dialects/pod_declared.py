@@ -4,12 +4,23 @@ from typing import Final
 
 from shared.contracts.annotations import QUEUE_NAME
 from shared.dialects import requirements
+from shared.dialects.numbers import natural
 from shared.dialects.protocol import Membership
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.objects import ObjectMeta
 from shared.model.objects import Labels, PodGroup, Resources
 
 _TEXT_CHARACTERS_MAX: Final = 253
+
+
+def number_of_pods(metadata: ObjectMeta, key: str, *, least: int) -> tuple[int, tuple[str, ...]]:
+    """The number of pods in an annotation, and what is wrong with it (then the number is 0)."""
+    text = metadata.annotations.get(key, "")
+    number = natural(text)
+    if number is not None and number >= least:
+        return number, ()
+    found = f'not "{text[:50]}"' if text else "and is missing"
+    return 0, (f"metadata.annotations[{key}]: must be a number of pods, {least} or more, {found}",)
 
 
 def declared_by(

@@ -33,6 +33,8 @@ def test_the_waiting_time_limits_partial_binding() -> None:
 @pytest.mark.parametrize("text", ["", "-1", "three"])
 def test_a_minimum_that_is_no_number_is_an_error(text: str) -> None:
     (error,) = group(**{"min-available": text}).errors
+    assert "must be a number of pods, 0 or more" in error
+    assert (f'"{text}"' if text else "missing") in error
     assert "min-available" in error
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from services.gang_planner.core.constraints.filters import dynamic_resources
 from services.gang_planner.core.state.devices.ledger import Grant
-from shared.contracts.decisions import DeviceChoice
+from shared.contracts.decisions import DeviceChoice, GangDecision
 from shared.model.objects import Node, Pod
 from shared.model.reference_objects import ResourceClaim
 from shared.model.terms import Requirement, SelectorTerm
@@ -241,8 +241,8 @@ def test_devices_given_back_with_their_pod_are_free_for_others() -> None:
     assert second.devices[0].devices == first.devices[0].devices
 
 
-def test_devices_of_a_bound_pod_that_ends_before_its_claim_is_seen_with_them_stay_taken() -> None:
-    """CLUSTER shows the pod's end before the binder's write to its claim."""
+def ended_right_after_its_binding() -> tuple[Scene, GangDecision]:
+    """One node with one device, whose pod is gone before its claim `a` is seen with the device."""
     scene = Scene(hosts(1))
     scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
     scene.put(make_group("g", 1), *members("g", [("a",)]))
@@ -250,6 +250,12 @@ def test_devices_of_a_bound_pod_that_ends_before_its_claim_is_seen_with_them_sta
     scene.bind(first)
     scene.outcome(first)
     scene.remove(scene.pods[first.bindings[0].uid])
+    return scene, first
+
+
+def test_devices_of_a_bound_pod_that_ends_before_its_claim_is_seen_with_them_stay_taken() -> None:
+    """CLUSTER shows the pod's end before the binder's write to its claim."""
+    scene, first = ended_right_after_its_binding()
     scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     assert scene.settle() == []
     # An older write to the claim arrives, then the one that allocated the device.
@@ -265,13 +271,7 @@ def test_devices_of_a_bound_pod_that_ends_before_its_claim_is_seen_with_them_sta
 
 
 def test_devices_of_a_bound_pod_that_ends_with_its_claim_are_free() -> None:
-    scene = Scene(hosts(1))
-    scene.put(make_device_class(), make_slice("n0", 1), make_device_claim("a"))
-    scene.put(make_group("g", 1), *members("g", [("a",)]))
-    (first,) = scene.settle()
-    scene.bind(first)
-    scene.outcome(first)
-    scene.remove(scene.pods[first.bindings[0].uid])
+    scene, first = ended_right_after_its_binding()
     scene.remove(make_device_claim("a"))
     scene.put(make_device_claim("b"), make_group("h", 1), *members("h", [("b",)]))
     (second,) = scene.settle()
