@@ -31,7 +31,6 @@ from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration]
 
-ROLE = "tutti-admission-webhook"
 GANG = {"scheduling.k8s.io/group-name": "g"}
 
 
@@ -110,11 +109,13 @@ async def test_only_pods_of_gangs_are_refused_while_no_webhook_answers(
 async def test_an_installed_webhook_leaves_the_namespaces_closed_until_its_owner_is_deleted(
     client: KubeClient, namespace: str, tmp_path: Path
 ) -> None:
+    # Not an installation's name: another test may have applied its rights to this control plane.
+    owner = f"tutti-admission-webhook-{uuid4().hex[:8]}"
     role = {"apiVersion": CLUSTER_ROLES.api_version, "kind": "ClusterRole"}
-    await client.create(CLUSTER_ROLES, {**role, "metadata": {"name": ROLE}, "rules": []})
+    await client.create(CLUSTER_ROLES, {**role, "metadata": {"name": owner}, "rules": []})
     try:
         async with Webhook(tmp_path).running() as webhook:
-            registered = registrar(client, webhook, ROLE)
+            registered = registrar(client, webhook, owner)
             async with in_background(registered.run(), name="registrar"):
                 await eventually(lambda: _hooks(client))
                 await registered.leave()
@@ -122,8 +123,8 @@ async def test_an_installed_webhook_leaves_the_namespaces_closed_until_its_owner
                 with pytest.raises(NotFound):
                     await client.get(VALIDATING_WEBHOOKS, NAME, Configuration)
             found = await client.get(MUTATING_WEBHOOKS, NAME, Configuration)
-            assert [one.name for one in found.metadata.owner_references] == [ROLE]
-            again = registrar(client, webhook, ROLE)
+            assert [one.name for one in found.metadata.owner_references] == [owner]
+            again = registrar(client, webhook, owner)
             async with in_background(again.run(), name="registrar"):
 
                 async def is_back() -> bool:
@@ -131,7 +132,7 @@ async def test_an_installed_webhook_leaves_the_namespaces_closed_until_its_owner
 
                 await eventually(is_back)
     finally:
-        await client.delete(CLUSTER_ROLES, ROLE)
+        await client.delete(CLUSTER_ROLES, owner)
 
 
 async def _hooks(client: KubeClient) -> list[str]:
