@@ -70,6 +70,8 @@ class Watched:
         self.refused_ms = 0
         #: In which DECISIONS: a memory that is lost cannot know of it.
         self.refused_in = ""
+        #: When a restore of etcd took all of it away, and it was made again as another gang.
+        self.made_again_ms = 0
 
 
 class Checkers:
@@ -341,7 +343,7 @@ class Checkers:
             watched.refused_seq
             and seq > watched.refused_seq
             and outcome_seq >= watched.refused_at
-            and watched.refused_ms >= life.restarted_ms
+            and watched.refused_ms >= max(life.restarted_ms, watched.made_again_ms)
             and needed
             and not life.resized
             and not life.healed
@@ -454,7 +456,8 @@ class Checkers:
         for name, watched in self.watched.items():
             if name not in left:
                 # Its group and all its pods are made again: a new gang, which no service knows yet.
-                watched.refused_seq = 0
+                # The outcome of a decision about the old one may still come.
+                watched.made_again_ms = self.loop.now_ms
 
     def _lately_restored(self) -> bool:
         return bool(self._restored_ms) and self.loop.now_ms - self._restored_ms < 120_000
