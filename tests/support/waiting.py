@@ -13,17 +13,26 @@ TIMEOUT_S = 10.0
 
 @overload
 async def eventually(
-    probe: Callable[[], Awaitable[Seen]], *, timeout_s: float = ..., because: str = ...
+    probe: Callable[[], Awaitable[Seen]],
+    *,
+    timeout_s: float = ...,
+    because: str = ...,
+    poll_s: float = ...,
 ) -> Seen: ...
 @overload
 async def eventually(
-    probe: Callable[[], Seen], *, timeout_s: float = ..., because: str = ...
+    probe: Callable[[], Seen],
+    *,
+    timeout_s: float = ...,
+    because: str = ...,
+    poll_s: float = ...,
 ) -> Seen: ...
 async def eventually(
     probe: Callable[[], Seen | Awaitable[Seen]],
     *,
     timeout_s: float = TIMEOUT_S,
     because: str = "",
+    poll_s: float = POLL_S,
 ) -> Seen:
     """Call ``probe`` until it returns something true, and return that.
 
@@ -34,6 +43,7 @@ async def eventually(
         probe: A function, plain or async, without arguments.
         timeout_s: How long to continue; the deadline also interrupts an async probe that hangs.
         because: What is waited for, for the message.
+        poll_s: How long to wait between two calls; more where many waits share a machine.
 
     Raises:
         AssertionError: The deadline passed; the message holds the last value or failed assertion.
@@ -52,7 +62,7 @@ async def eventually(
                     if seen:
                         return seen
                     last = seen
-                await asyncio.sleep(POLL_S)
+                await asyncio.sleep(poll_s)
     except TimeoutError:
         if not deadline.expired():  # The probe's own: not ours to hide.
             raise

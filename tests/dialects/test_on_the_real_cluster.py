@@ -1,0 +1,25 @@
+"""Each case comes out as it says on a real control plane."""
+
+import pytest
+
+from tests.controlplane.binaries import Binaries
+from tests.dialects.cases import Case
+from tests.dialects.clusters import real_cluster
+from tests.dialects.features import read_cases, read_features
+from tests.dialects.played import Outcomes, judge, outcomes
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+
+CASES = [case for case in read_cases(read_features()) if "real" not in case.not_on]
+
+
+@pytest.fixture(scope="module")
+def played(
+    binaries: Binaries, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Outcomes:
+    return outcomes(real_cluster, tmp_path_factory.mktemp("real"), request)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_case(played: Outcomes, case: Case) -> None:
+    judge(played, case)
