@@ -20,10 +20,19 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Column(_Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An API: its name in the table, and the versions that its cases are played in."""
+    """An API.
+
+    Attributes:
+        title: Its name in the table.
+        about: What it is, for a note below the table.
+        apis: The versions that its cases are played in, if there are several.
+        not_on: Cluster -> why none of its cases is played there.
+    """
 
     title: str
+    about: str
     apis: tuple[str, ...] = ()
+    not_on: dict[str, str] = {}
 
 
 class Gap(_Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +64,7 @@ def read_features() -> Features:
 def read_cases(features: Features) -> tuple[Case, ...]:
     """The cases of all dialects. Raises CaseError."""
     return tuple(
-        case
+        msgspec.structs.replace(case, not_on={**column.not_on, **case.not_on})
         for name, column in features.dialects.items()
         for case in read_folder(FOLDER / name, column.apis)
     )

@@ -96,7 +96,8 @@ class _Player:
 
         async def are_gone() -> bool:
             for reference in references:
-                assert await self._objects.is_gone(reference), f"{reference} is there"
+                address = self._objects.address(reference)
+                assert await self._objects.is_deleted(address), f"{reference} is there"
             return True
 
         await eventually(are_gone, timeout_s=SEEN_S, poll_s=POLL_S, because="all are deleted")
