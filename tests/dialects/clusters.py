@@ -101,10 +101,12 @@ class _Embedded:
 @asynccontextmanager
 async def real_cluster(folder: Path) -> AsyncIterator[Cluster]:
     """A real control plane with controllers, and fake kubelets."""
+    gates = f"--feature-gates={','.join(f'{gate}=true' for gate in _GATES)}"
     options = ControlPlaneOptions(
-        controllers=WORKLOAD_CONTROLLERS,
+        controllers=(*WORKLOAD_CONTROLLERS, "podgroup-protection-controller"),
+        controller_manager_args=(gates,),
         apiserver_args=(
-            f"--feature-gates={','.join(f'{gate}=true' for gate in _GATES)}",
+            gates,
             "--runtime-config=scheduling.k8s.io/v1alpha2=true",
         ),
     )

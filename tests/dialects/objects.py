@@ -61,7 +61,8 @@ class CaseObjects:
                 return await self.api.create(address.collection, manifest)
             except ApiError as error:
                 # Its finalizers keep the name for a moment after the deletion.
-                assert error.status != 409 or not await self.is_deleted(address), error
+                if error.status == 409 and await self.is_deleted(address):
+                    raise AssertionError(error) from None
                 raise
 
         made = await eventually(created, because=f"{address.name} is created")

@@ -1,5 +1,5 @@
 """The tables of the documents, made from the code: options, settings, metrics, values, rights,
-policies. And those pages of docs/reference that are made as a whole.
+policies, gang APIs. And those pages of docs/reference that are made as a whole.
 
 A table stands between the comments `<!-- table: NAME -->` and `<!-- end -->`. To update
 them all: `.venv/bin/python -m tests.documents.tables`.
@@ -36,6 +36,7 @@ from shared.runtime.settings import CommonSettings, KubeSettings, Setting, descr
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
 from tests.deploy.values import documented_values
+from tests.documents.dialects import dialects_table
 from tests.documents.reference import pages, table_of
 from tests.documents.rights import rights_tables
 from tutti.up.command import up
@@ -47,7 +48,7 @@ DOCUMENTS: Final = (
     _DOCS / "reference" / "metrics.md",
     *(
         _DOCS / f"{name}.md"
-        for name in ("operations", "policies", "installing", "migrating", "rights")
+        for name in ("operations", "policies", "installing", "migrating", "rights", "dialects")
     ),
 )
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -77,6 +78,7 @@ def tables() -> dict[str, str]:
         made[f"metrics {service}"] = _metrics(metrics)
     made["values"] = table_of(("value", "default", "what it is"), documented_values())
     made |= rights_tables()
+    made["dialects"] = dialects_table()
     made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
     made["policies"] = table_of(("plugin", "what it decides", "arguments and flags"), _policies())
     made["scoring rules"] = table_of(

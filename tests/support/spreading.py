@@ -23,11 +23,13 @@ TOGETHER: Final = (
 LONGEST: Final = (
     "tests/integration",
     "tests/volcano_e2e",
+    "tests/dialects/test_on_the_real_cluster.py",
     "tests/simulation/test_canaries.py",
     "tests/tutti/up/test_up.py",
     "tests/simulation/test_simulation.py",
     "tests/conformance",
     "tests/api_suite",
+    "tests/dialects/test_on_the_embedded_cluster.py",
     "tests/tutti/up/test_full_disk.py",
     "tests/bench/test_on_kubernetes.py",
     "tests/controlplane/test_control_plane.py",
