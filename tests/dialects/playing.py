@@ -1,6 +1,7 @@
 """Plays cases on a cluster, several at a time."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -13,6 +14,8 @@ from tests.dialects.cases import Case, Expected, NodesGiven, Step, manifests, ow
 from tests.dialects.clusters import GPU, Cluster
 from tests.dialects.objects import CaseObjects
 from tests.support.waiting import eventually
+
+logger = logging.getLogger(__name__)
 
 #: Verdicts appear on pods and in Events after two seconds, and later on a busy machine.
 SEEN_S: Final = 60.0
@@ -28,6 +31,7 @@ async def play_all(cluster: Cluster, cases: Iterable[Case]) -> dict[str, Excepti
 
     async def work() -> None:
         for number, case in pending:
+            logger.info("%s: begins", case.name)
             try:
                 await play(cluster, case, f"c{number}")
             # The outcome of each case is reported by its own test.
@@ -35,6 +39,7 @@ async def play_all(cluster: Cluster, cases: Iterable[Case]) -> dict[str, Excepti
                 outcomes[case.name] = error
             else:
                 outcomes[case.name] = None
+            logger.info("%s: %s", case.name, outcomes[case.name] or "as expected")
 
     async with asyncio.TaskGroup() as group:
         for index in range(TOGETHER):

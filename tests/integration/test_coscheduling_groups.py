@@ -1,4 +1,7 @@
-"""Gangs of the scheduler plugin coscheduling on a real API server, with the status of its API."""
+"""Gangs of the scheduler plugin coscheduling whose CRD arrives while the services run.
+
+The API's features are in tests/dialects.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -121,16 +124,3 @@ async def test_gangs_are_read_as_soon_as_the_crd_is_there_and_get_its_phases(sta
     status = await reports(stage, "train", "Running", running=3)
     assert status["scheduleStartTime"]
     assert LABEL not in await stage.why("pod/train-2", "train")
-
-
-async def test_resources_of_a_minimum_that_are_not_there_keep_the_gang_waiting(
-    stage: Stage,
-) -> None:
-    await stage.nodes(2)
-    await make_group(stage, "large", 1, minResources={"cpu": "12"})
-    await make_pods(stage, "large", 0)
-    await reports(stage, "large", "Scheduling")
-    assert not await stage.placed()
-    await stage.nodes(1, prefix="more-")
-    await all_placed(stage, 1)
-    await reports(stage, "large", "Running", running=1)
