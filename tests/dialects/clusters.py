@@ -17,6 +17,7 @@ from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import NodeShape, node_manifest
 from tests.dialects.cases import FOLDER
 from tests.support.background import in_background
+from tests.support.waiting import eventually
 from tests.tutti.up.running import suite
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.cluster.kubelet import EXIT
@@ -35,6 +36,8 @@ FLAGS: Final = (
     f"--scheduler-conf={FOLDER / 'scheduler.yaml'}",
     *(f"--scheduler-name={name}" for name in SCHEDULER_NAMES),
 )
+#: For each part of a cluster; it takes two seconds on a quiet machine.
+START_S: Final = 180.0
 GPU: Final = "nvidia.com/gpu"
 #: Kubernetes' own groups, behind gates of the pinned minor.
 _GATES: Final = (
@@ -103,11 +106,13 @@ async def real_cluster(folder: Path) -> AsyncIterator[Cluster]:
     """A real control plane with controllers, and fake kubelets."""
     gates = f"--feature-gates={','.join(f'{gate}=true' for gate in _GATES)}"
     options = ControlPlaneOptions(
+        start_timeout_s=START_S,
         controllers=(*WORKLOAD_CONTROLLERS, "podgroup-protection-controller"),
         controller_manager_args=(gates,),
         apiserver_args=(
             gates,
             "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+            f"--request-timeout={START_S:.0f}s",
         ),
     )
     with ControlPlane(options) as running:
@@ -136,5 +141,11 @@ async def _services(api: RawClient, kubeconfig: Path, folder: Path) -> AsyncIter
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         await api.create(path, {"metadata": {"name": name}, "value": value})
     async with suite(kubeconfig, folder / "up", *FLAGS) as running:
-        await running.wait_ready()
+
+        def is_ready() -> bool:
+            if running.process.returncode is not None:
+                raise RuntimeError(f"tutti up ended: {running.errors}")
+            return running.ready_path.is_file()
+
+        await eventually(is_ready, timeout_s=START_S, because="tutti up is ready")
         yield

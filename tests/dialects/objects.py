@@ -7,6 +7,8 @@ from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.nodes import create_namespace
 from tests.support.waiting import eventually
 
+#: Until the finalizers of an earlier object of the name are gone, on a busy machine.
+CREATED_S: Final = 60.0
 #: Kind -> its name in addresses.
 _PLURALS: Final = {
     "HyperNode": "hypernodes",
@@ -65,7 +67,7 @@ class CaseObjects:
                     raise AssertionError(error) from None
                 raise
 
-        made = await eventually(created, because=f"{address.name} is created")
+        made = await eventually(created, timeout_s=CREATED_S, because=f"{address.name} is created")
         group = manifest["apiVersion"].rpartition("/")[0]
         short = address.kind.lower()
         for kind in (short, f"{short}.{group}"):
