@@ -50,3 +50,16 @@ def test_a_case_and_a_reason_of_unknown_features_are_noticed() -> None:
     assert any("there is no feature 'lost'" in one for one in found)
     assert "gaps: kueue: there is no feature 'size'" in found
     assert "gaps: there is no dialect 'moon'" in found
+
+
+def test_pods_that_a_controller_makes_are_named_where_none_is_bound() -> None:
+    """Otherwise a step would be as expected before the pods exist."""
+    controllers = {"Job", "StatefulSet"}
+    vague = [
+        case.name
+        for case in CASES
+        if any(one.kind in controllers for step in case.steps for one in step.create)
+        for step in case.steps
+        if step.expect.bound in ((), 0) and not step.expect.pods and not step.expect.events
+    ]
+    assert vague == []
