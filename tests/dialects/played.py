@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pytest
 
@@ -22,7 +22,7 @@ def outcomes(
 ) -> Outcomes:
     """The outcomes of all cases that tests of the requesting module were selected for."""
     cases = [
-        item.callspec.params["case"]
+        cast("Case", item.callspec.params["case"])
         for item in request.session.items
         if isinstance(item, pytest.Function)
         and item.module is request.module
