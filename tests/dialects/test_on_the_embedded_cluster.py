@@ -7,7 +7,7 @@ from tests.dialects.clusters import embedded_cluster
 from tests.dialects.features import read_cases, read_features
 from tests.dialects.played import Outcomes, judge, outcomes
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 CASES = [case for case in read_cases(read_features()) if "embedded" not in case.not_on]
 
