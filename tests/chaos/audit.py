@@ -8,14 +8,14 @@ apart, too: Tutti proves them before it binds them, and may not delete those bou
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from typing_extensions import override
 
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.requests import Requests, pod_requests
-from tests.integration.auditor import ENDED, Auditor, GangKey, GangRecord, gang_of
+from tests.integration.auditor import ENDED, GROUPS, Auditor, GangKey, GangRecord, gang_of
 
 #: Set on every gang of a run: from the first binding until what is bound is released.
 REPAIR_DEADLINE_S: Final = 10.0
@@ -64,8 +64,14 @@ class Span:
 class Judge(Auditor):
     """An auditor for a cluster whose nodes go and which a second scheduler uses."""
 
-    def __init__(self, client: RawClient, clock_s: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(client, clock_s)
+    def __init__(
+        self,
+        client: RawClient,
+        clock_s: Callable[[], float] = time.monotonic,
+        *,
+        groups: Sequence[str] = GROUPS,
+    ) -> None:
+        super().__init__(client, clock_s, groups=groups)
         self._clock = clock_s
         self.partial_spans: dict[GangKey, Span] = {}
         self.degraded_spans: dict[GangKey, Span] = {}

@@ -17,8 +17,10 @@ from aiohttp import ClientError
 from tests.chaos.forms import (
     FORMS,
     GANG,
+    KUBE_SCHEDULER,
     MEMBER,
     NAMESPACE,
+    TUTTI,
     VOLCANO_GROUPS,
     Form,
     manifest_of,
@@ -52,6 +54,9 @@ class Gang:
     #: From whole to the end; of a poisoned one, from its beginning.
     lives_s: float
     form: Form = "volcano"
+    scheduler: str = TUTTI
+    #: Annotations of the declaring object.
+    settings: dict[str, str] = field(default_factory=dict)
     #: Name of its PodGroup; "" until it has one.
     group: str = ""
     made_at_s: float | None = None
@@ -67,7 +72,9 @@ class Gang:
         suffix = "" if self.same_names else f"-{self.made}"
         poison = f"-{POISON}" if self.poisoned and not member else ""
         name = f"{self.name}-{member}{poison}{suffix}"
-        return member_of(self.name, name, member, owned=self.owned)
+        return member_of(
+            self.name, name, member, owned=self.owned, form=self.form, scheduler=self.scheduler
+        )
 
 
 @dataclass
@@ -126,7 +133,7 @@ class Users:
             pod = pod_manifest(
                 f"native-{self._natives}",
                 requests={"cpu": "1"},
-                scheduler_name="default-scheduler",
+                scheduler_name=KUBE_SCHEDULER,
                 labels={_NATIVE: "yes"},
             )
             pods.append(pod)
@@ -192,9 +199,7 @@ class Users:
         now_s = asyncio.get_running_loop().time()
         if gang.made_at_s is None:
             gang.made_at_s = now_s
-        since_s = gang.made_at_s if gang.poisoned else gang.whole_at_s
-        old = since_s is not None and now_s > since_s + gang.lives_s
-        if gang.ending or (old and self.coming):
+        if gang.ending or self._is_over(gang, pods, now_s):
             gang.ending = True
             await self._end(gang, pods)
             return
@@ -207,9 +212,16 @@ class Users:
             for member in self._missing(gang, pods):
                 await self._create(PODS, gang.pod(member))
 
+    def _is_over(self, gang: Gang, pods: dict[int, Object], now_s: float) -> bool:
+        """Whether its user deletes it now: `pods` are its members by number."""
+        since_s = gang.made_at_s if gang.poisoned else gang.whole_at_s
+        return self.coming and since_s is not None and now_s > since_s + gang.lives_s
+
     async def _declare(self, gang: Gang) -> None:
         path = path_of(gang.form)
-        wanted = manifest_of(gang.form, gang.name, size=gang.size, minimum=gang.minimum)
+        wanted = manifest_of(
+            gang.form, gang.name, size=gang.size, minimum=gang.minimum, settings=gang.settings
+        )
         await self._create(path, wanted)
         gang.group = gang.name
         if gang.form == "job":

@@ -35,7 +35,7 @@ _NATIVES: Final = 30
 #: For the other scheduler's bindings to be made, and for kubelets to refuse ours.
 _BOUND_BY_OTHERS_S: Final = 0.7
 #: So often nothing else is done until the probe is whole, or for so long.
-_ALONE: Final = 0.7
+ALONE: Final = 0.7
 _PROBE_S: Final = 20.0
 #: Gangs that come in just before a fault, and how long that takes.
 _RUSH: Final = 4
@@ -70,14 +70,18 @@ class Monkey:
         only: Sequence[str],
         whole: Callable[[str], bool],
         say: Callable[[str], None],
+        alone: float = ALONE,
     ) -> None:
-        """`only`: these kinds, or all; `whole(gang)`: whether the judge saw it reach its quorum."""
+        """`only`: these kinds, or all; `whole(gang)`: whether the judge saw it reach its quorum;
+        `alone`: the share of faults that are alone.
+        """
         self._suite = suite
         self._control_plane = control_plane
         self._client = client
         self._users = users
         self._rng = rng
         self._whole = whole
+        self._alone = alone
         self._say = say
         self._nodes = 0
         self.faults: list[Fault] = []
@@ -129,7 +133,7 @@ class Monkey:
             self._say(f"{kind}: not now ({type(error).__name__})")
             return
         self._say(kind)
-        alone = self._rng.random() < _ALONE and calm
+        alone = self._rng.random() < self._alone and calm
         self.faults.append(replace(fault, alone=alone, lasted_s=lasted_s))
         if alone:
             with contextlib.suppress(AssertionError):

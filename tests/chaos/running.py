@@ -21,12 +21,12 @@ from tests.support.waiting import eventually
 #: Once nothing goes wrong any more, all that fits must be whole within this.
 SETTLE_S: Final = 90.0
 #: With a hundred gangs on a busy machine the judge is that far behind.
-_SEEN_S: Final = 60.0
+SEEN_S: Final = 60.0
 START_DELAY_S: Final = 0.2
 #: Pods per node, and of all there is the share that gangs alive at once take: with those that come
 #: in a rush and the other scheduler's there is little left, and both want the same of it.
-_PODS_PER_NODE: Final = 4
-_MEAN_SIZE: Final = 4
+PODS_PER_NODE: Final = 4
+MEAN_SIZE: Final = 4
 _SHARE: Final = 0.6
 _REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
 
@@ -54,8 +54,8 @@ async def run(
         await create_namespace(client, NAMESPACE)
         await create_nodes(client, nodes)
         await refuse_poisoned(client)
-        room = nodes * _PODS_PER_NODE
-        alive_max = max(1, int(room * _SHARE / _MEAN_SIZE))
+        room = nodes * PODS_PER_NODE
+        alive_max = max(1, int(room * _SHARE / MEAN_SIZE))
         users = Users(client, random.Random(rng.random()), alive_max, room)
         judge = Judge(eyes)
         kubelet = FakeKubelet(hands, start_delay_s=START_DELAY_S)
@@ -76,16 +76,12 @@ async def run(
         ]
         try:
             await judge.watching()
-            await _storm(monkey, background, minutes)
+            await storm(monkey, background, minutes)
             say("quiet: what fits must become whole now")
             users.coming = False
             await users.remove_natives()
             await _settle(users, judge, background)
-            await eventually(
-                judge._caught_up,
-                timeout_s=_SEEN_S,
-                because="the judge has seen everything",
-            )
+            await judge.catch_up(SEEN_S)
             return _report(users, judge, monkey, suite, (seed, minutes, nodes))
         finally:
             for task in background:
@@ -93,14 +89,14 @@ async def run(
             await asyncio.wait(background)
 
 
-async def _storm(monkey: Monkey, background: list[asyncio.Task[None]], minutes: float) -> None:
+async def storm(monkey: Monkey, background: list[asyncio.Task[None]], minutes: float) -> None:
     """Inject faults for so many minutes; the background tasks must last as long."""
-    storm = asyncio.create_task(monkey.run(), name="monkey")
+    faults = asyncio.create_task(monkey.run(), name="monkey")
     done, _ = await asyncio.wait(
-        [storm, *background], timeout=60 * minutes, return_when=asyncio.FIRST_COMPLETED
+        [faults, *background], timeout=60 * minutes, return_when=asyncio.FIRST_COMPLETED
     )
-    storm.cancel()
-    await asyncio.wait([storm])
+    faults.cancel()
+    await asyncio.wait([faults])
     for task in done:
         task.result()
 

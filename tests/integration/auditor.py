@@ -9,7 +9,7 @@ gang. A gang without its group has no quorum, and is not judged.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -17,7 +17,7 @@ from aiohttp import ClientError
 
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.requests import Requests, node_allocatable, pod_requests
-from tests.support.waiting import eventually
+from tests.support.waiting import TIMEOUT_S, eventually
 
 GROUP_NAME: Final = "scheduling.k8s.io/group-name"
 GROUPS: Final = (
@@ -58,9 +58,17 @@ class GangRecord:
 class Auditor:
     """`run` it in a task, wait for `watching`, and ask it at the end."""
 
-    def __init__(self, client: RawClient, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: RawClient,
+        clock_s: Callable[[], float] = time.monotonic,
+        *,
+        groups: Sequence[str] = GROUPS,
+    ) -> None:
+        """`groups`: paths of the PodGroups that it follows; the API server serves all of them."""
         self._client = client
         self._clock_s = clock_s
+        self._groups = groups
         self._nodes: dict[str, Requests] = {}
         self._pods: dict[str, Object] = {}
         self._loads: dict[str, dict[str, Requests]] = {}
@@ -82,7 +90,7 @@ class Auditor:
             ("/api/v1/nodes", self.see_node),
             ("/api/v1/pods", self.see_pod),
             (BUDGETS, self.see_group),
-            *((path, self.see_group) for path in GROUPS),
+            *((path, self.see_group) for path in self._groups),
         ]
         async with asyncio.TaskGroup() as group:
             for path, see in followed:
@@ -91,7 +99,9 @@ class Auditor:
 
     async def watching(self) -> None:
         """Wait until everything has been listed once: what comes from now on is seen."""
-        await eventually(lambda: len(self._listed) == 3 + len(GROUPS), because="the auditor looks")
+        await eventually(
+            lambda: len(self._listed) == 3 + len(self._groups), because="the auditor looks"
+        )
 
     async def verdict(self, *, settle_s: float = 5.0) -> None:
         """Judge all that was seen; a gang may have `settle_s` to become whole.
@@ -99,11 +109,19 @@ class Auditor:
         Raises:
             AssertionError: Something was as it must never be.
         """
-        await eventually(self._caught_up, because="the auditor has seen what the API server holds")
+        await self.catch_up()
         await eventually(self._all_whole, timeout_s=settle_s, because="every gang is whole or not")
         assert not self.double_bindings()
         assert not self.overcommitted
         assert not self.refused
+
+    async def catch_up(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Wait until it has seen what the API server holds."""
+        await eventually(
+            self._caught_up,
+            timeout_s=timeout_s,
+            because="the auditor has seen what the API server holds",
+        )
 
     def double_bindings(self) -> list[str]:
         """Pods that were seen on more than one node."""
