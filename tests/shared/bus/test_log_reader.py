@@ -1,6 +1,8 @@
 """Reading a log on a real server: every record once and in order, whatever breaks."""
 
 import asyncio
+import math
+from typing import Any
 
 import pytest
 
@@ -25,13 +27,11 @@ class Follower:
         self, bus: LossyBus, consumer: str = CONSUMER, *, start: int = 1, filtered: bool = False
     ) -> None:
         self.seen: list[tuple[int, bytes]] = []
-        self.batches = 0
         self.moved = asyncio.Event()
         self.reader = LogReader(bus, CLUSTER, consumer, filtered=filtered, batch=16)
         self.task = asyncio.create_task(self.reader.run(start, self.take))
 
     async def take(self, batch: list[Delivery]) -> None:
-        self.batches += 1
         self.seen.extend((delivery.seq, delivery.payload) for delivery in batch)
         self.moved.set()
 
@@ -162,17 +162,37 @@ async def test_a_filtered_reader_gets_its_subjects_only_and_all_of_them(
     follower.task.cancel()
 
 
-async def test_a_resting_reader_takes_what_came_during_its_pause_in_one_go(bus: LossyBus) -> None:
+@pytest.fixture
+def no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late a record comes, it belongs to the burst before it."""
+    monkeypatch.setattr(pull, "_SILENT_S", math.inf)
+
+
+@pytest.mark.usefixtures("no_silence")
+async def test_a_resting_reader_takes_what_came_during_its_pause_in_one_go(
+    bus: LossyBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulls: list[str] = []
+    publish = bus.publish
+
+    async def counted(subject: str, payload: bytes, **options: Any) -> None:
+        if subject.startswith("$JS.API.CONSUMER.MSG.NEXT."):
+            pulls.append(subject)
+        await publish(subject, payload, **options)
+
+    monkeypatch.setattr(bus, "publish", counted)
     follower = Follower(bus, start=2)
-    follower.reader.pace.rest(0.3)
+    follower.reader.pace.rest(60.0)
     await append(bus, 1)
     await follower.caught_up(2)
     for _ in range(8):
         await append(bus, 5)
+    assert (follower.seen, len(pulls)) == (expected(2, 2), 1), "the first came alone and at once"
+    follower.reader.pace.rest(30.0)  # the pause ends
     await follower.caught_up(42)
     assert follower.seen == expected(2, 42)
-    # The first came alone and at once; of the rest as many together as one look may ask for.
-    assert follower.batches < 8
+    # The remaining 40, as many together as one pull may request: 16.
+    assert len(pulls) == 1 + 3
     follower.task.cancel()
 
 
@@ -199,6 +219,7 @@ async def test_records_that_come_out_of_a_silence_each_are_read_without_a_pause(
     follower.task.cancel()
 
 
+@pytest.mark.usefixtures("no_silence")
 async def test_a_resting_reader_that_has_to_hurry_ends_its_pause(bus: LossyBus) -> None:
     follower = Follower(bus, start=2)
     follower.reader.pace.rest(60.0)
@@ -214,6 +235,7 @@ async def test_a_resting_reader_that_has_to_hurry_ends_its_pause(bus: LossyBus) 
     follower.task.cancel()
 
 
+@pytest.mark.usefixtures("no_silence")
 async def test_a_resting_reader_reads_a_long_log_without_pausing_within_it(bus: LossyBus) -> None:
     await append(bus, 300)
     follower = Follower(bus, start=2)
