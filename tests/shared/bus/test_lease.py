@@ -4,13 +4,19 @@ hangs, or cannot do its work.
 
 import asyncio
 import time
+from typing import Final
 
 import pytest
 
 from shared.bus.lease import OVERDUE_S, PATIENCE_S, Lease
+from shared.contracts import subjects
 from tests.shared.bus.conftest import ConnectBus, LossyBus
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
+
+_SUBJECT: Final = subjects.lease("planner")
+#: What a server's answer looks like to a reader of the lease.
+_ANSWER: Final = b'{"type":"an answer"}'
 
 
 class Holder:
@@ -117,16 +123,21 @@ async def test_junk_in_its_place_holds_no_lease_and_takes_none_away(
     holder = Holder(bus, "a")
     await holder.lease.wait_held()
     second = Holder(await connect("other"), "b")
-    for _ in range(6):
-        await bus.publish("$KV.LEASES.planner", b'{"type":"an answer"}')
-        await asyncio.sleep(0.2)
-        await bus.publish("$KV.LEASES.planner", b"")
-        await asyncio.sleep(0.1)
+    for junk in (_ANSWER, b"") * 6:
+        stored = (await bus.append(_SUBJECT, junk, timeout_s=10.0, headers={})).seq
+
+        async def replaced(stored: int = stored) -> bool:
+            found = await bus.get_last("KV_LEASES", _SUBJECT)
+            return found is not None and found.seq > stored and found.payload.startswith(b"a ")
+
+        await eventually(replaced, because="the holder renews over the junk")
     assert (holder.changes, second.changes) == ([True], [])
     holder.die()
-    await bus.publish("$KV.LEASES.planner", b'{"type":"an answer"}')
-    async with asyncio.timeout(3.0):
-        await second.lease.wait_held()
+    await asyncio.wait([holder.task])
+    await bus.append(_SUBJECT, _ANSWER, timeout_s=10.0, headers={})
+    # After PATIENCE_S without a renewal; later where the standby itself gets no CPU for a while.
+    await eventually(lambda: second.lease.held, timeout_s=30.0)
+    assert second.changes == [True]
     await second.lease.release()
 
 
