@@ -19,7 +19,8 @@ from tutti.bundle.collection import streams
 from tutti.timeline.log_reader import read_logs
 from tutti.trace.records import read_gang, read_reference
 
-pytestmark = pytest.mark.integration
+# Processes start three times, and twice a planner's first 20 s are waited for.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 #: Where a reader would look first, or last, or for one gang.
 _TARGETS = {

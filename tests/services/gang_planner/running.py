@@ -36,6 +36,8 @@ from tests.support.snapshots import snapshot_of
 from tests.support.waiting import eventually
 from tutti.lifeline import dying_with_parent
 
+#: To become ready takes a planner about a second of CPU: much more on a busy machine.
+_READY_S = 45.0
 _GPU_SHAPE = codec.encode(Shape(requests=(("cpu", 1000), ("nvidia.com/gpu", 1), ("pods", 1))))
 
 
@@ -237,7 +239,7 @@ class Hall:
         )
         return [answer for answer in answers if answer.service == "gang-planner"]
 
-    async def wait_active(self, timeout_s: float = 15.0) -> int:
+    async def wait_active(self, timeout_s: float = _READY_S) -> int:
         """The ordinal of the one active planner."""
 
         async def active() -> list[ServiceStatus]:
@@ -253,7 +255,7 @@ class Hall:
         async def ready() -> bool:
             return sum(one.ready for one in await self.statuses()) == count
 
-        await eventually(ready, timeout_s=15.0, because=f"{count} planners are ready")
+        await eventually(ready, timeout_s=_READY_S, because=f"{count} planners are ready")
 
     async def records(self) -> list[DecisionRecord]:
         """Every record of DECISIONS so far, without foreign messages."""
@@ -270,7 +272,7 @@ class Hall:
         """The gang decisions so far."""
         return [one for one in await self.records() if isinstance(one, GangDecision)]
 
-    async def wait_decided(self, gang: str, timeout_s: float = 10.0) -> GangDecision:
+    async def wait_decided(self, gang: str, timeout_s: float = 30.0) -> GangDecision:
         """The first decision on a gang."""
 
         async def decided() -> GangDecision | None:
