@@ -24,6 +24,10 @@ class Members:
         self.gang = self.users.request(TUTTI, 3)
         self.gang.lives_s = LIVES_S
 
+    def whole_at(self, now_s: float) -> None:
+        """All of them run since then."""
+        self.gang.whole_at_s = now_s
+
     def pass_at(self, now_s: float, *phases: str) -> bool:
         """Whether its user deletes it, with pods in these phases."""
         pods: dict[int, Object] = {
@@ -39,7 +43,7 @@ def members() -> Members:
 
 
 def test_pods_end_together_once_all_have_run_together(members: Members) -> None:
-    members.gang.whole_at_s = 100.0
+    members.whole_at(100.0)
     assert not members.pass_at(100.0 + LIVES_S, "Running", "Running", "Running")
     assert not members.ended, "its time has not passed"
     assert not members.pass_at(101.0 + LIVES_S, "Running", "Running", "Running")
@@ -51,7 +55,7 @@ def test_pods_end_together_once_all_have_run_together(members: Members) -> None:
 
 @pytest.mark.parametrize("third", ["Pending", "Failed"])
 def test_what_is_left_of_a_gang_does_not_end(members: Members, third: str) -> None:
-    members.gang.whole_at_s = 100.0
+    members.whole_at(100.0)
     for now_s in (101.0, 1000.0):
         assert not members.pass_at(now_s, "Running", "Running", third)
     assert members.gang.whole_at_s is None, "it has to be whole again, for as long again"
@@ -60,7 +64,7 @@ def test_what_is_left_of_a_gang_does_not_end(members: Members, third: str) -> No
 
 
 def test_members_that_ended_first_count_until_the_last_one_ends(members: Members) -> None:
-    members.gang.whole_at_s = 100.0
+    members.whole_at(100.0)
     assert not members.pass_at(101.0 + LIVES_S, "Succeeded", "Running", "Succeeded")
     assert members.ended == ["uid-1"]
 
