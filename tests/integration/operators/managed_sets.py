@@ -1,51 +1,85 @@
-"""Sets of pods that a real operator manages: JobSets, LeaderWorkerSets."""
+"""Sets of pods that a real operator manages: JobSets, PyTorchJobs, RayClusters."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Final, NamedTuple
 
-from tests.controlplane.client import Object
-from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.operators.building import BuiltOperator
-from tests.controlplane.operators.managers import Manager, running_manager
+from tests.controlplane.client import ApiError, Object
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
+
+#: The garbage collector looks for new kinds once in 30 s; before that it deletes no pods of them.
+GONE_S: Final = 60.0
+
+
+class ManagedKind(NamedTuple):
+    """A kind of sets, and how their pods name them."""
+
+    #: As users name the kind to `tutti why`.
+    word: str
+    plural: str
+    version: str
+    #: Label of a pod that holds the name of its set.
+    name_label: str
 
 
 class ManagedSets:
     """The sets of one kind in the namespace of a stage, and their pods."""
 
-    def __init__(self, stage: Stage, plural: str, version: str, name_label: str) -> None:
+    def __init__(self, stage: Stage, kind: ManagedKind) -> None:
         self.stage = stage
-        self._plural, self._version, self._name_label = plural, version, name_label
+        self.kind = kind
 
     @asynccontextmanager
     async def operated(
-        self, manager: Manager, built: BuiltOperator, control_plane: ControlPlane, folder: Path
+        self, *operators: AbstractAsyncContextManager[object]
     ) -> AsyncIterator[None]:
-        """Run their operator; at the end all sets are gone before it is."""
-        async with running_manager(manager, built, control_plane, self.stage.api, folder):
+        """Run their operators; at the end all sets are gone before the operators stop."""
+        async with AsyncExitStack() as stack:
+            for operator in operators:
+                await stack.enter_async_context(operator)
             yield
-            await self.stage.api.delete(self._path())
-            await eventually(self._are_gone, timeout_s=60, because="all pods are gone")
+            await self.stage.api.delete(self._path(), {"propagationPolicy": "Background"})
+            await eventually(self._are_gone, timeout_s=GONE_S, because="all pods are gone")
 
     async def create(self, manifest: Object) -> None:
         await self.stage.api.create(self._path(), manifest)
 
-    async def delete(self, name: str, propagation: str) -> None:
+    async def patch(self, name: str, body: Object) -> None:
+        """Change a set by a merge patch."""
+        await self.stage.api.patch(self._path(name), body)
+
+    async def delete(self, name: str, propagation: str = "Background") -> None:
         await self.stage.api.delete(self._path(name), {"propagationPolicy": propagation})
+
+    async def read(self, name: str) -> Object | None:
+        """A set; None when there is none of that name."""
+        try:
+            return await self.stage.api.get(self._path(name))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
 
     async def pods(self, name: str) -> list[Object]:
         """Return the pods of a set, by the operator's label."""
         return [
             pod
             for pod in await self.stage.pods()
-            if pod["metadata"].get("labels", {}).get(self._name_label) == name
+            if pod["metadata"].get("labels", {}).get(self.kind.name_label) == name
         ]
+
+    async def places(self, name: str) -> dict[str, str]:
+        """Node by UID of its pods that have one."""
+        return {
+            pod["metadata"]["uid"]: pod["spec"]["nodeName"]
+            for pod in await self.pods(name)
+            if pod["spec"].get("nodeName")
+        }
 
     async def placed(self, name: str) -> int:
         """Return how many of its pods have a node."""
-        return sum(bool(pod["spec"].get("nodeName")) for pod in await self.pods(name))
+        return len(await self.places(name))
 
     async def wait_bound(self, name: str, count: int) -> None:
         async def is_bound() -> bool:
@@ -70,4 +104,4 @@ class ManagedSets:
         return not await self.stage.pods()
 
     def _path(self, name: str = "") -> str:
-        return self.stage.path(self._plural, name, self._version)
+        return self.stage.path(self.kind.plural, name, self.kind.version)

@@ -1,15 +1,10 @@
 """Manifests with the shapes of the operators' own examples: every pod asks for one GPU."""
 
-from collections.abc import Mapping
-
 from tests.controlplane.client import Object
+from tests.controlplane.nodes import GPU
 
-GPU = "nvidia.com/gpu"
 
-
-def pod_template(
-    *, scheduler_name: str = "", annotations: Mapping[str, str] | None = None
-) -> Object:
+def pod_template(*, scheduler_name: str = "") -> Object:
     """A template of a pod that asks for one GPU and is never restarted in place."""
     spec: Object = {
         "restartPolicy": "Never",
@@ -23,7 +18,7 @@ def pod_template(
     }
     if scheduler_name:
         spec["schedulerName"] = scheduler_name
-    return {"metadata": {"annotations": dict(annotations or {})}, "spec": spec}
+    return {"spec": spec}
 
 
 def mpi_job(name: str, workers: int) -> Object:
@@ -65,29 +60,21 @@ def leader_worker_set(name: str, size: int, *, startup_policy: str = "LeaderCrea
     }
 
 
-def job_set(name: str, parallelism: int) -> Object:
-    """A JobSet of one replicated Job whose pods are one gang by kube-batch's annotation."""
-    minimum = {"scheduling.k8s.io/group-min-member": str(parallelism)}
-    template = pod_template(scheduler_name="tutti", annotations=minimum)
+def kubeflow_job(kind: str, name: str, container: str, **replicas: int) -> Object:
+    """A TFJob or PyTorchJob with these numbers of replicas; each exit code above 128 is retried."""
+    template = pod_template()
+    template["spec"]["containers"][0]["name"] = container
+    del template["spec"]["restartPolicy"]
+    field = "tfReplicaSpecs" if kind == "TFJob" else "pytorchReplicaSpecs"
     return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
+        "apiVersion": "kubeflow.org/v1",
+        "kind": kind,
         "metadata": {"name": name},
         "spec": {
-            "failurePolicy": {"maxRestarts": 3},
-            "replicatedJobs": [
-                {
-                    "name": "workers",
-                    "replicas": 1,
-                    "template": {
-                        "spec": {
-                            "parallelism": parallelism,
-                            "completions": parallelism,
-                            "backoffLimit": 0,
-                            "template": template,
-                        }
-                    },
-                }
-            ],
+            "runPolicy": {"cleanPodPolicy": "All"},
+            field: {
+                role: {"replicas": count, "restartPolicy": "ExitCode", "template": template}
+                for role, count in replicas.items()
+            },
         },
     }

@@ -2,21 +2,27 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
-from tests.controlplane.operators.managers import JOBSET
-from tests.integration.operators.managed_sets import ManagedSets
-from tests.integration.operators.manifests import GPU, job_set
+from tests.controlplane.operators.managers import JOBSET, running_manager
+from tests.integration.operators.examples import NAME, example_of
+from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
-from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
 
-VERSION = "jobset.x-k8s.io/v1alpha2"
-NAME = "jobset.sigs.k8s.io/jobset-name"
+KIND: Final = ManagedKind(
+    word="jobset",
+    plural="jobsets",
+    version="jobset.x-k8s.io/v1alpha2",
+    name_label="jobset.sigs.k8s.io/jobset-name",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,46 +36,61 @@ async def sets(
     jobset_operator: BuiltOperator, control_plane: ControlPlane, stage: Stage, tmp_path: Path
 ) -> AsyncIterator[ManagedSets]:
     """JobSets, and their operator at work."""
-    found = ManagedSets(stage, "jobsets", VERSION, NAME)
-    async with found.operated(JOBSET, jobset_operator, control_plane, tmp_path):
+    found = ManagedSets(stage, KIND)
+    operator = running_manager(JOBSET, jobset_operator, control_plane, stage.api, tmp_path)
+    async with found.operated(operator):
         yield found
 
 
-async def test_a_jobset_whose_pod_fails_is_recreated_in_its_place_although_another_waits(
-    stage: Stage, sets: ManagedSets
-) -> None:
-    await stage.nodes(4, extended={GPU: 1})
-    await sets.create(job_set("first", 4))
-    await sets.wait_bound("first", 4)
-    await sets.wait_running("first", 4)
-    await sets.create(job_set("second", 4))
-    await sets.wait_pods("second", 4)
-    before = {pod["metadata"]["uid"] for pod in await sets.pods("first")}
-    stage.kubelet.finish(min(before), exit_code=1)
-
-    async def recreated() -> bool:
-        pods = await sets.pods("first")
-        fresh = [pod for pod in pods if pod["metadata"]["uid"] not in before]
-        assert not await sets.placed("second"), "the waiting set took the place"
-        return len(fresh) == 4 and all(pod["spec"].get("nodeName") for pod in fresh)
-
-    await eventually(recreated, timeout_s=60, because="the recreated Jobs' pods are bound")
-    assert not await sets.placed("second")
+@pytest.fixture
+def scenarios(sets: ManagedSets) -> Scenarios:
+    """Of JobSets with one replicated Job, which is the gang."""
+    return Scenarios(sets, example_of("jobset"))
 
 
 async def test_of_two_jobsets_on_four_gpus_the_second_waits_whole_until_the_first_is_deleted(
-    stage: Stage, sets: ManagedSets
+    scenarios: Scenarios,
 ) -> None:
-    await stage.nodes(4, extended={GPU: 1})
-    await sets.create(job_set("first", 4))
-    await sets.wait_bound("first", 4)
-    await sets.create(job_set("second", 4))
-    await sets.wait_pods("second", 4)
-    await sets.delete("first", "Background")
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.the_other_runs_then(scenarios.sets.delete)
 
-    async def second_starts() -> bool:
-        placed = await sets.placed("second")
-        assert placed == 0 or not await sets.placed("first"), "they share the GPUs"
-        return placed == 4
 
-    await eventually(second_starts, timeout_s=30, because="second is bound whole")
+async def test_a_jobset_whose_pod_fails_is_recreated_in_its_place_although_another_waits(
+    scenarios: Scenarios,
+) -> None:
+    async def fail() -> str:
+        uid = min(await scenarios.sets.places(EARLIER))
+        scenarios.stage.kubelet.finish(uid, exit_code=1)
+        return uid
+
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=MEMBERS)
+
+
+async def test_a_suspended_jobset_makes_way_and_waits_whole_when_it_is_resumed(
+    scenarios: Scenarios,
+) -> None:
+    def suspended(value: bool) -> Object:
+        return {"spec": {"suspend": value}}
+
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.one_is_suspended_and_resumed(suspended)
+
+
+async def test_replicated_jobs_in_one_group_are_one_gang_also_when_they_are_recreated(
+    sets: ManagedSets,
+) -> None:
+    async def fail() -> str:
+        uid = min(await sets.places(EARLIER))
+        sets.stage.kubelet.finish(uid, exit_code=1)
+        return uid
+
+    async def delete(name: str) -> None:
+        await sets.delete(name)
+        await sets.stage.delete(sets.stage.group_path(name))
+
+    example = example_of("jobset", "roles.yaml")
+    scenarios = Scenarios(sets, example, reference=f"podgroup/{NAME}")
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=MEMBERS)
+    await scenarios.the_other_runs_then(delete)

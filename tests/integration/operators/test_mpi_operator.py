@@ -2,45 +2,61 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.controlplane.client import RawClient
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import GPU
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.mpi import running_mpi_operator
-from tests.integration.operators.manifests import GPU, mpi_job
+from tests.integration.operators.examples import example_of
+from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.manifests import mpi_job
+from tests.integration.operators.scenarios import EARLIER, Scenarios
 from tests.integration.stage import Stage
-from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(180)]
 
-VERSION = "kubeflow.org/v2beta1"
+KIND: Final = ManagedKind(
+    word="mpijob",
+    plural="mpijobs",
+    version="kubeflow.org/v2beta1",
+    name_label="training.kubeflow.org/job-name",
+)
 #: The issue saw three of four pods bound after this time.
 UNBOUND_S = 10.0
 
 
+@pytest.fixture(scope="module", autouse=True)
+def kinds(mpi_operator: BuiltOperator, control_plane: ControlPlane) -> None:
+    """The garbage collector looks for new kinds twice a minute: they are served early."""
+    control_plane.install_crds(mpi_operator.crds)
+
+
 @pytest.fixture
-async def operator(
-    mpi_operator: BuiltOperator,
-    control_plane: ControlPlane,
-    api: RawClient,
-    stage: Stage,
-    tmp_path: Path,
-) -> AsyncIterator[None]:
-    """The operator at work; its jobs are gone before it is."""
-    async with running_mpi_operator(mpi_operator, control_plane, tmp_path / "operator.log"):
-        yield
-        await api.delete(stage.path("mpijobs", version=VERSION))
-        await _all_gone(stage)
+async def sets(
+    mpi_operator: BuiltOperator, control_plane: ControlPlane, stage: Stage, tmp_path: Path
+) -> AsyncIterator[ManagedSets]:
+    """MPIJobs, and their operator at work."""
+    found = ManagedSets(stage, KIND)
+    operator = running_mpi_operator(mpi_operator, control_plane, tmp_path / "operator.log")
+    async with found.operated(operator):
+        yield found
+
+
+@pytest.fixture
+def scenarios(sets: ManagedSets) -> Scenarios:
+    return Scenarios(sets, example_of("mpi-operator"))
 
 
 async def test_an_mpijob_of_four_pods_on_three_gpus_binds_none_and_on_four_binds_all(
-    stage: Stage, operator: None
+    stage: Stage, sets: ManagedSets
 ) -> None:
     await stage.nodes(3, extended={GPU: 1})
-    await stage.api.create(stage.path("mpijobs", version=VERSION), mpi_job("train", workers=3))
-    await eventually(lambda: _pods_exist(stage, 4), timeout_s=30, because="all pods exist")
+    await sets.create(mpi_job("train", workers=3))
+    await sets.wait_pods("train", 4)
     group = await stage.seen_group("train")
     assert group["spec"]["minMember"] == 4
     await stage.stays_unbound("train", for_s=UNBOUND_S)
@@ -48,29 +64,41 @@ async def test_an_mpijob_of_four_pods_on_three_gpus_binds_none_and_on_four_binds
     await stage.bound("train", 4)
 
 
-async def test_of_two_mpijobs_on_four_gpus_the_second_waits_whole_until_the_first_is_gone(
-    stage: Stage, operator: None
+async def test_of_two_mpijobs_on_four_gpus_the_second_waits_whole_until_the_first_is_deleted(
+    scenarios: Scenarios,
 ) -> None:
-    await stage.nodes(4, extended={GPU: 1})
-    path = stage.path("mpijobs", version=VERSION)
-    await stage.api.create(path, mpi_job("first", workers=3))
-    await stage.bound("first", 4, timeout_s=30)
-    await stage.api.create(path, mpi_job("second", workers=3))
-    await eventually(lambda: _pods_exist(stage, 8), timeout_s=30, because="all pods exist")
-    await stage.stays_unbound("second")
-    await stage.api.delete(f"{path}/first", {"propagationPolicy": "Background"})
-    await stage.bound("second", 4, timeout_s=30)
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.the_other_runs_then(scenarios.sets.delete)
 
 
-async def _pods_exist(stage: Stage, count: int) -> bool:
-    return len(await stage.pods()) == count
+async def test_an_mpijobs_worker_that_is_lost_gets_its_place_back_although_another_job_waits(
+    scenarios: Scenarios,
+) -> None:
+    """The operator creates a worker again that is deleted, not one that fails."""
+
+    async def lose() -> str:
+        path = scenarios.stage.path(name=f"{EARLIER}-worker-1")
+        pod = await scenarios.stage.api.get(path)
+        await scenarios.stage.delete(path)
+        return str(pod["metadata"]["uid"])
+
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.a_dead_worker_is_replaced_in_its_place(lose, recreated=1)
 
 
-async def _all_gone(stage: Stage) -> None:
-    async def gone() -> bool:
-        groups = await stage.api.get(stage.group_path("").rstrip("/"))
-        left = [one["metadata"]["name"] for one in (*await stage.pods(), *groups["items"])]
-        assert not left, left
-        return True
+async def test_a_suspended_mpijob_makes_way_and_waits_whole_when_it_is_resumed(
+    scenarios: Scenarios,
+) -> None:
+    def suspended(value: bool) -> Object:
+        return {"spec": {"runPolicy": {"suspend": value}}}
 
-    await eventually(gone, timeout_s=60, because="pods and groups are gone")
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.one_is_suspended_and_resumed(suspended)
+
+
+async def test_an_mpijob_shrinks_and_grows_although_another_job_waits(scenarios: Scenarios) -> None:
+    def scaled(pods: int) -> Object:
+        return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": pods - 1}}}}
+
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.one_shrinks_and_grows(scaled, small=2)

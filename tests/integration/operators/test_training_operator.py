@@ -6,130 +6,145 @@ certify`: it is built from its Go module first.
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import pytest
 
-from tests.controlplane.client import Object, RawClient
+from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import GPU
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.training import running_operator
+from tests.integration.operators.examples import example_of
+from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.manifests import kubeflow_job
+from tests.integration.operators.remains import nothing_remains
+from tests.integration.operators.scenarios import EARLIER, Scenarios
 from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(180)]
 
-KUBEFLOW = "kubeflow.org/v1"
-GPU = "nvidia.com/gpu"
+KUBEFLOW: Final = "kubeflow.org/v1"
+NAME_LABEL: Final = "training.kubeflow.org/job-name"
+PYTORCH_JOBS: Final = ManagedKind("pytorchjob", "pytorchjobs", KUBEFLOW, NAME_LABEL)
+TF_JOBS: Final = ManagedKind("tfjob", "tfjobs", KUBEFLOW, NAME_LABEL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds(training_operator: BuiltOperator, control_plane: ControlPlane) -> None:
+    """The garbage collector looks for new kinds twice a minute: they are served early."""
+    control_plane.install_crds(training_operator.crds)
 
 
 @pytest.fixture
-async def operator(
-    training_operator: BuiltOperator,
-    control_plane: ControlPlane,
-    api: RawClient,
-    stage: Stage,
-    tmp_path: Path,
-) -> AsyncIterator[None]:
-    """The operator at work; its jobs are gone before it is."""
-    async with running_operator(training_operator, control_plane, api, tmp_path / "operator.log"):
-        yield
-        for kind in ("tfjobs", "pytorchjobs"):
-            await api.delete(stage.path(kind, version=KUBEFLOW))
-        await nothing_left(stage)
+async def jobs(
+    training_operator: BuiltOperator, control_plane: ControlPlane, stage: Stage, tmp_path: Path
+) -> AsyncIterator[ManagedSets]:
+    """PyTorchJobs, and the operator at work."""
+    log = tmp_path / "operator.log"
+    found = ManagedSets(stage, PYTORCH_JOBS)
+    operator = running_operator(training_operator, control_plane, stage.api, log)
+    async with found.operated(operator):
+        yield found
 
 
-def job(kind: str, name: str, container: str, **replicas: int) -> Object:
-    """A job of Kubeflow's whose replicas each want a GPU."""
-    template = {
-        "spec": {
-            "containers": [
-                {
-                    "name": container,
-                    "image": "example/train",
-                    "resources": {"limits": {GPU: "1"}, "requests": {"cpu": "1", GPU: "1"}},
-                }
-            ]
-        }
-    }
-    field = "tfReplicaSpecs" if kind == "TFJob" else "pytorchReplicaSpecs"
-    return {
-        "apiVersion": KUBEFLOW,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
-            "runPolicy": {"cleanPodPolicy": "All"},
-            field: {
-                role: {"replicas": count, "restartPolicy": "ExitCode", "template": template}
-                for role, count in replicas.items()
-            },
-        },
-    }
+@pytest.fixture
+def scenarios(jobs: ManagedSets) -> Scenarios:
+    return Scenarios(jobs, example_of("training-operator"))
 
 
-async def create(stage: Stage, plural: str, manifest: Object) -> None:
-    await stage.api.create(stage.path(plural, version=KUBEFLOW), manifest)
-
-
-async def remove(stage: Stage, plural: str, name: str) -> None:
-    await stage.api.delete(stage.path(plural, name, KUBEFLOW), {"propagationPolicy": "Background"})
-
-
-async def condition(stage: Stage, plural: str, name: str) -> str:
-    """The type of the job's last true condition."""
-    found = await stage.api.get(stage.path(plural, name, KUBEFLOW))
-    true = [
-        each["type"]
-        for each in found.get("status", {}).get("conditions", ())
-        if each["status"] == "True"
-    ]
-    return true[-1] if true else ""
-
-
-async def nothing_left(stage: Stage) -> None:
-    async def gone() -> bool:
-        groups = await stage.api.get(stage.group_path("").rstrip("/"))
-        services = await stage.api.get(stage.path("services"))
-        return not (await stage.pods() or groups["items"] or services["items"])
-
-    await eventually(gone, timeout_s=30, because="pods, groups and services are gone")
-
-
-async def gpu_nodes(stage: Stage) -> None:
-    await stage.nodes(4, extended={GPU: 1})
-
-
-async def test_of_two_tfjobs_on_four_gpus_the_second_waits_whole_until_the_first_is_gone(
-    stage: Stage, operator: None
+async def test_of_two_pytorchjobs_on_four_gpus_the_second_waits_whole_until_the_first_is_deleted(
+    scenarios: Scenarios,
 ) -> None:
-    await gpu_nodes(stage)
-    await create(stage, "tfjobs", job("TFJob", "first", "tensorflow", PS=1, Worker=3))
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.the_other_runs_then(scenarios.sets.delete)
+
+
+async def test_a_pytorchjobs_worker_that_dies_gets_its_place_back_although_another_job_waits(
+    scenarios: Scenarios,
+) -> None:
+    """An exit code above 128 is one that the operator retries: it replaces the pod."""
+
+    async def fail() -> str:
+        pod = await scenarios.stage.api.get(scenarios.stage.path(name=f"{EARLIER}-worker-1"))
+        uid = str(pod["metadata"]["uid"])
+        scenarios.stage.kubelet.finish(uid, exit_code=137)
+        return uid
+
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=1)
+
+
+async def test_a_suspended_pytorchjob_makes_way_and_waits_whole_when_it_is_resumed(
+    scenarios: Scenarios,
+) -> None:
+    def suspended(value: bool) -> Object:
+        return {"spec": {"runPolicy": {"suspend": value}}}
+
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.one_is_suspended_and_resumed(suspended)
+
+
+async def test_an_elastic_pytorchjob_starts_with_its_minimum_grows_and_shrinks(
+    stage: Stage, jobs: ManagedSets
+) -> None:
+    """At first two of the four GPUs are free, and it needs two to four."""
+
+    def scaled(workers: int) -> Object:
+        return {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": workers}}}}
+
+    await stage.nodes(4, extended={GPU: 1})
+    await jobs.create(kubeflow_job("PyTorchJob", "other", "pytorch", Master=1, Worker=1))
+    await jobs.wait_bound("other", 2)
+    elastic = kubeflow_job("PyTorchJob", "elastic", "pytorch", Worker=4)
+    elastic["spec"]["elasticPolicy"] = {"rdzvBackend": "c10d", "minReplicas": 2, "maxReplicas": 4}
+    elastic["spec"]["runPolicy"]["schedulingPolicy"] = {"minAvailable": 2}
+    await jobs.create(elastic)
+    await jobs.wait_bound("elastic", 2)
+    await jobs.wait_pods("elastic", 4)
+    await jobs.delete("other")
+    await jobs.wait_bound("elastic", 4)
+    await jobs.patch("elastic", scaled(2))
+    await jobs.wait_bound("elastic", 2)
+    await jobs.create(kubeflow_job("PyTorchJob", "next", "pytorch", Master=1, Worker=1))
+    await jobs.wait_bound("next", 2)
+
+
+async def test_a_tfjobs_group_is_admitted_and_its_pods_exist_while_it_waits(
+    stage: Stage, jobs: ManagedSets
+) -> None:
+    tf_jobs = ManagedSets(stage, TF_JOBS)
+    await stage.nodes(4, extended={GPU: 1})
+    await tf_jobs.create(kubeflow_job("TFJob", "first", "tensorflow", PS=1, Worker=3))
     placed = await stage.bound("first", 4)
     assert len(set(placed.values())) == 4
     group = await stage.seen_group("first")
     assert group["spec"]["minMember"] == 4
     assert group["spec"]["minResources"][GPU] == "4"
-    await create(stage, "tfjobs", job("TFJob", "second", "tensorflow", PS=1, Worker=3))
+    await tf_jobs.create(kubeflow_job("TFJob", "second", "tensorflow", PS=1, Worker=3))
     await stage.waits("second", "NotEnoughResources", GPU)
     # Inqueue, so its pods exist and an autoscaler could see them; none of them is bound.
-    await eventually(lambda: _count(stage, "second", 4), because="the second job's pods exist")
+    await tf_jobs.wait_pods("second", 4)
     await stage.stays_unbound("second")
-    assert await condition(stage, "tfjobs", "first") == "Running"
-    await remove(stage, "tfjobs", "first")
-    # The garbage collector looks for new kinds, such as the TFJob, once in 30 s.
+    first = await tf_jobs.read("first")
+    assert first is not None
+    true = [one["type"] for one in first["status"]["conditions"] if one["status"] == "True"]
+    assert true[-1] == "Running"
+    await tf_jobs.delete("first")
     await stage.bound("second", 4, timeout_s=60)
-    await remove(stage, "tfjobs", "second")
-    await nothing_left(stage)
+    await tf_jobs.delete("second")
+    await nothing_remains(stage)
 
 
 async def test_the_operator_makes_pods_only_when_the_groups_queue_admits_it(
-    stage: Stage, operator: None
+    stage: Stage, jobs: ManagedSets
 ) -> None:
-    await gpu_nodes(stage)
+    await stage.nodes(4, extended={GPU: 1})
     queue = stage.namespace
-    manifest = job("PyTorchJob", "train", "pytorch", Master=1, Worker=1)
+    manifest = kubeflow_job("PyTorchJob", "train", "pytorch", Master=1, Worker=1)
     manifest["spec"]["runPolicy"]["schedulingPolicy"] = {"queue": queue, "minAvailable": 2}
-    await create(stage, "pytorchjobs", manifest)
+    await jobs.create(manifest)
     await eventually(lambda: stage.seen_group("train"), because="the operator wrote a group")
     await stage.stays_unbound("train")
     assert not await stage.pods()
@@ -137,46 +152,6 @@ async def test_the_operator_makes_pods_only_when_the_groups_queue_admits_it(
     identity = {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": queue}}
     await stage.api.create(path, {**identity, "spec": {"weight": 1}})
     await stage.bound("train", 2, timeout_s=30)
-    await remove(stage, "pytorchjobs", "train")
-    await nothing_left(stage)
+    await jobs.delete("train")
+    await nothing_remains(stage)
     await stage.api.delete(f"{path}/{queue}")
-
-
-async def test_a_pytorchjobs_worker_that_dies_gets_its_place_back_although_others_wait_for_it(
-    stage: Stage, operator: None
-) -> None:
-    await gpu_nodes(stage)
-    await create(stage, "pytorchjobs", job("PyTorchJob", "train", "pytorch", Master=1, Worker=3))
-    placed = await stage.bound("train", 4)
-    await create(stage, "pytorchjobs", job("PyTorchJob", "greedy", "pytorch", Master=1))
-    await stage.waits("greedy", "NotEnoughResources", GPU)
-    (victim,) = [pod for pod in await stage.pods() if name_of(pod) == "train-worker-1"]
-    await eventually(lambda: _runs(stage, "train-worker-1"), because="the worker runs")
-    # An exit code above 128 is one that the operator retries: it deletes the pod and makes another.
-    stage.kubelet.finish(victim["metadata"]["uid"], exit_code=137)
-
-    async def back() -> bool:
-        found = [pod for pod in await stage.pods() if name_of(pod) == "train-worker-1"]
-        assert found, "the worker is not made again yet"
-        assert found[0]["metadata"]["uid"] != victim["metadata"]["uid"]
-        return bool(found[0]["spec"].get("nodeName") == placed["train-worker-1"])
-
-    await eventually(back, timeout_s=30, because="the new worker is where the old one was")
-    assert not await stage.placed("greedy")
-    await remove(stage, "pytorchjobs", "train")
-    await stage.bound("greedy", 1, timeout_s=30)
-    await remove(stage, "pytorchjobs", "greedy")
-    await nothing_left(stage)
-
-
-def name_of(pod: Object) -> str:
-    return str(pod["metadata"]["name"])
-
-
-async def _count(stage: Stage, gang: str, count: int) -> bool:
-    return len(await stage.pods(gang)) == count
-
-
-async def _runs(stage: Stage, name: str) -> bool:
-    pod: dict[str, Any] = await stage.api.get(stage.path(name=name))
-    return bool(pod["status"].get("phase") == "Running")

@@ -1,0 +1,40 @@
+"""The example on an operator's page: its manifest is played, and its answers are the real ones."""
+
+import re
+from typing import Final, NamedTuple
+
+import yaml
+
+from tests.controlplane.client import Object
+from tests.documents.blocks import Block, blocks
+from tests.documents.links import ROOT
+
+#: Name of the workload on every page.
+NAME: Final = "train"
+_FOLDER: Final = ROOT / "docs" / "operators"
+
+
+class Example(NamedTuple):
+    """What a page shows."""
+
+    text: str
+    #: Output by command, as it is typed.
+    answers: dict[str, str]
+
+    def objects(self, name: str) -> list[Object]:
+        """The objects of the manifest, for a workload of this name."""
+        found = list(yaml.safe_load_all(re.sub(rf"\b{NAME}\b", name, self.text)))
+        return [one for each in found for one in each.get("items", [each])]
+
+
+def example_of(page: str, file: str = f"{NAME}.yaml") -> Example:
+    """The example on a page of docs/operators whose manifest is this file."""
+    path = _FOLDER / f"{page}.md"
+    found = list(blocks(path.relative_to(ROOT).as_posix(), path.read_text()))
+    (manifest,) = [one.text for one in found if (one.what, one.detail) == ("file", file)]
+    return Example(manifest, _answers(found))
+
+
+def _answers(found: list[Block]) -> dict[str, str]:
+    typed = [each for one in found if one.typed for each in one.commands()]
+    return {each.typed: each.output for each in typed}
