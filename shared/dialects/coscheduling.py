@@ -11,6 +11,8 @@ the same. `occupiedBy` is left to it, because only it reads it.
 
 from typing import Final
 
+import msgspec
+
 from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
 from shared.dialects import kubebatch_fields as fields
@@ -51,6 +53,7 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
     return model.PodGroup(
         **identity(metadata),
         dialect=NAME,
+        shared=True,
         created_ms=metadata.created_ms,
         owner=controller_owner(metadata),
         min_member=max(0, spec.min_member),
@@ -69,7 +72,8 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
 
 def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
     """A group that does not fit its type: never planned, and its verdict names the field."""
-    return fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=False)
+    group = fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=False)
+    return msgspec.structs.replace(group, shared=True)
 
 
 def status(verdict: Verdict) -> StatusPatch | None:

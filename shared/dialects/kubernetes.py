@@ -67,6 +67,7 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
     return model.PodGroup(
         **identity(metadata),
         dialect=NAME,
+        shared=True,
         scope=SCOPE,
         created_ms=metadata.created_ms,
         owner=controller_owner(metadata),
@@ -98,6 +99,7 @@ def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
     return model.PodGroup(
         **identity(metadata),
         dialect=NAME,
+        shared=True,
         scope=SCOPE,
         created_ms=metadata.created_ms,
         owner=controller_owner(metadata),

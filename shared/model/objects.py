@@ -299,6 +299,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     uniform: bool = False
     #: Whether its members may be evicted only together.
     disrupted_whole: bool = False
+    #: Whether other schedulers have groups of this API, too: only a pod shows whose this one is.
+    shared: bool = False
     #: Whether its status says that it was scheduled once.
     scheduled_once: bool = False
     #: The stored status.phase.

@@ -1,4 +1,5 @@
-"""The condition of Kubernetes' own PodGroups on a real API server: its first success is kept.
+"""The condition of Kubernetes' own PodGroups on a real API server: its first success is kept, and
+a group of another scheduler's pods has none of Tutti's.
 
 The API's features are in tests/dialects.
 """
@@ -55,7 +56,7 @@ async def make_group(stage: Stage, name: str, least: int) -> None:
     await stage.api.create(stage.group_path("", VERSION), manifest)
 
 
-async def make_pods(stage: Stage, group: str, *indices: int) -> None:
+async def make_pods(stage: Stage, group: str, *indices: int, scheduler_name: str = "tutti") -> None:
     """Pods of a group, each with a node of its own."""
     named = {"schedulingGroup": {"podGroupName": group}}
     made = await stage.bare_pods(
@@ -63,6 +64,7 @@ async def make_pods(stage: Stage, group: str, *indices: int) -> None:
             pod_manifest(
                 f"{group}-{index}",
                 requests={"cpu": "4"},
+                scheduler_name=scheduler_name,
                 spec=named,
             )
             for index in indices
@@ -112,3 +114,16 @@ async def test_a_gang_waits_for_its_minimum_and_its_first_success_is_kept(stage:
     await make_pods(stage, "train", 3)
     await stage.pods_say("", 1)
     assert await reports(stage, "train", "True", "Scheduled") == found
+
+
+async def test_the_group_of_kube_schedulers_pods_is_left_alone(stage: Stage) -> None:
+    await make_group(stage, "theirs", 2)
+    await make_pods(stage, "theirs", 0, 1, scheduler_name="default-scheduler")
+    # Verdicts are debounced: one that begins after the other's is seen says that both are due.
+    for name in ("first", "second"):
+        await make_group(stage, name, 2)
+        await make_pods(stage, name, 0)
+        await reports(stage, name, "False", "Unschedulable", "1 of 2 members exist")
+    found = await stage.seen_group("theirs", VERSION)
+    assert not found.get("status", {}).get("conditions"), found
+    assert not found["metadata"].get("annotations"), found

@@ -65,6 +65,7 @@ def written(found: Verdict, version: str = "v1beta1") -> list[JsonObject]:
 def test_a_gang_has_its_minimum_and_a_basic_group_has_none() -> None:
     found = group()
     assert (found.min_member, found.uniform, found.scope, found.errors) == (3, True, SCOPE, ())
+    assert found.shared
     assert group(schedulingPolicy={"basic": {}}).min_member == 0
 
 

@@ -522,11 +522,18 @@ class Gang(msgspec.Struct, eq=False):
 
     @property
     def silent(self) -> bool:
-        """Whether another scheduler manages it, or its object is deleted and no member waits."""
+        """Whether another scheduler manages it, or its object is deleted and no member waits.
+
+        A group of an API that schedulers share is another scheduler's until one of Tutti's pods is
+        its member. A gang that had such a pod keeps its verdict up to date without any.
+        """
         if self.ours:
             return self.group is None and self.lacks_object and self._left_over
-        foreign = bool(self.members) and not self.declarations.misdirected
-        return foreign or self.group is None or self.group.by_owner
+        if self.group is None or self.group.by_owner:
+            return True
+        if self.members:
+            return not self.declarations.misdirected
+        return self.group.shared and not self.shown and not self.history.has_started
 
     @property
     def queue_name(self) -> str:

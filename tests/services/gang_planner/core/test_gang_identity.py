@@ -152,6 +152,22 @@ def test_groups_of_another_scheduler_are_left_alone() -> None:
     assert scene.published == []
 
 
+def test_a_group_that_schedulers_share_is_left_alone_until_a_pod_shows_whose_it_is() -> None:
+    scene = a_scene()
+    scene.put(make_group("any", 2, dialect="kubernetes", shared=True))
+    scene.settle()
+    assert scene.published == []
+    (first,) = make_pods("any", 1, CPU)
+    scene.put(first)
+    scene.settle()
+    assert scene.verdict("any").phase == "Inqueue"
+    scene.remove(first)
+    scene.step(after_ms=2_000)
+    why = scene.verdict("any").why
+    assert why is not None, "its verdict stays current without pods"
+    assert why.sentence.startswith("0 of 2 members exist")
+
+
 def test_a_group_whose_queue_changes_takes_its_charge_along() -> None:
     scene = a_scene()
     scene.put(make_group("a", 1, queue="default"), *make_pods("a", 1, CPU))
