@@ -17,10 +17,12 @@ from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.writes import Writes, Written
+from shared.dialects.kubernetes import SCOPE as KUBERNETES
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
+from shared.model.objects import GROUP_NAME_SCOPE
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
@@ -159,6 +161,25 @@ async def test_a_gang_of_a_disruption_budget_is_compared_by_a_controller_that_st
     assert (await api.get(f"{path}/job"))["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("dialect", ["coscheduling", "kubernetes"])
+async def test_a_controller_that_starts_looks_for_a_group_of_an_api_that_is_gone(
+    dialect: str,
+    nats_server: NatsServer,
+    control_plane: ControlPlane,
+    namespace: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    group = {"metadata": {"name": "job", "namespace": namespace, "uid": f"uid-{dialect}"}}
+    verdict = placed_in(make_running(placed=(), dialect=dialect), group, first_seen_ms=1)
+    async with (
+        a_desk(nats_server.url) as desk,
+        controllers(desk.url, control_plane.admin_kubeconfig, "status"),
+    ):
+        await desk.say(verdict)
+        await desk.all_written()
+    assert "is refused" not in caplog.text
+
+
 async def test_a_job_that_changed_meanwhile_is_read_again(
     jobs: KubeClient, api: RawClient, namespace: str
 ) -> None:
@@ -238,13 +259,15 @@ async def test_a_right_that_is_not_in_the_table_is_denied(
     assert refused.value.status == 403
 
 
+@pytest.mark.parametrize("scope", [GROUP_NAME_SCOPE, KUBERNETES])
 async def test_the_webhook_looks_up_a_group_in_each_api(
-    control_plane: ControlPlane, namespace: str
+    scope: str, control_plane: ControlPlane, namespace: str
 ) -> None:
     path = await as_account(control_plane.admin_kubeconfig, "admission-webhook")
     endings: list[str] = []
     async with KubeClient(await load(str(path))) as client:
         lookup = GroupLookup(lambda: client, endings.append, timeout_s=20)
-        (warning,) = await lookup.warnings(NamedGroup(namespace, "traim", "the pod waits"))
+        named = NamedGroup(namespace, "traim", "the pod waits", scope=scope)
+        (warning,) = await lookup.warnings(named)
     assert "does not exist; the pod waits" in warning
     assert endings == ["missing"]
