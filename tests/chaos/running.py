@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from tests.chaos.audit import Judge
@@ -43,16 +44,7 @@ async def run(
 ) -> Report:
     """Play `minutes` of chaos, let it settle, and judge."""
     rng = random.Random(seed)
-    kubeconfig = control_plane.admin_kubeconfig
-    await asyncio.to_thread(control_plane.install_crds, CRDS_DIR)
-    # Each has connections of its own: the judge must not wait behind the users.
-    async with (
-        RawClient(kubeconfig) as client,
-        RawClient(kubeconfig) as hands,
-        RawClient(kubeconfig) as eyes,
-    ):
-        await create_namespace(client, NAMESPACE)
-        await create_nodes(client, nodes)
+    async with prepared(control_plane, nodes) as (client, hands, eyes):
         await refuse_poisoned(client)
         room = nodes * PODS_PER_NODE
         alive_max = max(1, int(room * _SHARE / MEAN_SIZE))
@@ -69,12 +61,7 @@ async def run(
             whole=lambda name: is_whole(judge, name),
             say=say,
         )
-        background = [
-            asyncio.create_task(judge.run(), name="judge"),
-            asyncio.create_task(kubelet.run(), name="kubelets"),
-            asyncio.create_task(users.run(), name="users"),
-        ]
-        try:
+        async with playing(judge, kubelet, users) as background:
             await judge.watching()
             await storm(monkey, background, minutes)
             say("quiet: what fits must become whole now")
@@ -83,10 +70,44 @@ async def run(
             await _settle(users, judge, background)
             await judge.catch_up(SEEN_S)
             return _report(users, judge, monkey, suite, (seed, minutes, nodes))
-        finally:
-            for task in background:
-                task.cancel()
-            await asyncio.wait(background)
+
+
+@asynccontextmanager
+async def prepared(
+    control_plane: ControlPlane, nodes: int
+) -> AsyncIterator[tuple[RawClient, RawClient, RawClient]]:
+    """A cluster with the CRDs, the namespace of a run and so many nodes; clients for its users, its
+    kubelets and its judge. Each has connections of its own: the judge must not wait behind the
+    users.
+    """
+    kubeconfig = control_plane.admin_kubeconfig
+    await asyncio.to_thread(control_plane.install_crds, CRDS_DIR)
+    async with (
+        RawClient(kubeconfig) as client,
+        RawClient(kubeconfig) as hands,
+        RawClient(kubeconfig) as eyes,
+    ):
+        await create_namespace(client, NAMESPACE)
+        await create_nodes(client, nodes)
+        yield client, hands, eyes
+
+
+@asynccontextmanager
+async def playing(
+    judge: Judge, kubelet: FakeKubelet, users: Users
+) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Run judge, kubelets and users for the length of the block; their tasks."""
+    background = [
+        asyncio.create_task(judge.run(), name="judge"),
+        asyncio.create_task(kubelet.run(), name="kubelets"),
+        asyncio.create_task(users.run(), name="users"),
+    ]
+    try:
+        yield background
+    finally:
+        for task in background:
+            task.cancel()
+        await asyncio.wait(background)
 
 
 async def storm(monkey: Monkey, background: list[asyncio.Task[None]], minutes: float) -> None:

@@ -210,6 +210,8 @@ def report(tuttis: Mapping[str, Any], kubes: Mapping[str, Any], **found: Any) ->
     ("tuttis", "kubes", "found"),
     [
         ({"below_beyond_s": 0.5}, {}, {}),
+        ({"status_writers": ("tutti-controller", "kube-scheduler")}, {}, {}),
+        ({}, {"status_writers": ("kube-scheduler", "tutti-controller")}, {}),
         ({"overcommitted_alone": ("n0",)}, {}, {}),
         ({}, {"overcommitted_alone": ("n0",)}, {}),
         ({}, {}, {"success_lost": ("native",)}),
@@ -220,6 +222,8 @@ def report(tuttis: Mapping[str, Any], kubes: Mapping[str, Any], **found: Any) ->
     ],
     ids=[
         "Tutti's gangs below their minimum",
+        "kube-scheduler wrote to Tutti's group",
+        "Tutti wrote to kube-scheduler's group",
         "over-committed by Tutti",
         "over-committed by kube-scheduler",
         "a first success that does not stay",

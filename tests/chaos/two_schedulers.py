@@ -12,17 +12,22 @@ import msgspec
 
 from tests.chaos.audit import PARTIAL_ALLOWED_S
 from tests.chaos.finishing import FinishingUsers
-from tests.chaos.forms import KUBERNETES_GROUPS, NAMESPACE, TUTTI
+from tests.chaos.forms import KUBE_SCHEDULER, KUBERNETES_GROUPS, TUTTI
 from tests.chaos.monkey import SERVICES, Monkey
 from tests.chaos.report import is_whole
-from tests.chaos.running import MEAN_SIZE, PODS_PER_NODE, SEEN_S, START_DELAY_S, storm
+from tests.chaos.running import (
+    MEAN_SIZE,
+    PODS_PER_NODE,
+    SEEN_S,
+    START_DELAY_S,
+    playing,
+    prepared,
+    storm,
+)
 from tests.chaos.shared_nodes import CONFLICT_ALLOWED_S, SCHEDULERS, SharedNodesJudge
-from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import SCHEDULER, ControlPlaneOptions
-from tests.controlplane.fixtures import CRDS_DIR
 from tests.controlplane.kubelet import FakeKubelet
-from tests.controlplane.nodes import create_namespace, create_nodes
 from tests.integration.suite import RunningSuite
 
 FAULTS: Final = (
@@ -32,6 +37,8 @@ FAULTS: Final = (
     "nats-server killed",
     "kube-scheduler killed",
 )
+#: Scheduler -> what writes the statuses of its PodGroups of Kubernetes: nothing else may.
+WRITERS: Final = {TUTTI: "tutti-controller", KUBE_SCHEDULER: "kube-scheduler"}
 #: What gangs alive at once ask for, in shares of what all nodes offer.
 DEMAND: Final = 1.5
 #: Once no gang comes any more, all must have finished within this.
@@ -57,8 +64,6 @@ class OfScheduler(msgspec.Struct, frozen=True, kw_only=True):
     below_beyond_s: float
     overcommitted_alone: tuple[str, ...]
     #: Of its PodGroups of Kubernetes: how many were reported as scheduled, and what wrote statuses.
-    #: Tutti writes to those of kube-scheduler, too, while their pods wait: it does not read pods of
-    #: other schedulers before they are bound, and so reports that there are none.
     reported_scheduled: int
     status_writers: tuple[str, ...]
 
@@ -89,12 +94,16 @@ class SharedReport(msgspec.Struct, frozen=True, kw_only=True):
         beyond_s = self.schedulers[TUTTI].below_beyond_s
         if beyond_s > 0:
             yield f"{beyond_s:.1f} s of Tutti's gangs below their minimum beyond what is allowed"
-        alone = [
-            (f"over-committed by {name} alone", found.overcommitted_alone)
-            for name, found in self.schedulers.items()
+        of_schedulers = [
+            (f"{title} {name}", found)
+            for name, one in self.schedulers.items()
+            for title, found in (
+                ("over-committed by the pods alone of", one.overcommitted_alone),
+                ("wrote the status of groups of", tuple({*one.status_writers} - {WRITERS[name]})),
+            )
         ]
         for title, found in (
-            *alone,
+            *of_schedulers,
             ("over-committed by running pods", self.overcommitted_running),
             ("bound twice", self.double_bindings),
             ("the first success is no longer reported", self.success_lost),
@@ -144,16 +153,7 @@ async def run(
 ) -> SharedReport:
     """Play `minutes` of chaos, let all gangs finish, and judge."""
     rng = random.Random(seed)
-    kubeconfig = control_plane.admin_kubeconfig
-    await asyncio.to_thread(control_plane.install_crds, CRDS_DIR)
-    # Each has connections of its own: the judge must not wait behind the users.
-    async with (
-        RawClient(kubeconfig) as client,
-        RawClient(kubeconfig) as hands,
-        RawClient(kubeconfig) as eyes,
-    ):
-        await create_namespace(client, NAMESPACE)
-        await create_nodes(client, nodes)
+    async with prepared(control_plane, nodes) as (client, hands, eyes):
         room = nodes * PODS_PER_NODE
         kubelet = FakeKubelet(hands, start_delay_s=START_DELAY_S)
         users = FinishingUsers(
@@ -175,12 +175,7 @@ async def run(
             say=say,
             alone=0.0,
         )
-        background = [
-            asyncio.create_task(judge.run(), name="judge"),
-            asyncio.create_task(kubelet.run(), name="kubelets"),
-            asyncio.create_task(users.run(), name="users"),
-        ]
-        try:
+        async with playing(judge, kubelet, users) as background:
             await judge.watching()
             await storm(monkey, background, minutes)
             say("quiet: every gang must finish now")
@@ -195,10 +190,6 @@ async def run(
                 await _drain(users, background, control_plane, say)
             await judge.catch_up(SEEN_S)
             return _report(users, judge, monkey, (seed, minutes, nodes), drained_s)
-        finally:
-            for task in background:
-                task.cancel()
-            await asyncio.wait(background)
 
 
 async def _drain(
