@@ -60,6 +60,11 @@ def leader_worker_set(name: str, size: int, *, startup_policy: str = "LeaderCrea
     }
 
 
+def kubeflow_suspended(value: bool) -> Object:
+    """The merge patch that suspends or resumes a job of Kubeflow's API."""
+    return {"spec": {"runPolicy": {"suspend": value}}}
+
+
 def kubeflow_job(kind: str, name: str, container: str, **replicas: int) -> Object:
     """A TFJob or PyTorchJob with these numbers of replicas; each exit code above 128 is retried."""
     template = pod_template()

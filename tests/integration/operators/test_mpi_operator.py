@@ -13,7 +13,7 @@ from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.mpi import running_mpi_operator
 from tests.integration.operators.examples import example_of
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
-from tests.integration.operators.manifests import mpi_job
+from tests.integration.operators.manifests import kubeflow_suspended, mpi_job
 from tests.integration.operators.scenarios import EARLIER, Scenarios
 from tests.integration.stage import Stage
 
@@ -89,11 +89,8 @@ async def test_an_mpijobs_worker_that_is_lost_gets_its_place_back_although_anoth
 async def test_a_suspended_mpijob_makes_way_and_waits_whole_when_it_is_resumed(
     scenarios: Scenarios,
 ) -> None:
-    def suspended(value: bool) -> Object:
-        return {"spec": {"runPolicy": {"suspend": value}}}
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.one_is_suspended_and_resumed(suspended)
+    await scenarios.one_is_suspended_and_resumed(kubeflow_suspended)
 
 
 async def test_an_mpijob_shrinks_and_grows_although_another_job_waits(scenarios: Scenarios) -> None:

@@ -17,7 +17,7 @@ from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.training import running_operator
 from tests.integration.operators.examples import example_of
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
-from tests.integration.operators.manifests import kubeflow_job
+from tests.integration.operators.manifests import kubeflow_job, kubeflow_suspended
 from tests.integration.operators.remains import nothing_remains
 from tests.integration.operators.scenarios import EARLIER, Scenarios
 from tests.integration.stage import VOLCANO, Stage
@@ -79,11 +79,8 @@ async def test_a_pytorchjobs_worker_that_dies_gets_its_place_back_although_anoth
 async def test_a_suspended_pytorchjob_makes_way_and_waits_whole_when_it_is_resumed(
     scenarios: Scenarios,
 ) -> None:
-    def suspended(value: bool) -> Object:
-        return {"spec": {"runPolicy": {"suspend": value}}}
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.one_is_suspended_and_resumed(suspended)
+    await scenarios.one_is_suspended_and_resumed(kubeflow_suspended)
 
 
 async def test_an_elastic_pytorchjob_starts_with_its_minimum_grows_and_shrinks(
