@@ -73,9 +73,14 @@ class CertifyRun:
         self.ended: dict[str, Ended] = {}
 
     def all(self, chosen: Sequence[Part], *, together: int) -> Iterator[None]:
-        """Run so many parts at a time, then those that measure one by one; yield after each."""
+        """Run so many parts at a time, then those that measure one by one; yield after each.
+
+        The longest begin first, so that none of them runs by itself at the end.
+        """
+        side_by_side = [part for part in chosen if not part.alone]
+        side_by_side.sort(key=self._ledger.minutes_before, reverse=True)
         with ThreadPoolExecutor(together) as pool:
-            running = [pool.submit(self._one, part) for part in chosen if not part.alone]
+            running = [pool.submit(self._one, part) for part in side_by_side]
             try:
                 for done in as_completed(running):
                     done.result()

@@ -1,6 +1,7 @@
 """Runs a part in a process of its own, to its end or its limit, and remembers how it ended."""
 
 import contextlib
+import math
 import os
 import re
 import signal
@@ -60,6 +61,14 @@ class Ledger:
         ended = msgspec.json.decode(path.read_bytes(), type=Ended)
         return ended if ended.typed == part.typed else None
 
+    def minutes_before(self, part: Part) -> float:
+        """How long it took the last time, whatever was changed since; infinite if it never ran."""
+        kept = self._folder.glob(f"{_stem(part)}-*.json")
+        newest = max(kept, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None:
+            return math.inf
+        return msgspec.json.decode(newest.read_bytes(), type=Ended).minutes
+
     def run(self, part: Part) -> Ended:
         """Run it; its output is in the folder, and how it ended."""
         log = self._path(part, ".log")
@@ -94,8 +103,11 @@ class Ledger:
         return ended
 
     def _path(self, part: Part, suffix: str) -> Path:
-        stem = re.sub(r"[^\w.]+", "-", part.name)
-        return self._folder / f"{stem}-{self._digest_of(part)}{suffix}"
+        return self._folder / f"{_stem(part)}-{self._digest_of(part)}{suffix}"
+
+
+def _stem(part: Part) -> str:
+    return re.sub(r"[^\w.]+", "-", part.name)
 
 
 def _wait(process: subprocess.Popen[bytes], limit_s: float) -> bool:

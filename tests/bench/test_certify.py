@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -73,6 +74,18 @@ def test_what_measures_runs_alone_after_the_rest_and_what_failed_hides_nothing(
     assert counts[-1] == len(run.ended) == 3
     assert list(run.ended)[-1] == "measuring"
     assert run.ended["bad"].how == "failed"
+
+
+def test_what_took_longest_the_last_time_begins_first_and_what_never_ran_before_it(
+    tmp_path: Path,
+) -> None:
+    short, long, new = (GOOD._replace(name=name) for name in ("short", "long", "new"))
+    for part, minutes in ((short, 1.0), (long, 9.0)):
+        kept = replace(CHAOS, name=part.name, minutes=minutes)
+        (tmp_path / f"{part.name}-c0.json").write_bytes(msgspec.json.encode(kept))
+    run = CertifyRun(ledger(tmp_path, "c1"), again=False, hours=1)
+    list(run.all([short, long, new], together=1))
+    assert list(run.ended) == ["new", "long", "short"]
 
 
 def test_what_does_not_begin_in_time_is_not_run(tmp_path: Path) -> None:
