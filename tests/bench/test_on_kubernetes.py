@@ -54,6 +54,7 @@ async def test_a_yardstick_binds_every_pod_at_every_concurrency_and_leaves_nothi
     assert not (await bed.client.get("/api/v1/pods"))["items"]
 
 
+@pytest.mark.certify
 async def test_a_session_measures_drains_and_live_gangs_of_the_suite() -> None:
     said: list[str] = []
     bare = Load(gangs=2, size=4, owned=False)

@@ -6,6 +6,7 @@ from bench import recovery
 from bench.load import Load
 
 
+@pytest.mark.certify
 @pytest.mark.slow
 async def test_a_gang_made_when_the_planner_dies_is_bound_and_timed() -> None:
     said: list[str] = []

@@ -59,7 +59,13 @@ def workloads(helm: Path, namespace: str) -> list[Object]:
     return [one for one in objects(text) if one["kind"] in _PLURALS]
 
 
-@pytest.mark.parametrize("zones", [False, True], ids=["without zones", "with zones"])
+@pytest.mark.parametrize(
+    "zones",
+    [
+        pytest.param(False, id="without zones", marks=pytest.mark.certify),
+        pytest.param(True, id="with zones"),
+    ],
+)
 async def test_no_node_has_all_replicas_of_a_component_whatever_is_installed_or_updated(
     cluster: RawClient, helm: Path, zones: bool
 ) -> None:

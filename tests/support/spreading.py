@@ -35,12 +35,10 @@ LONGEST: Final = (
     "tests/controlplane/test_control_plane.py",
     "tests/chaos/test_chaos.py",
     "tests/services/admission_webhook/test_process.py",
-    "tests/bench/test_recovery.py",
     "tests/tutti/up/test_keys.py",
     "tests/tutti/up/test_hangs.py",
     "tests/tutti/up/test_up_embedded.py",
     "tests/tutti/up/test_launchers.py",
-    "tests/support/test_spreading.py",
 )
 
 

@@ -55,7 +55,9 @@ class ReadSpan(NamedTuple):
 
 
 class Trace:
-    """All spans of one trace, in order of arrival."""
+    """All spans of one trace, in order of arrival; what was exported twice, as a planner that takes
+    over does, is there once, as in Jaeger's view.
+    """
 
     def __init__(self, trace_id: str, spans: list[ReadSpan]) -> None:
         self.trace_id = trace_id
@@ -90,7 +92,7 @@ class Trace:
             if span is not root:
                 assert span.parent == root.span_id, span
         ids = [span.span_id for span in self.spans]
-        assert len(ids) == len(set(ids)), "a span was reported twice"
+        assert len(ids) == len(set(ids)), "a span was reported twice, with different content"
 
     @property
     def says_it_runs(self) -> bool:
@@ -180,7 +182,9 @@ def trace_of_jaeger(found: dict[str, Any]) -> Trace:
 def _by_id(spans: Iterable[ReadSpan]) -> dict[str, Trace]:
     traces: dict[str, Trace] = {}
     for span in spans:
-        traces.setdefault(span.trace_id, Trace(span.trace_id, [])).spans.append(span)
+        trace = traces.setdefault(span.trace_id, Trace(span.trace_id, []))
+        if span not in trace.spans:
+            trace.spans.append(span)
     return traces
 
 

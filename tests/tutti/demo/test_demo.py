@@ -113,6 +113,7 @@ async def test_every_claim_holds_and_nothing_is_left(start: Start, tmp_path: Pat
     assert left_in(tmp_path) == [drawing.name]
 
 
+@pytest.mark.certify
 async def test_the_demo_passes_while_every_process_of_tutti_is_killed(start: Start) -> None:
     process = await start("--kill")
     output = await reported(process)
