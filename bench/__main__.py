@@ -16,7 +16,7 @@ from rich.console import Console
 from bench import report, session
 from bench.bars import LARGE_NODES
 from bench.contenders import Contender, OtherScheduler, Tutti
-from bench.load import Load
+from bench.load import Load, parsed
 from bench.session import DRAINS, LARGE, Plan
 
 #: Git ignores it.
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--load",
-        type=_load,
+        type=parsed,
         action="append",
         default=[],
         metavar="GxN[bare]",
@@ -122,14 +122,6 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
     return number
-
-
-def _load(text: str) -> Load:
-    owned = not text.endswith("bare")
-    gangs, _, size = text.removesuffix("bare").partition("x")
-    if not (gangs.isdigit() and size.isdigit() and int(gangs) and int(size)):
-        raise argparse.ArgumentTypeError(f"{text}: must be GxN or GxNbare, such as 20x500")
-    return Load(gangs=int(gangs), size=int(size), owned=owned)
 
 
 def _named_binary(text: str) -> tuple[str, Path]:

@@ -1,19 +1,22 @@
-"""The loads: gangs of training workers as an operator of Volcano's dialect leaves them.
+"""The loads: gangs of training workers as an operator leaves them.
 
 A gang is a PodGroup (as created: no status, not scheduled yet) and its pods, which name
-it by annotation. Owned pods have a TFJob as controller, which costs nothing to release; bare pods
-have no owner, so a scheduler that promises atomic gangs has to prove them first.
+it. It is written in Volcano's API unless a load asks for another. Owned pods have a TFJob as
+controller, which costs nothing to release; bare pods have no owner, so a scheduler that promises
+atomic gangs has to prove them first.
 """
+
+import argparse
 
 import msgspec
 
+from bench.gang_apis import FORMS, GangApi, Object
+
 NAMESPACE = "bench"
-PODGROUPS_PATH = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
+PODGROUPS_PATH = FORMS[GangApi.VOLCANO].path(NAMESPACE)
 PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CPU_PER_POD = 1
 MEMORY_GIB_PER_POD = 2
-
-Object = dict[str, object]
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +25,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     gangs: int
     size: int
     owned: bool = True
+    api: GangApi = GangApi.VOLCANO
 
     @property
     def pods(self) -> int:
@@ -31,7 +35,26 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """How tables name it."""
-        return f"{self.gangs} x {self.size}{'' if self.owned else ' bare'}"
+        api = "" if self.api is GangApi.VOLCANO else f" {self.api}"
+        return f"{self.gangs} x {self.size}{'' if self.owned else ' bare'}{api}"
+
+    @property
+    def groups_path(self) -> str:
+        """Where the gangs' PodGroups are created."""
+        return FORMS[self.api].path(NAMESPACE)
+
+
+def parsed(text: str) -> Load:
+    """Return the load that a flag asks for: GxN, or GxNbare.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    owned = not text.endswith("bare")
+    gangs, _, size = text.removesuffix("bare").partition("x")
+    if not (gangs.isdigit() and size.isdigit() and int(gangs) and int(size)):
+        raise argparse.ArgumentTypeError(f"{text}: must be GxN or GxNbare, such as 20x500")
+    return Load(gangs=int(gangs), size=int(size), owned=owned)
 
 
 def gang_name(prefix: str, gang: int) -> str:
@@ -53,18 +76,16 @@ def pod_names(load: Load, prefix: str) -> list[str]:
 
 def pod_group(load: Load, prefix: str, gang: int) -> Object:
     """The PodGroup of one gang."""
+    form = FORMS[load.api]
+    spec = form.spec(load.size)
+    if form.with_resources:
+        cpu, memory = CPU_PER_POD * load.size, MEMORY_GIB_PER_POD * load.size
+        spec["minResources"] = {"cpu": str(cpu), "memory": f"{memory}Gi"}
     return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "apiVersion": form.api_version,
         "kind": "PodGroup",
         "metadata": {"name": gang_name(prefix, gang), "namespace": NAMESPACE},
-        "spec": {
-            "minMember": load.size,
-            "queue": "default",
-            "minResources": {
-                "cpu": str(CPU_PER_POD * load.size),
-                "memory": f"{MEMORY_GIB_PER_POD * load.size}Gi",
-            },
-        },
+        "spec": spec,
     }
 
 
@@ -80,7 +101,7 @@ def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) ->
             "training.kubeflow.org/replica-index": str(member),
             "training.kubeflow.org/replica-type": "worker",
         },
-        "annotations": {"scheduling.k8s.io/group-name": job, "volcano.sh/task-spec": "worker"},
+        "annotations": {"volcano.sh/task-spec": "worker"},
     }
     if load.owned:
         owner = {
@@ -102,7 +123,7 @@ def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) ->
         ],
         "resources": {"requests": {"cpu": str(CPU_PER_POD), "memory": f"{MEMORY_GIB_PER_POD}Gi"}},
     }
-    return {
+    made: Object = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
@@ -112,6 +133,8 @@ def pod(load: Load, prefix: str, gang: int, member: int, scheduler_name: str) ->
             "containers": [container],
         },
     }
+    FORMS[load.api].name_group(made, job)
+    return made
 
 
 def binding(name: str, uid: str, node: str) -> Object:

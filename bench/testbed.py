@@ -16,6 +16,7 @@ import msgspec
 
 from bench import api_metrics, load, meters
 from bench.burst import BurstClient, OnAnswer
+from bench.gang_apis import FORMS
 from bench.load import Load
 from bench.pod_watch import PodWatch, idle_watches, watch_pods
 from tests.controlplane.client import RawClient
@@ -41,7 +42,7 @@ TRAILING_S = 2.0
 #: Where the API server keeps what the benchmarks make.
 _KEYS = (
     f"/registry/pods/{load.NAMESPACE}/",
-    f"/registry/scheduling.volcano.sh/podgroups/{load.NAMESPACE}/",
+    *(f"{form.key}{load.NAMESPACE}/" for form in FORMS.values()),
     f"/registry/events/{load.NAMESPACE}/",
 )
 
@@ -97,7 +98,7 @@ class Bed:
         post = self.burst.post
         if groups:
             await self.create(
-                post(load.PODGROUPS_PATH, load.pod_group(what, prefix, gang))
+                post(what.groups_path, load.pod_group(what, prefix, gang))
                 for gang in range(what.gangs)
             )
         await self.create(
