@@ -153,15 +153,21 @@ class GangPlacement:
         return False
 
     def run_partly(self) -> None:
-        """Place as much of the quorum as fits anywhere, to find out what is missing. The caller
-        discards the statement.
+        """Place as much of the quorum as fits anywhere, to find out what is missing. Members of a
+        role do not take the place of another role's minimum. The caller discards the statement.
         """
         need = self._need.quorum or 1
         for part in _largest_first(self.sub_gangs):
             part.whole = self._place_each([part], self._base)
-        for part in self._parts[-1:]:
-            for group in _scarcest_first(part.groups):
-                self._place(part, group, min(group.left, need - self.placed), None)
+        rest = self._parts[-1]
+        ordered = _scarcest_first(rest.groups)
+        minima = self._need.minima
+        for role, count in minima:
+            for group in (group for group in ordered if group.role == role):
+                self._place(rest, group, min(group.left, count - _of_role(self.groups, role)), None)
+        owed = sum(max(count - _of_role(self.groups, role), 0) for role, count in minima)
+        for group in ordered:
+            self._place(rest, group, min(group.left, need - owed - self.placed), None)
 
     @property
     def placed(self) -> int:

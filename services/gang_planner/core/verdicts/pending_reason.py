@@ -201,9 +201,8 @@ class Explainer:
         if need.avoid:
             blocking["node(s) refused one of its members recently"] = len(need.avoid)
         holders, holders_count = self._holding(need.queue, short)
-        sentence = _sentence(state.nodes.count, blocking, short, fitting, wanted)
         return Explanation(
-            sentence=f"{domains}; {sentence}" if domains else sentence,
+            sentence=_sentence(state.nodes.count, domains, blocking, short, fitting, wanted),
             shapes=tuple(reports),
             holders=holders,
             holders_count=holders_count,
@@ -359,22 +358,37 @@ def _most_frequent(counted: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _sentence(
-    nodes: int, blocking: Counter[str], short: dict[str, int], fitting: int, wanted: int
+    nodes: int,
+    domains: str,
+    blocking: Counter[str],
+    short: dict[str, int],
+    fitting: int,
+    wanted: int,
 ) -> str:
     """`1 of 4 pods fit; 3 more nvidia.com/gpu needed; for the others 0/4 nodes are available: 4
     Insufficient nvidia.com/gpu`. The needed amount is the request of the pods that do not fit.
+
+    `domains`: a message about domains, sub-gangs or the queue's nodes, which comes first; "" if
+    they are not the reason. `fitting` is counted without regard to the gang's domain.
     """
     fit = f"{fitting} of {wanted} pods fit"
     if not nodes:
-        return f"{fit}; there are no nodes"
-    if not blocking:
-        return f"{fit}; each of the other pods would fit alone, but not together with these"
-    listed_reasons = ", ".join(f"{count} {text}" for text, count in _most_frequent(blocking))
-    lacking = [_more(name, amount) for name, amount in sorted(short.items()) if name != PODS]
-    available = f"0/{nodes} nodes are available: {listed_reasons}"
-    if fitting:
-        available = f"for the others {available}"
-    return "; ".join([fit, *([f"{listed(lacking)} needed"] if lacking else []), available])
+        words = f"{fit}; there are no nodes"
+    elif fitting >= wanted:
+        # No pod is left to which a reason of a node would apply.
+        return f"{domains}; apart from that {fit}" if domains else f"{fit} now, Tutti tries again"
+    elif not blocking:
+        if domains:
+            return f"{domains}, so only {fit}"
+        words = f"{fit}; each of the other pods would fit alone, but not together with these"
+    else:
+        listed_reasons = ", ".join(f"{count} {text}" for text, count in _most_frequent(blocking))
+        lacking = [_more(name, amount) for name, amount in sorted(short.items()) if name != PODS]
+        available = f"0/{nodes} nodes are available: {listed_reasons}"
+        if fitting:
+            available = f"for the others {available}"
+        words = "; ".join([fit, *([f"{listed(lacking)} needed"] if lacking else []), available])
+    return f"{domains}; {words}" if domains else words
 
 
 def _more(resource: str, amount: int) -> str:

@@ -49,3 +49,28 @@ def test_sub_gangs_that_find_room_are_counted() -> None:
         labels = msgspec.msgpack.encode((("stage", str(stage)),))
         found.put(*make_pods("job", 6, CPU, role=f"stage-{stage}", labels=labels))
     assert "2 of 3 sub-gangs stage fit" in sentence(found)
+
+
+def test_pods_that_fit_on_the_nodes_but_in_no_domain_are_not_said_to_lack_nodes() -> None:
+    """Each rack has room for one of the two pods, so no pod is left that nodes would refuse."""
+    found = scene(nodes=1)
+    whole = make_shape({"cpu": 4000})
+    found.put(make_group("job", 2, topology=ONE_RACK), *make_pods("job", 2, whole))
+    assert sentence(found) == (
+        "no domain of tier 1 holds 2 members: the best one, rack-0-0, holds 1; "
+        "apart from that 2 of 2 pods fit"
+    )
+
+
+def test_a_missing_role_is_not_hidden_by_pods_of_another_role() -> None:
+    """Two workers fit and would be two of two pods, but the gang needs its parameter server."""
+    found = scene(rows=1, racks=1)
+    found.put(
+        make_group("job", 2, min_task_member=(("ps", 1), ("worker", 1))),
+        *make_pods("job", 1, make_shape({"cpu": 8000}), role="ps"),
+        *make_pods("job", 2, CPU),
+    )
+    assert sentence(found) == (
+        "1 of 2 pods fit; 8 more cpu needed; for the others 0/2 nodes are available: "
+        "2 Insufficient cpu"
+    )
