@@ -87,6 +87,12 @@ def scope_of(resource: Resource) -> str:
     return GROUP_NAME_SCOPE if found is None else found.scope
 
 
+@cache
+def shared_resources() -> frozenset[Resource]:
+    """The group resources of which other schedulers have groups, too (`Kind.shared`)."""
+    return frozenset(kind.resource for kind in kinds() if kind.shared)
+
+
 def dialect_of(resource: Resource) -> Dialect | None:
     """The dialect that reads a resource, the first by name if there are two; None when no dialect
     does.

@@ -108,6 +108,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
             subresource, None: it writes none.
         claims_by_owner: For `neutral` "podgroup": its objects claim the pods of their controller
             (`PodGroup.by_owner`), so that no pod names them.
+        shared: Likewise: other schedulers have such groups, too (`PodGroup.shared`, which `read`
+            sets).
     """
 
     resource: Resource
@@ -119,6 +121,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     validated: bool = False
     status_at: str | None = None
     claims_by_owner: bool = False
+    shared: bool = False
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):

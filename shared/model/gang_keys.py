@@ -36,6 +36,11 @@ def scope_of(key: GangKey) -> str:
     return GROUP_NAME_SCOPE if key[0] in UNNAMED else key[0]
 
 
+def has_objects(scope: str) -> bool:
+    """Whether the gangs of a scope have group objects; the other ones are declared by pods."""
+    return scope == GROUP_NAME_SCOPE or "." in scope
+
+
 def is_of_pods(group: PodGroup | None) -> bool:
     """Whether it is a group that its pods declare, and that has no object."""
     return group is not None and not group.uid

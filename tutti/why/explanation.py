@@ -11,8 +11,11 @@ from typing import Literal, get_args
 
 import msgspec
 
+from shared.contracts.annotations import SCHEDULE
 from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, Why
-from shared.model.objects import Owner, PodPhase
+from shared.dialects.discovery import OWN_SCHEDULER
+from shared.model.gang_keys import has_objects
+from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
 from tutti.why.planner_liveness import PlannerLiveness
 
@@ -301,11 +304,13 @@ def _unjudged(name: str, group: Group, members: Sequence[MemberPod]) -> tuple[St
     """State and sentence of a gang without a verdict."""
     if group.unreadable:
         return "unknown", f"{name}: its verdict cannot be read: {group.unreadable}"
-    foreign = _foreign(members)
-    if foreign:
+    if members and (foreign := _foreign(members)):
+        return "not-ours", _not_ours(name, foreign, _unscheduled_message(members))
+    if not members and group.shared:
         return (
-            "not-ours",
-            f"{name} is scheduled by {foreign}, not by Tutti{_unscheduled_message(members)}",
+            "waiting",
+            f"{name} has no pods yet. Several schedulers use {group.title}, so Tutti reports on a "
+            "group once it has a pod with one of Tutti's scheduler names",
         )
     if not members:
         return "waiting", f"{name} has no pods yet, and no verdict: is Tutti running?"
@@ -324,7 +329,7 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
     if not unplaced:
         state, sentence = _placed(title, members, 1)
     elif foreign:
-        state, sentence = "not-ours", f"{title} is scheduled by {foreign}, not by Tutti{message}"
+        state, sentence = "not-ours", _not_ours(title, foreign, message)
     elif missing:
         state, sentence = "waiting", f"{title} waits: {missing}"
     elif message:
@@ -367,14 +372,33 @@ def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:
     """A sentence about a group that these pods name and that does not exist; otherwise ""."""
     if facts.forbidden:
         return ""
-    names = {
-        each.pod.group_name
-        for each in members
-        if not each.pod.group_implied and not each.pod.group_self_declared
-    } - {""}
-    if not names:
-        return ""
-    return f"PodGroup {' and '.join(sorted(names))}, which its pods name, does not exist"
+    named = sorted(
+        {
+            (each.pod.group_scope, each.pod.group_name)
+            for each in members
+            if each.pod.group_name
+            and not each.pod.group_implied
+            and not each.pod.group_self_declared
+        }
+    )
+    return " and ".join(_missing_group_words(scope, name) for scope, name in named)
+
+
+def _missing_group_words(scope: str, name: str) -> str:
+    """A sentence about one missing group; its scope shows whether it has an object at all."""
+    if not has_objects(scope):
+        return f"no pod declares the gang {name} of {scope}, which its pods name"
+    api = "" if scope == GROUP_NAME_SCOPE else f" of {scope.partition('.')[2]}"
+    return f"PodGroup {name}{api}, which its pods name, does not exist: create it"
+
+
+def _not_ours(name: str, foreign: str, message: str) -> str:
+    """A sentence about pods of other schedulers, with the condition of one of them."""
+    return (
+        f"{name} is scheduled by {foreign}, not by Tutti{message}; Tutti takes pods that are "
+        f"created with the scheduler name {OWN_SCHEDULER}, or as members of a gang in a namespace "
+        f'with the label {SCHEDULE}: "true"'
+    )
 
 
 def _foreign_members(members: Sequence[MemberPod]) -> Iterator[str]:

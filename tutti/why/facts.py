@@ -44,6 +44,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     owner: Owner | None = None
     #: The scope in which its name is unique.
     scope: str = GROUP_NAME_SCOPE
+    #: Whether other schedulers have groups of its API, too: its pods show whose it is.
+    shared: bool = False
     min_member: int = 0
     #: None: none was written, or it cannot be read (see `unreadable`).
     verdict: Verdict | None = None

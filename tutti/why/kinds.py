@@ -26,14 +26,17 @@ _WORKLOAD_GROUPS: Final = frozenset(
         "leaderworkerset.x-k8s.io",
         "ray.io",
         "scheduling.incubator.k8s.io",
+        "scheduling.k8s.io",
         "scheduling.sigs.dev",
         "scheduling.volcano.sh",
+        "scheduling.x-k8s.io",
         "sparkoperator.k8s.io",
         "trainer.kubeflow.org",
     }
 )
 _CORE_WORKLOADS: Final = frozenset({"Pod", "ReplicationController"})
-_NO_WORKLOADS: Final = frozenset({"ControllerRevision"})
+#: Kinds of those API groups that have no pods: a Workload is a template of PodGroups.
+_NO_WORKLOADS: Final = frozenset({"ControllerRevision", "Workload"})
 #: Pods need no discovery, and most questions are about pods.
 _POD_WORDS: Final = frozenset({"pod", "pods", "po"})
 

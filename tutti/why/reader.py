@@ -18,6 +18,7 @@ from shared.dialects.discovery import (
     dialects_watched_for_pods,
     group_resources,
     scope_of,
+    shared_resources,
 )
 from shared.dialects.pods import controller_owner, read_pod
 from shared.dialects.protocol import ReadingContext
@@ -95,6 +96,10 @@ class _Event(Owned, frozen=True, kw_only=True):
 T = TypeVar("T", bound=KubeStruct)
 
 
+class NoSuchObject(Refusal):
+    """The namespace has no object of that name."""
+
+
 class NamespaceReader:
     """Reads one namespace for one explanation."""
 
@@ -114,7 +119,10 @@ class NamespaceReader:
         kind, no object of that name, or more than one.
         """
         resources, kinds = await resolve(self._client, word)
-        resource, found = await self._find(resources, name)
+        try:
+            resource, found = await self._find(resources, name)
+        except NoSuchObject as error:
+            raise Refusal(f"{error}{await self._pods_that_name(resources, name)}") from None
         async with asyncio.TaskGroup() as group:
             pods = group.create_task(self._pods(), name="pods")
             groups = group.create_task(self._groups(), name="groups")
@@ -178,7 +186,24 @@ class NamespaceReader:
         if refused is not None:
             raise refused
         titles = ", ".join(sorted(resource.title for resource in resources))
-        raise Refusal(f"no {name} in namespace {self._namespace} (searched {titles})")
+        raise NoSuchObject(f"no {name} in namespace {self._namespace} (searched {titles})")
+
+    async def _pods_that_name(self, resources: Sequence[Resource], name: str) -> str:
+        """After a refusal: how many pods name a group that does not exist; "" if none does."""
+        titles = {one.title for one in resources}
+        scopes = {scope_of(one) for one in group_resources() if one.title in titles}
+        if not scopes:
+            return ""
+        members = self._members(await self._pods())
+        found = [
+            member.pod.name
+            for member in members
+            if member.pod.group_name == name and member.pod.group_scope in scopes
+        ]
+        if not found:
+            return ""
+        what = "1 pod names" if len(found) == 1 else f"{len(found)} pods name"
+        return f"; {what} it, see `tutti why pod/{min(found)}`"
 
     async def _get(self, resource: Resource, name: str) -> _Asked | Forbidden | None:
         try:
@@ -452,6 +477,7 @@ def _group(resource: Resource, found: _GroupObject) -> Group:
         uid=metadata.uid,
         owner=controller_owner(metadata),
         scope=scope_of(resource),
+        shared=resource in shared_resources(),
         min_member=least if isinstance(least, int) else 0,
         verdict=verdict,
         unreadable=unreadable,

@@ -19,6 +19,8 @@ from shared.dialects.discovery import (
 )
 from shared.dialects.protocol import Dialect
 from shared.dialects.rights import Right, rights
+from shared.kube.decoding import Undecodable
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
@@ -30,8 +32,10 @@ from shared.kube.resources import (
     QUEUES_SIGS,
     Resource,
 )
-from shared.model.objects import GROUP_NAME_SCOPE, KINDS
+from shared.model.objects import GROUP_NAME_SCOPE, KINDS, PodGroup
+from tests.shared.dialects.reading import CONTEXT
 
+NAMELESS = Undecodable(metadata=ObjectMeta(), error="unreadable")
 UNKNOWN_PODS = Resource("example.com", "v1", "pods", "Pod")
 
 
@@ -52,6 +56,10 @@ def test_a_dialect_fits_the_contract(found: Dialect) -> None:
         assert kind.neutral in KINDS
         assert kind.status_at in {None, "", "status"}
         assert (kind.status_at is None) or kind.neutral == "podgroup"
+        if kind.neutral == "podgroup" and not kind.claims_by_owner:
+            unreadable = kind.read_undecodable(NAMELESS, CONTEXT)
+            assert isinstance(unreadable, PodGroup)
+            assert unreadable.shared == kind.shared
     assert found.validate("NoSuchKind", {}) == []
 
 

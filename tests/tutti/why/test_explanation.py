@@ -494,7 +494,41 @@ def test_pods_of_a_group_that_does_not_exist_say_which() -> None:
     found = answer(member("a", owner="train", unscheduled="an older word"))
     assert (found.state, found.sentence) == (
         "waiting",
-        "owner/train waits: PodGroup g, which its pods name, does not exist",
+        "owner/train waits: PodGroup g, which its pods name, does not exist: create it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("scope", "sentence"),
+    [
+        (
+            "podgroups.scheduling.k8s.io",
+            "PodGroup g of scheduling.k8s.io, which its pods name, does not exist: create it",
+        ),
+        ("yunikorn", "no pod declares the gang g of yunikorn, which its pods name"),
+    ],
+)
+def test_a_gang_that_is_missing_is_named_with_its_api(scope: str, sentence: str) -> None:
+    found = member("a")
+    pod = msgspec.structs.replace(found.pod, group_scope=scope)
+    assert answer(msgspec.structs.replace(found, pod=pod)).sentence == f"pod/a waits: {sentence}"
+
+
+def test_a_group_of_several_schedulers_waits_for_a_pod_that_names_tutti() -> None:
+    """The planner has no verdict on it: another scheduler may be the one to place its pods."""
+    group = msgspec.structs.replace(gang(None), shared=True, title="podgroups.scheduling.k8s.io")
+    empty = answer(groups=(group,))
+    assert (empty.state, empty.sentence) == (
+        "waiting",
+        "podgroup/g has no pods yet. Several schedulers use podgroups.scheduling.k8s.io, so Tutti "
+        "reports on a group once it has a pod with one of Tutti's scheduler names",
+    )
+    foreign = answer(member("a", scheduler="default-scheduler"), groups=(group,))
+    assert (foreign.state, foreign.sentence) == (
+        "not-ours",
+        "podgroup/g is scheduled by default-scheduler, not by Tutti; Tutti takes pods that are "
+        "created with the scheduler name tutti, or as members of a gang in a namespace with the "
+        'label tutti.dev/schedule: "true"',
     )
 
 

@@ -273,6 +273,17 @@ async def test_what_is_not_there_is_said(word: str, words: str, reader: Namespac
         await reader.read(word, "nothing")
 
 
+async def test_a_group_that_pods_name_and_that_does_not_exist_leads_to_its_pods(
+    api: RawClient, namespace: str, reader: NamespaceReader
+) -> None:
+    for name in ("train-1", "train-0"):
+        await make_pod(api, namespace, name, group="train")
+    with pytest.raises(
+        Refusal, match=r"no train in .*; 2 pods name it, see `tutti why pod/train-0`"
+    ):
+        await reader.read("podgroup", "train")
+
+
 async def test_a_missing_right_to_one_kind_is_reported_and_the_rest_is_answered(
     control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:

@@ -47,7 +47,7 @@ from services.gang_planner.core.verdicts.quota_messages import (
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason, ShapeReport, Why
-from shared.model.gang_keys import scope_of
+from shared.model.gang_keys import has_objects, scope_of
 from shared.model.invariants import required
 from shared.model.objects import GROUP_NAME_SCOPE
 
@@ -457,7 +457,7 @@ def _releasing_words(note: NoteOpened) -> str:
 
 def _missing_words(_: State, gang: Gang) -> str:
     scope = scope_of(gang.key)
-    if "." not in scope and scope != GROUP_NAME_SCOPE:
+    if not has_objects(scope):
         return f"no pod declares the gang {gang.full_name} of {scope}"
     title = "PodGroup" if scope == GROUP_NAME_SCOPE else scope
     return f"{title} {gang.full_name} does not exist"
