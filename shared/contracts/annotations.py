@@ -25,6 +25,9 @@ RESERVE_SECONDS = "tutti.dev/reserve-seconds"
 START_DEADLINE_SECONDS = "tutti.dev/start-deadline-seconds"
 #: Seconds a started gang may stay below its quorum before it is released; off by default.
 DEGRADED_GRACE_SECONDS = "tutti.dev/degraded-grace-seconds"
+#: Seconds from when a gang was first seen. If none of its pods is placed by then, none is placed
+#: any more; off by default.
+PLACEMENT_DEADLINE_SECONDS = "tutti.dev/placement-deadline-seconds"
 #: Seconds from a gang's first binding until its bound pods are released, if its quorum is not
 #: placed by then; 30 by default.
 REPAIR_DEADLINE_SECONDS = "tutti.dev/repair-deadline-seconds"

@@ -72,6 +72,8 @@ class PendingReason(enum.StrEnum):
     EVICTED = "Evicted"
 
     # The planner.
+    #: No pod of it was placed by its placement deadline, so none is placed any more.
+    PLACEMENT_DEADLINE = "PlacementDeadline"
     #: The planner's cluster state is too old for a decision.
     CLUSTER_VIEW_STALE = "ClusterViewStale"
     #: As many pods are being bound as the in-flight limit allows.

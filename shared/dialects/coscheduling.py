@@ -17,6 +17,7 @@ from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects import requirements
+from shared.dialects.gangs_together import GROUPS, objection_to_list
 from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import (
     Dialect,
@@ -42,6 +43,11 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
     metadata, spec = found.metadata, found.spec
     errors = list(setting_errors(metadata.annotations))
     errors += [one.text for one in requirements.objections(metadata.annotations)]
+    together = objection_to_list(
+        metadata.annotations.get(GROUPS, ""), metadata.namespace, metadata.name
+    )
+    if together:
+        errors.append(f"metadata.annotations[{GROUPS}]: {together}")
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_resources, resource_errors = fields.read_min_resources(spec.min_resources)

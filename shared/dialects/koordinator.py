@@ -2,9 +2,12 @@
 
 Gangs with the label of coscheduling have an object, and belong to the dialect `coscheduling`.
 `waiting-time` is the time for which pods may wait on nodes for the rest of their gang: here the
-time after which a gang that was bound in part is released. The mode has no counterpart, because a
-gang is never bound in part by intention: `NonStrict` is treated as `Strict`. Gangs in `groups` are
-to be admitted together, which is not supported: such a gang is not planned.
+time after which a gang that was bound in part is released. The modes say whether the pods that
+wait on nodes keep these when another one fails. Here no pod waits on a node, so both are the same.
+
+Gangs that name each other in `groups` are admitted together. Here they are one gang, in which each
+of them is a role with its minimum. A pod knows only its own gang's minimum. Each other gang needs
+one pod, until its own pods declare more.
 """
 
 from typing import Final
@@ -12,6 +15,7 @@ from typing import Final
 import msgspec
 
 from shared.contracts.annotations import REPAIR_DEADLINE_SECONDS
+from shared.dialects.gangs_together import GROUPS, name_of_all, other_gangs
 from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kinds.durations import duration_ms
@@ -21,10 +25,7 @@ NAME: Final = "koordinator"
 _PREFIX: Final = "gang.scheduling.koordinator.sh/"
 _GROUP: Final = f"{_PREFIX}name"
 _MINIMUM: Final = f"{_PREFIX}min-available"
-_GROUPS: Final = f"{_PREFIX}groups"
 _WAITING: Final = f"{_PREFIX}waiting-time"
-
-_decode: Final = msgspec.json.Decoder(list[str]).decode
 
 
 def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
@@ -35,31 +36,25 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
     if not name:
         return None
     minimum, errors = number_of_pods(metadata, _MINIMUM, least=0)
-    objection = _groups_objection(given.get(_GROUPS, ""), f"{metadata.namespace}/{name}")
+    others, objection = other_gangs(given.get(GROUPS, ""), metadata.namespace, name)
     if objection:
-        errors += (f"metadata.annotations[{_GROUPS}]: {objection}",)
+        errors += (f"metadata.annotations[{GROUPS}]: {objection}",)
     waiting_s = (duration_ms(given.get(_WAITING, "")) or 0) // 1000
-    return declared_by(
+    settings = ((REPAIR_DEADLINE_SECONDS, str(waiting_s)),) if waiting_s else ()
+    if not others:
+        return declared_by(
+            metadata, name, dialect=NAME, min_member=minimum, settings=settings, errors=errors
+        )
+    joined = declared_by(
         metadata,
-        name,
+        name_of_all((name, *others)),
         dialect=NAME,
-        min_member=minimum,
-        settings=((REPAIR_DEADLINE_SECONDS, str(waiting_s)),) if waiting_s else (),
+        min_member=minimum + len(others),
+        min_task_member=tuple(sorted(((name, minimum), *((other, 1) for other in others)))),
+        settings=settings,
         errors=errors,
     )
-
-
-def _groups_objection(text: str, own: str) -> str:
-    """Why the list of gangs that are admitted together keeps this one from being planned; "": it
-    does not.
-    """
-    if not text:
-        return ""
-    try:
-        others = set(_decode(text)) - {own}
-    except msgspec.MsgspecError as error:
-        return str(error)
-    return "gangs that are admitted together are not supported" if others else ""
+    return msgspec.structs.replace(joined, role=name)
 
 
 DIALECT: Final = Dialect(

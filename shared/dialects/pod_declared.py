@@ -29,7 +29,9 @@ def declared_by(
     *,
     dialect: str,
     min_member: int,
+    min_task_member: tuple[tuple[str, int], ...] = (),
     min_resources: Resources | None = None,
+    queue: str = "",
     settings: Labels = (),
     errors: tuple[str, ...] = (),
 ) -> Membership:
@@ -41,7 +43,9 @@ def declared_by(
         name: The group's name.
         dialect: Name of its dialect, which is the scope of the name, too.
         min_member: As in `PodGroup`.
+        min_task_member: Likewise.
         min_resources: Likewise.
+        queue: The queue that the dialect derives; Volcano's annotation counts before it.
         settings: Settings that the dialect derives; the pod's annotations count before them.
         errors: What is wrong with the declaration: such a gang is not planned.
     """
@@ -56,8 +60,9 @@ def declared_by(
         scope=dialect,
         resource_version=0,
         min_member=min_member,
+        min_task_member=min_task_member,
         min_resources=min_resources,
-        queue=given.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        queue=(given.get(QUEUE_NAME) or queue)[:_TEXT_CHARACTERS_MAX],
         settings=tuple(sorted({**dict(settings), **dict(read_settings(given))}.items())),
         topology=requirements.label_topology(given),
         errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in found[:10]),

@@ -86,7 +86,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         group_self_declared=joined is not None and joined.self_declared,
         group_min_member=_min_member(metadata, joined, vocabulary),
         declared_group=_shared(joined.group) if joined is not None and joined.group else None,
-        role=vocabulary.role(metadata),
+        role=(joined.role if joined is not None else "") or vocabulary.role(metadata),
         index=_count(vocabulary.index.read(metadata) or "", -1),
         priority=spec.priority,
         queue=intern((vocabulary.queue.read(metadata) or "")[:NAME_CHARACTERS_MAX]),

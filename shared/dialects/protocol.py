@@ -204,6 +204,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
         scope: As in `Dialect`.
         group: The whole group, if this pod declares it and there is no object: without a UID, and
             with the name, namespace and scope of the membership.
+        role: The pod's role, where it follows from the gang; "": from the pod's own keys.
     """
 
     group_name: str
@@ -211,6 +212,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     self_declared: bool = False
     scope: str = GROUP_NAME_SCOPE
     group: PodGroup | None = None
+    role: str = ""
 
 
 class WorkloadLabels(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ _SECONDS: Final = (
     annotations.DEGRADED_GRACE_SECONDS,
     annotations.HOLD_SECONDS,
     annotations.MINIMUM_RUN_SECONDS,
+    annotations.PLACEMENT_DEADLINE_SECONDS,
     annotations.REPAIR_DEADLINE_SECONDS,
     annotations.RESERVE_SECONDS,
     annotations.START_DEADLINE_SECONDS,

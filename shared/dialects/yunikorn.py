@@ -4,10 +4,13 @@ YuniKorn reserves their resources with placeholder pods, and replaces these by t
 pods as they are created: a Spark driver creates its executors only when it runs. Here the sum of
 all task groups is the group's `minResources`: no pod is placed before all of it fits, and the rest
 is reserved, without placeholder pods, until the placeholders' timeout. After that the pods are
-placed as capacity becomes free, as with the style Soft. The style Hard, which lets the application
-fail, has the same effect here.
+placed as capacity becomes free.
 
-The queue's path is not read: queues of Tutti are those of Volcano.
+With the style Hard, YuniKorn lets an application fail whose placeholders are not all placed within
+the timeout. Here the timeout is the gang's placement deadline: if no pod is placed by then, none is
+placed any more, and the pods' condition says so. They stay Pending: only their owner ends them.
+
+A queue's path is the name of the Volcano Queue that `tutti convert queues` makes of that queue.
 """
 
 from functools import lru_cache
@@ -15,13 +18,14 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.annotations import RESERVE_SECONDS
+from shared.contracts.annotations import PLACEMENT_DEADLINE_SECONDS, RESERVE_SECONDS
 from shared.dialects.kubebatch_fields import read_min_resources
 from shared.dialects.numbers import natural
 from shared.dialects.pod_declared import declared_by
 from shared.dialects.protocol import Dialect, GroupReference, Membership, PodKeys
+from shared.kinds.queue_names import name_of_path
 from shared.kube.objects import ObjectMeta, PodSpec, Quantity
-from shared.model.objects import Resources
+from shared.model.objects import Labels, Resources
 
 NAME: Final = "yunikorn"
 _GROUPS: Final = "yunikorn.apache.org/task-groups"
@@ -29,10 +33,14 @@ _GROUP: Final = "yunikorn.apache.org/task-group-name"
 _PARAMETERS: Final = "yunikorn.apache.org/schedulingPolicyParameters"
 _TIMEOUT: Final = "placeholderTimeoutInSeconds="
 _TIMEOUT_S: Final = 900
+_HARD: Final = "gangSchedulingStyle=Hard"
 _APPLICATION: Final = PodKeys(
     annotations=("yunikorn.apache.org/app-id",),
     labels=("yunikorn.apache.org/app-id", "spark-app-selector", "applicationId"),
 )
+#: YuniKorn reads a queue's label before its annotation; `PodKeys` has the other order.
+_QUEUE: Final = "yunikorn.apache.org/queue"
+_QUEUE_LABELS: Final = (_QUEUE, "queue")
 
 
 class _TaskGroup(msgspec.Struct, frozen=True, rename="camel"):
@@ -62,9 +70,17 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
         dialect=NAME,
         min_member=1,
         min_resources=needed,
-        settings=((RESERVE_SECONDS, str(_timeout_s(given.get(_PARAMETERS, "")))),),
+        queue=_queue(metadata),
+        settings=_settings(given.get(_PARAMETERS, "")),
         errors=errors,
     )
+
+
+def _queue(metadata: ObjectMeta) -> str:
+    """The queue of the pod's path; "" without one, and for the root queue, which takes no pods."""
+    labels = metadata.labels
+    path = next((labels[key] for key in _QUEUE_LABELS if labels.get(key)), "")
+    return name_of_path(path or metadata.annotations.get(_QUEUE, ""))
 
 
 @lru_cache(maxsize=256)
@@ -85,6 +101,15 @@ def _sum_of(text: str) -> tuple[Resources, tuple[str, ...]]:
         for resource, amount in amounts or ():
             total[resource] = total.get(resource, 0) + amount * max(group.min_member, 0)
     return tuple(sorted(total.items())), tuple(errors)
+
+
+def _settings(parameters: str) -> Labels:
+    """The settings that the policy's parameters imply."""
+    timeout = str(_timeout_s(parameters))
+    found = ((RESERVE_SECONDS, timeout),)
+    if _HARD in parameters.split():
+        return (*found, (PLACEMENT_DEADLINE_SECONDS, timeout))
+    return found
 
 
 def _timeout_s(parameters: str) -> int:

@@ -6,7 +6,9 @@ count. Members may disagree, briefly while a user changes them one by one, or pe
 
 * Of minima (`scheduling.k8s.io/group-min-member`) the largest counts, so that no gang starts with
   fewer members than one of them requires.
-* Of whole groups (`Pod.declared_group`) the one with the largest minimum counts.
+* Of whole groups (`Pod.declared_group`) the one with the largest minimum counts. If these have
+  minima of roles, each member knows that of its own role only: then the largest minimum of each
+  role counts, the group's minimum is at least their sum, and the errors of all groups count.
 * Of priorities the highest counts.
 * Of queues (`scheduling.volcano.sh/queue-name`) the one that most members name counts; with a tie,
   the first by name.
@@ -24,6 +26,8 @@ from shared.model.objects import Pod, PodGroup
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+#: Errors of one group that messages name.
+_ERRORS_MAX: Final = 10
 _Values: TypeAlias = dict[tuple[int, int, str, PodGroup | None], int]
 
 
@@ -121,7 +125,7 @@ class MemberDeclarations:
             minima[-1] if minima else 0,
             max((priority for _, priority, _, _ in values), default=None),
             min(queues, key=lambda name: (-queues[name], name), default=""),
-            max(groups, key=_size_of, default=None),
+            _joined(groups),
         )
         self.disagree = len(minima) > 1 or len(queues) > 1
         return (self.declared, self.disagree) != before
@@ -149,6 +153,24 @@ def _values(pod: Pod) -> tuple[int, int, str, PodGroup | None]:
 def _size_of(group: PodGroup) -> tuple[int, bytes]:
     """The order of groups; of equal minima any fixed order."""
     return group.min_member, _encode(group)
+
+
+def _joined(groups: set[PodGroup]) -> PodGroup | None:
+    """The group that counts among those that members declare; None: there are none."""
+    largest = max(groups, key=_size_of, default=None)
+    if largest is None or len(groups) == 1 or not largest.min_task_member:
+        return largest
+    minima: dict[str, int] = {}
+    for group in groups:
+        for role, least in group.min_task_member:
+            minima[role] = max(least, minima.get(role, 0))
+    errors = sorted({error for group in groups for error in group.errors})
+    return msgspec.structs.replace(
+        largest,
+        min_member=max(largest.min_member, sum(minima.values())),
+        min_task_member=tuple(sorted(minima.items())),
+        errors=tuple(errors[:_ERRORS_MAX]),
+    )
 
 
 def _has_ended(pod: Pod) -> bool:

@@ -5,12 +5,12 @@ amounts, and the sums of both over its children are at most its own. Other proje
 rules, so amounts are changed where they are broken, and the change is listed.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from shared.kinds.queue_names import NAME_CHARACTERS_MAX, ROOT, queue_name
 from shared.kube.quantities import format_quantity
 from shared.kube.resources import QUEUES_VOLCANO
 
@@ -18,10 +18,8 @@ Json = dict[str, Any]
 Amounts = dict[str, int]
 """Resource -> amount, cpu in milli-CPU."""
 
-_ROOT: Final = "root"
 #: Volcano's webhook refuses deeper trees.
 _DEPTH_MAX: Final = 5
-_NAME_CHARACTERS_MAX: Final = 63
 
 
 class Queue(msgspec.Struct, kw_only=True):
@@ -122,12 +120,11 @@ def settle(conversion: Conversion) -> None:
 
 def _rename(conversion: Conversion) -> None:
     """Give every queue a name that Kubernetes allows, and that no other queue has."""
-    taken = {_ROOT}
+    taken = {ROOT}
     for queue in conversion.queues:
-        name = re.sub(r"[^a-z0-9.-]+", "-", queue.name.lower()).strip("-.") or "queue"
-        name = name[:_NAME_CHARACTERS_MAX].strip("-.")
+        name = queue_name(queue.name) or "queue"
         while name in taken:
-            name = f"{name[: _NAME_CHARACTERS_MAX - 2]}-x"
+            name = f"{name[: NAME_CHARACTERS_MAX - 2]}-x"
         taken.add(name)
         if name != queue.name:
             queue.losses.append(f"its name is {name} now")

@@ -61,6 +61,14 @@ def test_minimum_resources_and_timeout_are_read() -> None:
     )
 
 
+def test_a_list_of_gangs_that_start_together_is_refused_where_it_names_another_gang() -> None:
+    """Koordinator reads it on the PodGroup; without the other gangs, this one could start alone."""
+    key = "gang.scheduling.koordinator.sh/groups"
+    assert group({key: '["team/one"]'}, minMember=3).errors == ()
+    (error,) = group({key: '["team/one", "team/two"]'}, minMember=3).errors
+    assert error.startswith(f"metadata.annotations[{key}]: is read on pods only")
+
+
 def test_bad_input_is_reported() -> None:
     found = group(minMember=-1, minResources={"cpu": "much"})
     assert [one.partition(":")[0] for one in found.errors] == [

@@ -12,6 +12,7 @@ GROUPS = "yunikorn.apache.org/task-groups"
 GROUP = "yunikorn.apache.org/task-group-name"
 PARAMETERS = "yunikorn.apache.org/schedulingPolicyParameters"
 RESERVE = "tutti.dev/reserve-seconds"
+DEADLINE = "tutti.dev/placement-deadline-seconds"
 TWO = [
     {"name": "driver", "minMember": 1, "minResource": {"cpu": "1", "memory": "2Gi"}},
     {"name": "executor", "minMember": 3, "minResource": {"cpu": "500m", "nvidia.com/gpu": 1}},
@@ -66,7 +67,7 @@ def test_the_application_is_named_by_the_first_of_its_keys(
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard", "30"),
+        ("placeholderTimeoutInSeconds=30 gangSchedulingStyle=Soft", "30"),
         ("gangSchedulingStyle=Soft", "900"),
         ("placeholderTimeoutInSeconds=soon", "900"),
     ],
@@ -77,6 +78,39 @@ def test_the_timeout_of_placeholders_is_how_long_the_rest_is_reserved(
     group = first(**{PARAMETERS: text}).declared_group
     assert group is not None
     assert group.settings == ((RESERVE, seconds),)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("gangSchedulingStyle=Hard", "900"),
+        ("placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard", "30"),
+    ],
+)
+def test_the_style_hard_makes_the_timeout_a_deadline(text: str, seconds: str) -> None:
+    group = first(**{PARAMETERS: text}).declared_group
+    assert group is not None
+    assert group.settings == ((DEADLINE, seconds), (RESERVE, seconds))
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes", "queue"),
+    [
+        ({"yunikorn.apache.org/queue": "root.team.a", "queue": "root.b"}, {}, "team.a"),
+        ({"queue": "root.b"}, {"yunikorn.apache.org/queue": "root.c"}, "b"),
+        ({}, {"yunikorn.apache.org/queue": "root.Ads_team"}, "ads-team"),
+        ({"queue": "sandbox"}, {}, "sandbox"),
+        ({"queue": "root"}, {}, ""),
+        ({"queue": "root.b"}, {"scheduling.volcano.sh/queue-name": "mine"}, "mine"),
+        ({}, {}, ""),
+    ],
+)
+def test_the_path_of_a_queue_names_the_queue_that_it_is_converted_to(
+    labels: dict[str, str], notes: dict[str, str], queue: str
+) -> None:
+    group = first(labels={"applicationId": "spark-1", **labels}, **notes).declared_group
+    assert group is not None
+    assert group.queue == queue
 
 
 @pytest.mark.parametrize(

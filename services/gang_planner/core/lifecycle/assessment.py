@@ -16,6 +16,7 @@ from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
+from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.in_flight import BAD_PAIR_MS
@@ -95,7 +96,9 @@ def assess(work: CycleContext, actions: Sequence[str], gang: Gang) -> None:
     state.gangs.count_phase(gang, "" if silent else _STAGES.get(history.state, gang.phase))
     if history.started:
         gang.queue.promise(gang.gang_id, {})
-    gang.pending_reason = None if silent else _pending_reason(state, gang)
+    gang.pending_reason = None if silent else _pending_reason(work, gang)
+    if gang.pending_reason is PendingReason.PLACEMENT_DEADLINE:
+        gang.queue.promise(gang.gang_id, {})
     _wait_outside(state, policies, gang, now_ms)
     _wait_in_backlog(work, actions, gang, silent=silent)
 
@@ -281,14 +284,14 @@ def _phase(gang: Gang) -> GangPhase:
     return phase
 
 
-def _pending_reason(state: State, gang: Gang) -> PendingReason | None:
+def _pending_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
     """Why the gang is not put into the backlog; None: nothing prevents it."""
     if gang.completed:
         return None
-    notes = gang.history.notes
+    state, notes = work.state, gang.history.notes
     if "release" in notes:
         return noted_reason(notes["release"])
-    found = _object_reason(gang) or _queue_reason(gang)
+    found = _object_reason(gang) or _deadline_reason(work, gang) or _queue_reason(gang)
     if found is None and state.preemptions.victims and evicted_whole(state, gang):
         return PendingReason.EVICTED
     if found is None and not gang.admitted:
@@ -342,6 +345,23 @@ def _object_reason(gang: Gang) -> PendingReason | None:
     if group.uniform and not gang.history.started and uniform_members.difference(gang):
         return PendingReason.MEMBERS_DIFFER
     return PendingReason.GROUP_DELETING if group.deleting else None
+
+
+def _deadline_reason(work: CycleContext, gang: Gang) -> PendingReason | None:
+    """The reason if none of the gang's pods was placed by its placement deadline. While pods are
+    evicted for it, the deadline waits.
+    """
+    history = gang.history
+    if history.has_started or gang.have() or work.state.preemptions.of(gang) is not None:
+        return None
+    lasts_ms = placement_deadline_ms(gang)
+    if not lasts_ms:
+        return None
+    due_ms = history.first_seen_ms + lasts_ms
+    if work.now_ms >= due_ms:
+        return PendingReason.PLACEMENT_DEADLINE
+    work.timers.set(due_ms, gang)
+    return None
 
 
 def _queue_reason(gang: Gang) -> PendingReason | None:

@@ -180,7 +180,7 @@ def _gets_hold(state: State, gang: Gang, loss: Loss) -> bool:
     if gang.key[0] == "pod" or _gone(gang) or gang.lacks_object:
         return False
     if gang.history.has_started:
-        return not (loss.plain and (gang.counts[SUCCEEDED] or gang.quorum_held))
+        return not (loss.plain and (gang.counts[SUCCEEDED] or _needs_no_more(state, gang)))
     return loss.owned and gang.have() > 0 and not gang.quorum_held
 
 
@@ -290,7 +290,7 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     if hold.reason == RESTARTED:
         return "ScaledDown" if _is_whole(state, gang) else ""
     unknown = hold.workload and not gang.size_known
-    unneeded = hold.reason in _PERHAPS_DELETED and gang.quorum_held and not unknown
+    unneeded = hold.reason in _PERHAPS_DELETED and _needs_no_more(state, gang) and not unknown
     return "ScaledDown" if unneeded else ""
 
 
@@ -298,7 +298,14 @@ def _is_whole(state: State, gang: Gang) -> bool:
     """Whether a successor has its minima and its `minResources`. Both are unknown until its group
     object exists.
     """
-    if not gang.size_known or not gang.quorum_held:
+    return gang.size_known and _needs_no_more(state, gang)
+
+
+def _needs_no_more(state: State, gang: Gang) -> bool:
+    """Whether the gang's members reach its minima and its `minResources`: a driver is a quorum of
+    one, and still needs its executors.
+    """
+    if not gang.quorum_held:
         return False
     wanted = gang.group.min_resources if gang.group is not None else None
     if not wanted:

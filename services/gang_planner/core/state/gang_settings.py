@@ -59,6 +59,13 @@ def degraded_grace_ms(gang: Gang) -> int:
     return _milliseconds(gang, annotations.DEGRADED_GRACE_SECONDS)
 
 
+def placement_deadline_ms(gang: Gang) -> int:
+    """How long none of its pods may be placed until none is placed any more, in milliseconds; 0: no
+    deadline.
+    """
+    return _milliseconds(gang, annotations.PLACEMENT_DEADLINE_SECONDS)
+
+
 def minimum_run_ms(gang: Gang) -> int:
     """How long its pods run before they may be evicted, in milliseconds; 0: no protection."""
     return _milliseconds(gang, annotations.MINIMUM_RUN_SECONDS)

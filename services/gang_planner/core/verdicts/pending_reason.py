@@ -18,6 +18,7 @@ from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
+from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.member_states import GATED
 from services.gang_planner.core.state.needs import Explanation, Need
@@ -397,6 +398,14 @@ def _more(resource: str, amount: int) -> str:
     return f"{number} more {unit}"
 
 
+def _placement_deadline_words(_: State, gang: Gang) -> str:
+    lasts_s = placement_deadline_ms(gang) // 1000
+    return (
+        f"none of its pods was placed within {lasts_s} s, its placement deadline; none is placed "
+        "any more: create the gang again"
+    )
+
+
 def _throttled_words(state: State, _: Gang) -> str:
     return (
         f"{state.reservations.pods_in_flight} pods are being bound, which is the in-flight limit; "
@@ -488,6 +497,7 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.EVICTED: lambda _, __: (
         "all its pods are being evicted for another gang; it is placed again as a whole after that"
     ),
+    PendingReason.PLACEMENT_DEADLINE: _placement_deadline_words,
     PendingReason.CLUSTER_VIEW_STALE: lambda _, __: (
         "the planner's cluster state is stale: no watcher has updated it"
     ),

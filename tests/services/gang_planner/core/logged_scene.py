@@ -91,12 +91,18 @@ class LoggedScene(Scene):
         found = {one.type: one for one in self.verdict(gang).conditions}.get(kind)
         return found if found is not None and found.status == "True" else None
 
-    def restart(self, *, checkpoint: bool = False, snapshot_first: bool = False) -> None:
+    def restart(
+        self, *, checkpoint: bool = False, snapshot_first: bool = False, verdicts: bool = False
+    ) -> None:
         """The planner dies; another one starts from a snapshot, the log and the outcomes, or what
-        of them is behind the checkpoint after the last cycle. The snapshot may come first.
+        of them is behind the checkpoint after the last cycle. The snapshot may come first. With
+        `verdicts` it reads the published ones before.
         """
         pages = self.pages if checkpoint else []
         planner = Planner(self.conf)
+        if verdicts:
+            for verdict in self.verdicts.values():
+                planner.apply_verdict(verdict)
         if snapshot_first:
             self.planner = planner
             self.load_present_snapshot()

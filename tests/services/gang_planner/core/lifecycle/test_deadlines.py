@@ -8,6 +8,7 @@ import pytest
 
 from shared.contracts import annotations
 from shared.contracts.decisions import GangDecision, NoteOpened
+from shared.contracts.pending_reasons import PendingReason
 from shared.model.objects import Queue
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
@@ -258,3 +259,42 @@ def test_a_gang_that_was_scaled_up_is_growing_and_neither_degraded_nor_released(
     degraded = scene.condition("a", "Degraded")
     assert degraded is not None
     assert degraded.status == "True"
+
+
+def late_gang(nodes: int) -> LoggedScene:
+    """A gang of two with a placement deadline of a minute, on nodes that hold one pod each."""
+    scene = LoggedScene([make_node(f"n{i}") for i in range(nodes)])
+    settings = set_to(annotations.PLACEMENT_DEADLINE_SECONDS, 60)
+    scene.put(make_group("a", 2, settings=settings), *make_pods("a", 2, FULL))
+    scene.until_quiet(within_ms=50_000)
+    return scene
+
+
+def test_a_gang_without_a_placed_pod_at_its_placement_deadline_is_not_placed_any_more() -> None:
+    scene = late_gang(nodes=1)
+    why = scene.verdict("a").why
+    assert why is not None
+    assert why.reason == PendingReason.NOT_ENOUGH_RESOURCES
+    scene.restart(verdicts=True)
+    scene.until_quiet(within_ms=20_000)
+    why = scene.verdict("a").why
+    assert why is not None
+    assert why.reason == PendingReason.PLACEMENT_DEADLINE
+    assert why.sentence == (
+        "none of its pods was placed within 60 s, its placement deadline; none is placed any more: "
+        "create the gang again"
+    )
+    scene.put(make_node("n1"))
+    scene.until_quiet(within_ms=20_000)
+    assert not scene.decisions
+
+
+def test_a_placed_gang_has_no_placement_deadline() -> None:
+    scene = late_gang(nodes=2)
+    scene.carry_out(phase="Running")
+    scene.until_quiet(within_ms=120_000)
+    assert (scene.verdict("a").phase, scene.verdict("a").why) == ("Running", None)
+    scene.remove(scene.pods["a-worker-1"])
+    scene.put(*make_pods("a", 3, FULL)[2:])
+    scene.until_quiet()
+    assert len(scene.decisions) == 2

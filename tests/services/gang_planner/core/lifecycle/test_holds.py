@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from shared.contracts import annotations
@@ -17,7 +18,14 @@ from tests.services.gang_planner.core.losing import (
     running,
     successor,
 )
-from tests.services.gang_planner.core.scene import Scene, make_group, make_node, make_pods
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
 
 
 def test_a_hold_expires_with_a_reason_and_the_next_in_line_is_placed() -> None:
@@ -119,6 +127,30 @@ def test_nothing_is_held_for_a_member_above_the_quorum_that_is_scaled_away() -> 
     scene.remove(scene.pods["job-worker-2"])
     assert len(scene.settle()) == 1
     assert opened(scene) == []
+
+
+def test_a_member_above_the_quorum_is_held_for_while_min_resources_need_it() -> None:
+    """A driver and two executors, whose group has a minimum of one pod and the resources of all."""
+    scene = Scene([make_node(f"n{i}") for i in range(3)])
+    whole = make_shape({"cpu": 4000})
+    scene.put(
+        make_group("a", 1, min_resources=amounts(cpu=12_000)),
+        *make_pods("a", 1, whole, role="driver"),
+        *make_pods("a", 2, whole, role="executor"),
+    )
+    for decision in scene.settle():
+        scene.bind(decision, phase="Running")
+    scene.settle()
+    scene.remove(scene.pods["a-executor-0"])
+    scene.settle()
+    (note,) = opened(scene)
+    assert (note.role, note.reason) == ("executor", "PodDeleted")
+    scene.put(make_group("b", 1), *make_pods("b", 1, whole))
+    assert not scene.settle()
+    (successor,) = make_pods("a", 1, whole, role="executor")
+    scene.put(msgspec.structs.replace(successor, uid="next", name="next"))
+    (decision,) = scene.settle()
+    assert [one.name for one in decision.bindings] == ["next"]
 
 
 def test_a_hold_ends_when_the_group_is_made_smaller() -> None:
