@@ -165,6 +165,37 @@ async def eventually_gone(api: Client, path: str) -> None:
     await eventually(is_gone, timeout_s=30)
 
 
+async def test_a_collection_is_deleted_by_its_labels(api: Client, ns: str, maps: str) -> None:
+    for name, app in (("one", "a"), ("two", "a"), ("three", "b")):
+        await api.create(maps, config_map(name, labels={"app": app}))
+    await api.patch(f"{maps}/two", {"metadata": {"finalizers": ["example.com/stay"]}})
+    tried = await api.call("DELETE", maps, labelSelector="app=a", dryRun="All")
+    assert tried.status == 200
+    assert "deletionTimestamp" not in (await api.get(f"{maps}/two")).body["metadata"]
+    answer = await api.call("DELETE", maps, labelSelector="app=a")
+    assert (answer.status, answer.body["kind"]) == (200, "ConfigMapList")
+    assert [one["metadata"]["name"] for one in answer.body["items"]] == ["one", "two"]
+    assert (await api.get(f"{maps}/one")).status == 404
+    assert "deletionTimestamp" in (await api.get(f"{maps}/two")).body["metadata"]
+    assert (await api.get(f"{maps}/three")).status == 200
+    await api.patch(f"{maps}/two", {"metadata": {"finalizers": None}})
+    all_namespaces = await api.call("DELETE", "/api/v1/configmaps")
+    assert (all_namespaces.status, all_namespaces.reason) == (405, "MethodNotAllowed")
+    every = await api.call("DELETE", "/api/v1/namespaces", labelSelector=f"none={ns}")
+    assert (every.status, every.reason) == (405, "MethodNotAllowed")
+
+
+async def test_the_pods_of_a_deleted_collection_have_their_grace(api: Client, pods: str) -> None:
+    for name in ("one", "two"):
+        await api.create(pods, pod(name))
+    await api.create(f"{pods}/one/binding", binding())
+    answer = await api.call("DELETE", pods, {"gracePeriodSeconds": 7})
+    assert [one["metadata"]["name"] for one in answer.body["items"]] == ["one", "two"]
+    left = (await api.get(f"{pods}/one")).body["metadata"]
+    assert left["deletionGracePeriodSeconds"] == 7
+    assert (await api.get(f"{pods}/two")).status == 404
+
+
 async def test_dry_runs_change_nothing(api: Client, maps: str) -> None:
     made = await api.call("POST", maps, config_map("one"), dryRun="All")
     assert made.status == 201

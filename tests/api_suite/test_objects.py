@@ -212,6 +212,22 @@ async def test_scheduling_gates_can_only_be_removed(api: Client, pods: str) -> N
     assert free.body["metadata"]["generation"] == 2
 
 
+async def test_a_gated_pod_may_get_further_node_selectors(api: Client, pods: str) -> None:
+    """Kueue writes them, in the update that removes its gate."""
+    gated = {"schedulingGates": [{"name": "example.com/wait"}], "nodeSelector": {"zone": "a"}}
+    await api.create(pods, pod(spec=gated))
+    for selector in ({"zone": "b"}, {"zone": None, "rack": "1"}):
+        refused = await api.patch(f"{pods}/one", {"spec": {"nodeSelector": selector}})
+        assert (refused.status, refused.reason) == (422, "Invalid")
+        assert "only additions to spec.nodeSelector are allowed" in refused.message
+    free = {"spec": {"schedulingGates": [], "nodeSelector": {"rack": "1"}}}
+    freed = await api.patch(f"{pods}/one", free)
+    assert (freed.status, freed.body["spec"]["nodeSelector"]) == (200, {"zone": "a", "rack": "1"})
+    late = await api.patch(f"{pods}/one", {"spec": {"nodeSelector": {"more": "2"}}})
+    assert (late.status, late.reason) == (422, "Invalid")
+    assert "spec: Forbidden: pod updates may not change fields other than" in late.message
+
+
 async def test_a_priority_class_sets_the_priority(api: Client, pods: str, ns: str) -> None:
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}

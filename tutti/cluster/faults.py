@@ -27,7 +27,7 @@ _REASONS = {
 class FaultRule(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One fault. A field that is not set matches everything."""
 
-    verb: str = ""  # get, list, watch, create, update, patch, delete
+    verb: str = ""  # get, list, watch, create, update, patch, delete, deletecollection
     resource: str = ""  # plural
     subresource: str | None = None
     name: str = ""

@@ -15,6 +15,7 @@ from tutti.cluster.errors import (
     not_permitted,
     not_supported,
     required,
+    wrong,
 )
 from tutti.cluster.objects import Obj, clone, dig, set_condition, without
 from tutti.cluster.resources import BUDGETS, PODS, PRIORITY_CLASSES, Resource
@@ -101,7 +102,9 @@ def check(pod: Obj) -> list[FieldError]:
 
 
 def check_update(new: Obj, old: Obj) -> list[FieldError]:
-    """Check that immutable fields of a pod are unchanged."""
+    """Check that immutable fields of a pod are unchanged. A pod with scheduling gates may get
+    further node selectors. (The real server also allows further node affinities then.)
+    """
 
     def fixed(pod: Obj) -> Obj:
         spec = without(pod["spec"], "activeDeadlineSeconds", "schedulingGates", "tolerations")
@@ -109,13 +112,20 @@ def check_update(new: Obj, old: Obj) -> list[FieldError]:
         return spec | {key: [without(each, "image") for each in lists[key]] for key in lists}
 
     errors: list[FieldError] = []
+    gates = old["spec"].get("schedulingGates") or []
+    if gates:
+        before, after = (pod["spec"].get("nodeSelector") or {} for pod in (old, new))
+        if any(after.get(key) != value for key, value in before.items()):
+            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+            errors.append(wrong("spec.nodeSelector", after, text))
+        new = new | {"spec": new["spec"] | {"nodeSelector": before}}
+        old = old | {"spec": old["spec"] | {"nodeSelector": before}}
     if fixed(new) != fixed(old):
         text = (
             "pod updates may not change fields other than `spec.containers[*].image`,"
             "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
         )
         errors.append(not_permitted("spec", text))
-    gates = old["spec"].get("schedulingGates") or []
     if any(gate not in gates for gate in new["spec"].get("schedulingGates") or ()):
         text = "only deletion is allowed, but found new scheduling gate"
         errors.append(not_permitted("spec.schedulingGates", text))

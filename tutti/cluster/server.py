@@ -4,10 +4,12 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
+from msgspec.structs import replace
 
 from tutti.cluster.admission import Call
 from tutti.cluster.api import Api
@@ -24,7 +26,7 @@ from tutti.cluster.errors import (
 )
 from tutti.cluster.faults import FaultInjector
 from tutti.cluster.objects import Obj, Value, decode, dig, encode
-from tutti.cluster.resources import PODS, Registry, Resource
+from tutti.cluster.resources import NAMESPACES, PODS, Registry, Resource
 from tutti.cluster.selectors import Predicate, selector
 from tutti.cluster.store import Stored
 from tutti.cluster.tables import table
@@ -38,10 +40,10 @@ _TRUE = ("1", "true", "True")
 _JSON_TYPES = ("", "application/json", "application/octet-stream")
 # Verbs by method: of an object or its status, of a collection, of binding and eviction.
 _ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_ON_COLLECTION = {"GET": "list", "POST": "create"}
+_ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _ON_ACTION = {"POST": "create"}
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.0+tutti-embedded"}
-_DISCOVERED_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
 class Server:
@@ -106,10 +108,7 @@ class Server:
                 return await self._watch(call, request)
             case "list":
                 # `limit` is ignored: a list is complete, which clients must support.
-                wanted = _selected(call, request.query)
-                rows = api.store.rows(call.resource.key, call.namespace)
-                chosen = [row for row in rows if wanted is None or wanted(row.obj)]
-                return _list(request, call, chosen, api.store.revision)
+                return _list(request, call, self._chosen(call, request), api.store.revision)
             case "get":
                 return _one(request, call, api.get(call))
             case "create":
@@ -120,12 +119,33 @@ class Server:
             case "patch":
                 content_type = request.headers.get("Content-Type", "")
                 return _object(call, await api.patch(call, content_type, await request.read()))
+            case "deletecollection":
+                return await self._delete_all(call, request)
             case _:
                 obj, gone = await api.delete(call, await _delete_options_of(request, call))
                 if not gone or call.resource.key == PODS:
                     return _object(call, obj)
                 details = details_of(call.resource, call.name) | {"uid": obj["metadata"]["uid"]}
                 return _json({**_SUCCESS, "details": details}, warnings=call.warnings)
+
+    def _chosen(self, call: Call, request: web.Request) -> list[Stored]:
+        """The objects of a collection that the request's selectors choose."""
+        wanted = _selected(call, request.query)
+        rows = self._api.store.rows(call.resource.key, call.namespace)
+        return [row for row in rows if wanted is None or wanted(row.obj)]
+
+    async def _delete_all(self, call: Call, request: web.Request) -> web.Response:
+        """Delete each chosen object; the answer lists them as they were before."""
+        options = await _delete_options_of(request, call)
+        api = self._api
+        chosen, revision = self._chosen(call, request), api.store.revision
+        for row in chosen:
+            try:
+                await api.delete(replace(call, name=row.obj["metadata"]["name"]), options)
+            except ApiError as error:
+                if error.code != HTTPStatus.NOT_FOUND:
+                    raise
+        return _list(request, call, chosen, revision)
 
     async def _create(self, call: Call, request: web.Request) -> web.Response:
         body = await _body_of(request)
@@ -235,7 +255,8 @@ def _resource_list(group: str, version: str, registry: Registry) -> Obj:
 def _rows(resource: Resource) -> list[Obj]:
     """A kind and its subresources."""
     row: Obj = {"name": resource.plural, "namespaced": resource.namespaced, "kind": resource.kind}
-    rows = [row | {"singularName": resource.singular, "verbs": _DISCOVERED_VERBS}]
+    verbs = [verb for verb in _VERBS if verb != "deletecollection" or resource.key != NAMESPACES]
+    rows = [row | {"singularName": resource.singular, "verbs": verbs}]
     if resource.short_names:
         rows[0]["shortNames"] = list(resource.short_names)
     if resource.has_status:
@@ -304,6 +325,8 @@ def _verb(request: web.Request, resource: Resource, name: str, sub: str) -> str:
         raise no_such_path()
     verbs = _ON_ACTION if acts else _ON_OBJECT if name else _ON_COLLECTION
     verb = verbs.get(request.method)
+    if verb == "deletecollection" and resource.key == NAMESPACES:
+        raise not_allowed()
     if verb is None or (sub and verb == "delete"):
         raise not_allowed()
     return "watch" if verb == "list" and request.query.get("watch") in _TRUE else verb
