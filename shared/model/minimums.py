@@ -18,6 +18,7 @@ member that names no minimum, or no queue, has no influence on it. Members that 
 trace, so a restarted process decides the same.
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -129,6 +130,14 @@ class MemberDeclarations:
         )
         self.disagree = len(minima) > 1 or len(queues) > 1
         return (self.declared, self.disagree) != before
+
+
+def group_declared_by(pods: Iterable[Pod]) -> PodGroup | None:
+    """The group that these members of one gang declare; None: none of them declares it."""
+    declarations = MemberDeclarations()
+    for pod in pods:
+        declarations.add(pod)
+    return declarations.declared.group
 
 
 def binding_role_minima(

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
-from shared.model.gang_keys import GangKey, key_of, key_of_group
-from shared.model.minimums import binding_role_minima
+from shared.model.gang_keys import GangKey, has_objects, is_of_pods, key_of, key_of_group
+from shared.model.minimums import binding_role_minima, group_declared_by
 from shared.model.objects import NetworkTopology, Pod, PodGroup
 from tutti.explain.report import GangReport, RoleReport, Scheduling
 
@@ -95,7 +95,11 @@ def _report(gang: Gang) -> GangReport:
 
 
 def _chosen(gang: Gang) -> PodGroup | None:
-    """The group object that counts, as the planner chooses among those of one gang."""
+    """The group that counts, as the planner chooses: among the objects of the gang, else the one
+    that its pods declare.
+    """
+    if not gang.groups:
+        return group_declared_by(one.pod for one in gang.members)
     preferred = {
         name
         for scheduler, names in preferred_dialects().items()
@@ -112,9 +116,9 @@ def _chosen(gang: Gang) -> PodGroup | None:
 def _declared_by(gang: Gang, group: PodGroup | None) -> str:
     if gang.declared_by:
         return gang.declared_by
-    if group is not None:
+    if group is not None and not is_of_pods(group):
         return f"a group object of the dialect {group.dialect}"
-    if any(one.pod.group_self_declared for one in gang.members):
+    if group is not None or any(one.pod.group_self_declared for one in gang.members):
         return "its pods"
     return "its pods, which name a group"
 
@@ -186,10 +190,7 @@ def _missing(
 ) -> Iterator[str]:
     yield from (f"never planned: {error}" for error in _errors(group))
     if group is None and not gang.made and _needs_object(gang.members):
-        yield (
-            "its group object is not in these files: its pods wait until an object of that name "
-            "exists"
-        )
+        yield _group_missing(gang)
     untaken = sum(one.count for one in gang.members if not one.scheduling.taken)
     if untaken:
         names = {one.scheduling.scheduler for one in gang.members if not one.scheduling.taken}
@@ -200,6 +201,16 @@ def _missing(
         yield f"{refused} of its {members} pods are not bound: see their objects"
     if group is not None and not gang.made and minimum is not None and members < minimum:
         yield f"{minimum - members} of {minimum} pods are not in these files: it waits for them"
+
+
+def _group_missing(gang: Gang) -> str:
+    scope = gang.members[0].pod.group_scope
+    if has_objects(scope):
+        return (
+            "its group object is not in these files: its pods wait until an object of that name "
+            "exists"
+        )
+    return f"no pod in these files declares this gang of {scope}: its pods wait until one does"
 
 
 def _needs_object(members: Iterable[Members]) -> bool:

@@ -16,6 +16,7 @@ from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
+from shared.model.minimums import group_declared_by
 from shared.model.objects import Pod, PodGroup
 from tutti.api.failures import Refusal
 
@@ -101,12 +102,12 @@ def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
 
 
 def _of_pods(key: GangKey, pods: list[Pod]) -> PodGroup:
-    """The group of pods without an object: as one of them declares it, else of all of them."""
+    """The group of pods without an object: as they declare it, else of all of them."""
     scope, namespace, name = key
     uid = f"asked/{namespace}/{name}"
-    for pod in pods:
-        if pod.declared_group is not None:
-            return msgspec.structs.replace(pod.declared_group, uid=uid)
+    declared = group_declared_by(pods)
+    if declared is not None:
+        return msgspec.structs.replace(declared, uid=uid)
     return PodGroup(
         uid=uid,
         dialect="",

@@ -74,6 +74,31 @@ def test_a_group_and_its_pods_are_one_gang() -> None:
     assert gang.missing == ()
 
 
+def test_gangs_without_objects_are_explained_by_what_their_pods_declare() -> None:
+    """Of gangs that start together each pod has its own gang's minimum."""
+    prefix = "gang.scheduling.koordinator.sh/"
+    listed = '["team/servers", "team/workers"]'
+    pods = [
+        pod(annotations={f"{prefix}name": name, f"{prefix}min-available": least} | together)
+        for name, least in (("workers", "3"), ("servers", "2"))
+        for together in ({f"{prefix}groups": listed},)
+    ]
+    gang = only_gang(*pods)
+    assert (gang.title, gang.declared_by) == ("team/servers,workers", "its pods")
+    assert (gang.minimum, gang.members) == (5, 2)
+    assert [(one.role, one.minimum) for one in gang.roles] == [("servers", 2), ("workers", 3)]
+    assert gang.missing == ("3 of 5 pods are not in these files: it waits for them",)
+
+
+def test_pods_of_a_gang_that_no_pod_declares_wait_for_the_one_that_does() -> None:
+    executor = pod(
+        labels={"yunikorn.apache.org/app-id": "spark"},
+        annotations={"yunikorn.apache.org/task-group-name": "executor"},
+    )
+    (missing,) = only_gang(executor).missing
+    assert missing.startswith("no pod in these files declares this gang of yunikorn")
+
+
 def test_pods_without_their_group_wait_for_it() -> None:
     gang = only_gang(pod())
     assert gang.minimum is None
