@@ -76,7 +76,10 @@ def group_resources(scope: str | None = None) -> tuple[Resource, ...]:
         kind.resource
         for one in by_precedence()
         for kind in one.kinds
-        if kind.neutral == "podgroup" and not kind.claims_by_owner and scope in {None, one.scope}
+        if kind.neutral == "podgroup"
+        and not kind.claims_by_owner
+        and not kind.of_groups
+        and scope in {None, one.scope}
     )
     return tuple(dict.fromkeys(found))
 

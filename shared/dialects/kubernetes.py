@@ -10,9 +10,10 @@ the first condition. The API server validates the objects. What the API prescrib
   success only.
 
 The API has no queue: the annotation of Volcano's pods names one on the group. A group that is a
-part of a CompositePodGroup is not planned, because its other parts are not read.
+part of a CompositePodGroup names it; `kubernetes_composite` reads that one.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from shared.contracts.annotations import QUEUE_NAME
@@ -32,8 +33,13 @@ from shared.dialects.protocol import (
 )
 from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.decoding import Undecodable
-from shared.kube.group_objects import AnyDisruptionMode, DisruptionMode, KubernetesPodGroup
-from shared.kube.resources import PODGROUPS_KUBERNETES
+from shared.kube.group_objects import (
+    AnyDisruptionMode,
+    DisruptionMode,
+    KubernetesPodGroup,
+    SchedulingConstraints,
+)
+from shared.kube.resources import COMPOSITE_PODGROUPS, PODGROUPS_KUBERNETES, Resource
 from shared.model import objects as model
 
 NAME: Final = "kubernetes"
@@ -42,8 +48,6 @@ SCOPE: Final = PODGROUPS_KUBERNETES.title
 #: The first condition, by its name in the oldest version and in all others.
 _SCHEDULED_V1ALPHA2: Final = "PodGroupScheduled"
 _SCHEDULED: Final = "PodGroupInitiallyScheduled"
-#: Pending reasons that are errors in the group or its pods.
-_ERRORS: Final = frozenset({PendingReason.INVALID_GROUP.value, PendingReason.MEMBERS_DIFFER.value})
 _TEXT_CHARACTERS_MAX: Final = 253
 _MESSAGE_CHARACTERS_MAX: Final = 32_768
 
@@ -56,14 +60,8 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
     policy = spec.scheduling_policy
     if policy.gang is None and policy.basic is None:
         errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
-    if spec.parent_composite_pod_group_name:
-        errors.append("spec.parentCompositePodGroupName: CompositePodGroups are not read")
-    topology = requirements.label_topology(metadata.annotations)
-    keys = [one.key for one in spec.scheduling_constraints.topology]
-    if len(keys) > 1:
-        errors.append(f"spec.schedulingConstraints.topology: {len(keys)} keys, 1 is supported")
-    elif keys:
-        topology = model.NetworkTopology(mode="hard", label_key=keys[0][:_TEXT_CHARACTERS_MAX])
+    topology = topology_of(metadata.annotations, spec.scheduling_constraints, errors)
+    parent = spec.parent_composite_pod_group_name[:_TEXT_CHARACTERS_MAX]
     return model.PodGroup(
         **identity(metadata),
         dialect=NAME,
@@ -86,6 +84,9 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
         settings=read_settings(metadata.annotations),
         traceparent=traceparent(metadata.annotations),
         topology=topology,
+        parent=parent,
+        parent_scope=COMPOSITE_PODGROUPS.title if parent else "",
+        made_from=spec.workload_ref.workload_name[:_TEXT_CHARACTERS_MAX],
         sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
         preemptable=preemptable(metadata),
         notes=requirements.policy_annotations(metadata.annotations),
@@ -112,23 +113,60 @@ def status(verdict: Verdict) -> StatusPatch | None:
     """The conditions that the API prescribes; None once the group is gone."""
     if verdict.phase == "Gone" or not verdict.uid:
         return None
+    return conditions_patch(
+        verdict,
+        PODGROUPS_KUBERNETES,
+        _body(verdict, _SCHEDULED),
+        {"v1alpha2": _body(verdict, _SCHEDULED_V1ALPHA2)},
+    )
+
+
+def topology_of(
+    annotations: Mapping[str, str], constraints: SchedulingConstraints, errors: list[str]
+) -> model.NetworkTopology | None:
+    """The topology of `spec.schedulingConstraints`, else that of the annotations; None: there is
+    none. An error is appended to `errors`.
+    """
+    keys = [one.key for one in constraints.topology]
+    if len(keys) == 1:
+        return model.NetworkTopology(mode="hard", label_key=keys[0][:_TEXT_CHARACTERS_MAX])
+    if keys:
+        errors.append(f"spec.schedulingConstraints.topology: {len(keys)} keys, 1 is supported")
+    return requirements.label_topology(annotations)
+
+
+def conditions_patch(
+    verdict: Verdict, resource: Resource, body: JsonObject, bodies: dict[str, JsonObject]
+) -> StatusPatch:
+    """A patch of the status of the verdict's object, which keeps the conditions of others."""
     return StatusPatch(
-        resource=PODGROUPS_KUBERNETES,
+        resource=resource,
         namespace=verdict.namespace,
         name=verdict.name,
         subresource="status",
-        body=_body(verdict, _SCHEDULED),
-        bodies={"v1alpha2": _body(verdict, _SCHEDULED_V1ALPHA2)},
+        body=body,
+        bodies=bodies,
         patch_type="strategic",
     )
 
 
-def _body(verdict: Verdict, scheduled: str) -> JsonObject:
-    found = [one for one in (_scheduled(verdict, scheduled), _disruption(verdict)) if one]
+def conditions_body(verdict: Verdict, scheduled: str, *, invalid: str) -> JsonObject:
+    """The body of a patch with both conditions.
+
+    Args:
+        verdict: The verdict.
+        scheduled: The type of the first condition.
+        invalid: Its reason if the group, or a group of its tree, has errors.
+    """
+    found = [one for one in (_scheduled(verdict, scheduled, invalid), _disruption(verdict)) if one]
     return {"metadata": {"uid": verdict.uid}, "status": {"conditions": found}}
 
 
-def _scheduled(verdict: Verdict, kind: str) -> JsonObject | None:
+def _body(verdict: Verdict, scheduled: str) -> JsonObject:
+    return conditions_body(verdict, scheduled, invalid="SchedulerError")
+
+
+def _scheduled(verdict: Verdict, kind: str, invalid: str) -> JsonObject | None:
     """The first condition; None: it stays as it is."""
     known = _condition(verdict, "Scheduled")
     if known is not None:
@@ -139,7 +177,11 @@ def _scheduled(verdict: Verdict, kind: str) -> JsonObject | None:
     why = verdict.why
     if why is None:
         return None
-    reason = "SchedulerError" if why.reason in _ERRORS else "Unschedulable"
+    reasons = {
+        PendingReason.INVALID_GROUP.value: invalid,
+        PendingReason.MEMBERS_DIFFER.value: "SchedulerError",
+    }
+    reason = reasons.get(why.reason, "Unschedulable")
     return _written(kind, "False", reason, why.sentence, why.since_ms)
 
 

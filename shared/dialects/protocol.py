@@ -110,6 +110,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
             (`PodGroup.by_owner`), so that no pod names them.
         shared: Likewise: other schedulers have such groups, too (`PodGroup.shared`, which `read`
             sets).
+        of_groups: For `neutral` "podgroup": its objects are groups of groups
+            (`PodGroup.min_groups`), so that no pod names them.
     """
 
     resource: Resource
@@ -122,6 +124,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     status_at: str | None = None
     claims_by_owner: bool = False
     shared: bool = False
+    of_groups: bool = False
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):

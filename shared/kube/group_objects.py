@@ -35,6 +35,12 @@ AnyDisruptionMode: TypeAlias = str | DisruptionMode | None
 """In v1alpha2 it is a text, "Pod" or "PodGroup"."""
 
 
+class WorkloadReference(KubeStruct, frozen=True, kw_only=True):
+    """`spec.workloadRef`: the templates that made the group."""
+
+    workload_name: str = ""
+
+
 class KubernetesPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
@@ -44,6 +50,7 @@ class KubernetesPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
     priority: Int32 | None = None
     preemption_policy: str = ""
     parent_composite_pod_group_name: str = ""
+    workload_ref: WorkloadReference = WorkloadReference()
 
 
 class KubernetesPodGroupStatus(KubeStruct, frozen=True, kw_only=True):
@@ -54,6 +61,34 @@ class KubernetesPodGroup(KubeObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.k8s.io: the union of its versions."""
 
     spec: KubernetesPodGroupSpec = KubernetesPodGroupSpec()
+    status: KubernetesPodGroupStatus = KubernetesPodGroupStatus()
+
+
+class GangOfGroups(KubeStruct, frozen=True, kw_only=True):
+    min_group_count: Int32 = 0
+
+
+class CompositeSchedulingPolicy(KubeStruct, frozen=True, kw_only=True):
+    """`spec.schedulingPolicy`: exactly one of them, as far as it is known here."""
+
+    basic: Present | None = None
+    gang: GangOfGroups | None = None
+
+
+class CompositePodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+    scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+    preemption_policy: str = ""
+    parent_composite_pod_group_name: str = ""
+    workload_ref: WorkloadReference = WorkloadReference()
+
+
+class CompositePodGroup(KubeObject, frozen=True, kw_only=True):
+    """CompositePodGroup of scheduling.k8s.io/v1alpha3."""
+
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
     status: KubernetesPodGroupStatus = KubernetesPodGroupStatus()
 
 

@@ -112,6 +112,9 @@ PODGROUPS_KUBERNETES: Final = Resource(
     "PodGroup",
     further_versions=("v1beta1", "v1alpha3", "v1alpha2"),
 )
+COMPOSITE_PODGROUPS: Final = Resource(
+    "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup"
+)
 PODGROUPS_COSCHEDULING: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 JOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 CRONJOBS_VOLCANO: Final = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")

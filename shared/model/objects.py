@@ -62,6 +62,7 @@ __all__ = [
     "SelectorTerm",
     "Shape",
     "SubGroup",
+    "SubGroupSet",
     "Taint",
     "Toleration",
 ]
@@ -255,14 +256,28 @@ class NetworkTopology(Struct, frozen=True, kw_only=True):
 
 class SubGroup(Struct, frozen=True, kw_only=True):
     """`spec.subGroupPolicy[]`: pods that match `selector` and have `match_label_keys`, one sub-gang
-    of `size` per distinct tuple of their values.
+    of `size` per distinct tuple of their values. In a gang with `PodGroup.sets` instead: the pods
+    that name the group `name`, which are one sub-gang.
     """
 
     name: str
+    #: `SubGroupSet.name` of the set that it is in; "": the gang has no sets.
+    set_name: str = ""
     selector: Selector | None = None
     match_label_keys: tuple[str, ...] = ()
     size: int = 1
     min_sub_groups: int = 0
+    topology: NetworkTopology | None = None
+
+
+class SubGroupSet(Struct, frozen=True, kw_only=True):
+    """A number of sub-gangs, or of other sets, that are placed together, or none of them."""
+
+    name: str
+    #: The set that it is in; "" for the outermost one, which is the gang.
+    set_name: str = ""
+    #: How many of its sub-gangs and sets must be placed, at least 1.
+    least: int = 1
     topology: NetworkTopology | None = None
 
 
@@ -318,6 +333,17 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroup, ...] = ()
+    #: Sets of sub-groups, each after the one that it is in. With sets, `sub_groups` are sorted by
+    #: name.
+    sets: tuple[SubGroupSet, ...] = ()
+    #: The group of groups that it is a part of, in the same namespace: name and scope; "": none.
+    parent: str = ""
+    parent_scope: str = ""
+    #: For a group of groups, which no pod names: how many of them must be placed together, at least
+    #: 1. None: it is a group of pods.
+    min_groups: int | None = None
+    #: Name of the object whose templates made it; all groups of one tree need the same. "": none.
+    made_from: str = ""
     #: `sla-waiting-time` in ms; 0: absent.
     sla_waiting_ms: int = 0
     #: `volcano.sh/preemptable` on the group: "true", "false" or "" when absent.

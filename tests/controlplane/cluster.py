@@ -158,6 +158,17 @@ class ControlPlane:
         self._component(name).stop()
         self._start(name)
 
+    def replace_apiserver(self, binaries: Binaries, apiserver_args: Sequence[str]) -> None:
+        """Stop the API server and start that of other binaries, with these arguments at the end of
+        its command line: on the same port, with the same etcd. Returns when it is ready.
+        """
+        self._component(APISERVER).stop()
+        options = replace(self.options, apiserver_args=apiserver_args)
+        files = Files(root=self.dir)
+        command = self._apiserver_command(binaries, files, options)
+        self._components[APISERVER] = Component(APISERVER, command, files.log(APISERVER))
+        self._start(APISERVER)
+
     def log_tail(self, name: str, lines: int = 25) -> str:
         """Return the last lines a component logged."""
         return self._component(name).log_tail(lines)
@@ -220,8 +231,7 @@ class ControlPlane:
 
     def _prepare(self, files: Files) -> None:
         """Write keys and certificates, reserve the ports, and compose the commands."""
-        audited = (*self.options.apiserver_args, *apiserver_args())
-        options, binaries = replace(self.options, apiserver_args=audited), self.binaries
+        options, binaries = self.options, self.binaries
         ports = {name: ReservedPort() for name in (ETCD, "etcd-peer", APISERVER)}
         self._ports = ports
         files.ca.write_bytes(self.authority.certificate_pem)
@@ -239,9 +249,7 @@ class ControlPlane:
                 client_port=etcd_port,
                 peer_port=ports["etcd-peer"].number,
             ),
-            APISERVER: apiserver_command(
-                binaries, files, options, port=ports[APISERVER].number, etcd_port=etcd_port
-            ),
+            APISERVER: self._apiserver_command(binaries, files, options),
         }
         if options.controllers:
             port = ports[CONTROLLER_MANAGER] = ReservedPort()
@@ -254,6 +262,17 @@ class ControlPlane:
         self._components = {
             name: Component(name, command, files.log(name)) for name, command in commands.items()
         }
+
+    def _apiserver_command(
+        self, binaries: Binaries, files: Files, options: ControlPlaneOptions
+    ) -> list[str]:
+        return apiserver_command(
+            binaries,
+            files,
+            replace(options, apiserver_args=(*options.apiserver_args, *apiserver_args())),
+            port=self._ports[APISERVER].number,
+            etcd_port=self._ports[ETCD].number,
+        )
 
     def _start(self, name: str) -> None:
         component = self._component(name)

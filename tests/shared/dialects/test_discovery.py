@@ -76,7 +76,7 @@ def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
     assert first.decoded is second.decoded
 
 
-def test_pods_name_the_groups_of_five_apis_and_no_budget() -> None:
+def test_pods_name_the_groups_of_five_apis_and_no_budget_or_group_of_groups() -> None:
     shared = PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_COSCHEDULING
     assert group_resources() == (PODGROUPS_KUBERNETES, *shared)
     assert group_resources(GROUP_NAME_SCOPE) == shared
@@ -107,6 +107,8 @@ def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> Non
         ("podgroups", ("get", "list"))
     }
     assert {right.resource for right in table if right.service == "controller"} == {
+        "compositepodgroups",
+        "compositepodgroups/status",
         "podgroups",
         "podgroups/status",
         "poddisruptionbudgets",

@@ -151,6 +151,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
     order = [found.name for found in by_precedence()]
     assert order == [
         "kubernetes",
+        "kubernetes_composite",
         "group_name",
         "volcano",
         "incubator",

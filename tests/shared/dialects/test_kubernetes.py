@@ -102,16 +102,22 @@ def test_the_annotation_names_the_queue() -> None:
     assert found.queue == "research"
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"schedulingPolicy": {"later": {}}}, "spec.schedulingPolicy"),
-        ({"parentCompositePodGroupName": "all"}, "spec.parentCompositePodGroupName"),
-    ],
-)
-def test_what_is_not_known_here_is_an_error(spec: Any, words: str) -> None:
-    (error,) = group(**spec).errors
-    assert words in error
+def test_a_policy_that_is_not_known_here_is_an_error() -> None:
+    (error,) = group(schedulingPolicy={"later": {}}).errors
+    assert "spec.schedulingPolicy" in error
+
+
+def test_a_group_names_its_parent_and_the_workload_that_made_it() -> None:
+    found = group(
+        parentCompositePodGroupName="all",
+        workloadRef={"workloadName": "w", "templateName": "t"},
+    )
+    assert (found.parent, found.parent_scope, found.made_from) == (
+        "all",
+        "compositepodgroups.scheduling.k8s.io",
+        "w",
+    )
+    assert group().parent_scope == ""
 
 
 def test_an_object_that_cannot_be_read_is_reported() -> None:

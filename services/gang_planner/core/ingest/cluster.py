@@ -80,7 +80,7 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
         for record in page.records:
             of_kind = groups if isinstance(record, PodGroupChanges) else named
             of_kind.update(one.uid for one in record.changed)
-    _remove_missing(state, named, groups)
+    _remove_missing(state, named, groups, view.synced.at_ms)
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, from_snapshot=True)
@@ -101,11 +101,11 @@ def fresh(state: State, now_ms: int) -> bool:
     )
 
 
-def _remove_missing(state: State, named: set[str], groups: set[str]) -> None:
+def _remove_missing(state: State, named: set[str], groups: set[str], at_ms: int) -> None:
     for uid in [uid for uid in state.members if uid not in named]:
         accounting.remove_pod(state, uid)
     for uid in [uid for uid in state.gangs.groups if uid not in groups]:
-        state.gangs.remove_group(uid)
+        accounting.move_members(state, state.gangs.remove_group(uid), at_ms)
     for uid in [uid for uid in state.nodes.by_uid if uid not in named]:
         _remove_node(state, uid)
     for uid in [uid for uid in state.queues.objects if uid not in named]:
@@ -142,10 +142,11 @@ def _apply_groups(state: State, record: PodGroupChanges, *, from_snapshot: bool)
     for group in record.changed:
         before = state.gangs.groups.get(group.uid)
         if before is None or from_snapshot or group.resource_version >= before.resource_version:
-            state.gangs.put_group(group, record.at_ms)
+            moved = state.gangs.put_group(group, record.at_ms)
+            accounting.move_members(state, moved, record.at_ms)
             state.preemptions.stirred += 1
     for gone in record.removed:
-        state.gangs.remove_group(gone.uid)
+        accounting.move_members(state, state.gangs.remove_group(gone.uid), record.at_ms)
 
 
 def _put_node(state: State, node: Node, *, from_snapshot: bool) -> None:

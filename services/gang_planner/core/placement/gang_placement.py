@@ -7,6 +7,9 @@ scarcest group first, and shortfalls are made up by other groups. If that fails,
 one after the other, which leaves more nodes to the next shape; then an exact search with a budget
 is made (`exact_search`). One group is placed exactly whenever it fits.
 
+Sub-gangs may be in sets (`SetNeed`), and sets in sets. Each set is placed whole or not at all too:
+its parts are tried from the largest to the smallest, and if too few fit, from the smallest.
+
 With a topology all of this happens inside one domain, the closest that holds it
 (`placement.domains`); sub-gangs have domains of their own inside the gang's. An attempt ends after
 `_FAILURES_MAX` failed domains: whether the gang fits is then not known (`budget_exceeded`).
@@ -27,6 +30,7 @@ from services.gang_planner.core.state.needs import (
     NO_SUB_GANG,
     NOTHING_SAID,
     Need,
+    SetNeed,
     Structure,
     Wanted,
 )
@@ -80,8 +84,9 @@ class Part:
     #: The sub-gang, and the policy that makes it; None: it is no sub-gang.
     name: str = NO_SUB_GANG
     policy: str | None = None
-    #: Where its quorum was placed.
+    #: Where its quorum was placed, and the space around, of its set or its gang.
     space: Space = field(default_factory=lambda: Space(None))
+    around: Bools | None = None
     whole: bool = False
     #: Nodes are filled up one after the other: it did not fit otherwise.
     packed: bool = False
@@ -210,6 +215,9 @@ class GangPlacement:
         *sub_gangs, rest = self._parts
         if not sub_gangs:
             return self._place_whole(rest, space.mask)
+        if structure.sets:
+            outermost = structure.sets[0]
+            return self._place_parts(structure, outermost, space.mask) >= outermost.missing
         ordered = _largest_first(sub_gangs)
         for part in ordered:
             if self.placed + part.quorum <= self._members_max:
@@ -232,6 +240,58 @@ class GangPlacement:
             for policy, count in structure.sub_minima
         )
 
+    def _place_set(self, structure: Structure, one: SetNeed, base: Bools | None) -> bool:
+        """Place enough parts of a set, and as many more as fit, in the first space that holds
+        enough; False: nothing of it is placed.
+        """
+        parts = [part for part in self.sub_gangs if part.policy in one.policies]
+        groups = [group for part in parts for group in part.groups]
+        whole = Part(groups, one.quorum, topology=one.topology, near=one.near)
+        for space in self._spaces(whole, None, base):
+            mark = self.statement.checkpoint()
+            if self._place_parts(structure, one, space.mask) >= one.missing:
+                return True
+            self._undo_parts(mark, parts)
+            if self._gives_up():
+                break
+        return False
+
+    def _place_parts(self, structure: Structure, one: SetNeed, base: Bools | None) -> int:
+        """Place as many parts of a set as fit inside a mask, each whole or not at all; the number
+        of those that were not complete before.
+        """
+        parts = [part for part in self.sub_gangs if part.policy in one.policies]
+        inside = [each for each in structure.sets if each.set_name == one.name]
+        of_sets = {name for each in inside for name in each.policies}
+        largest_first: list[Part | SetNeed] = [part for part in parts if part.policy not in of_sets]
+        largest_first += inside
+        largest_first.sort(key=lambda each: (-each.quorum, each.name))
+        found = 0
+        for ordered in (largest_first, largest_first[::-1]):
+            mark = self.statement.checkpoint()
+            found = sum(self._place_one(structure, each, base) for each in ordered)
+            complete = found == sum(_is_short(each) for each in ordered)
+            if complete or found >= one.missing or self._failures_left <= 0:
+                break
+            self._undo_parts(mark, parts)
+            found = 0
+        return found
+
+    def _place_one(self, structure: Structure, one: Part | SetNeed, base: Bools | None) -> bool:
+        """Place a sub-gang or a set, if the message has room for it; whether it is complete now and
+        was not before.
+        """
+        if self.placed + one.quorum > self._members_max:
+            return False
+        if isinstance(one, Part):
+            return self._place_each([one], base) and _is_short(one)
+        return self._place_set(structure, one, base) and _is_short(one)
+
+    def _undo_parts(self, mark: int, parts: Iterable[Part]) -> None:
+        for part in parts:
+            self._undo(mark, part.groups)
+            part.whole = False
+
     def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
         """Place all of these sub-gangs, each in the first space that leaves enough to the rest."""
         if not parts:
@@ -240,7 +300,7 @@ class GangPlacement:
         for space in self._spaces(part, None, base):
             mark = self.statement.checkpoint()
             if self._place_whole(part, space.mask):
-                part.space, part.whole = space, True
+                part.space, part.around, part.whole = space, base, True
                 if self._place_each(others, base):
                     return True
             part.whole = False
@@ -278,7 +338,7 @@ class GangPlacement:
             self._place_extras(part, part.space.mask)
             if part.topology is not None:
                 found = topology.levels(part.topology)
-                for mask in wider(found, part.space, space.mask):
+                for mask in wider(found, part.space, part.around):
                     self._place_extras(part, mask)
         for mask in masks:
             if not rest.groups or self.placed >= self._members_max:
@@ -454,6 +514,11 @@ def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
         Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
         for role, shape_id, count in wanted
     ]
+
+
+def _is_short(one: Part | SetNeed) -> bool:
+    """Whether a sub-gang or set is not complete yet."""
+    return one.quorum > 0 if isinstance(one, Part) else one.missing > 0
 
 
 def _all_needed(parts: Sequence[Part], need: Need) -> bool:

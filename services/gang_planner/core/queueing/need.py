@@ -151,11 +151,12 @@ def _structure(state: State, gang: Gang) -> Structure | None:
         return None
     names = state.nodes.names
     parts, minima = sub_gangs.needs(gang, names)
+    sets = sub_gangs.set_needs(gang, parts, names)
     if group.topology is None:
-        return Structure(sub_gangs=parts, sub_minima=minima, tasks=tasks)
+        return Structure(sub_gangs=parts, sub_minima=minima, sets=sets, tasks=tasks)
     near = sub_gangs.nodes_of(gang.members.values(), names)
     home = None if near else gang.history.home
-    return Structure(group.topology, near, home, parts, minima, tasks)
+    return Structure(group.topology, near, home, parts, minima, sets, tasks)
 
 
 def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:

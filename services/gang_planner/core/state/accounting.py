@@ -5,10 +5,12 @@ Only this module moves pods between nodes. It also adds lost members that counte
 `holds.HoldTable.losses`; `lifecycle.holds` decides which of them get holds.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from services.gang_planner.core.state import successors
 from services.gang_planner.core.state.gangs import Gang, Member
+from services.gang_planner.core.state.group_trees import Moved
 from services.gang_planner.core.state.holds import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import (
@@ -99,6 +101,17 @@ def remove_pod(state: State, uid: str) -> None:
     member.reservation = None
     _account(state, member, None)
     _take_out(state, member)
+
+
+def move_members(state: State, moved: Iterable[Moved], at_ms: int) -> None:
+    """Move the members of groups that are in another gang now."""
+    for one in moved:
+        gang = state.gangs.gangs.get(one.before)
+        if gang is None:
+            continue
+        for member in [each for each in gang.members.values() if key_of(each.pod) == one.key]:
+            _take_out(state, member)
+            _put_in(state, member, at_ms)
 
 
 def settle(state: State, member: Member) -> None:
@@ -208,12 +221,13 @@ def _put_in(state: State, member: Member, at_ms: int) -> None:
     """Make the pod a member of the gang that it belongs to now."""
     pod = member.pod
     member.state = state_of(member, state.nodes)
-    key = key_of(pod)
-    if key is None:
+    named = key_of(pod)
+    if named is None:
         return
+    key = state.gangs.trees.gang_of(named)
     name = pod.name
     if key[0] not in UNNAMED:
-        name = pod.group_name
+        name = key[2]
     elif pod.owner is not None:
         name = pod.owner.name
     gang = state.gangs.gang(key, pod.namespace, name, at_ms)

@@ -4,14 +4,17 @@ Several objects may declare one gang (the same name in two dialects). The prefer
 all other objects are *twins* and get the verdict DuplicateGroup. The object whose dialect has the
 lowest precedence is preferred, unless pods prefer the dialects of their scheduler
 (`Scheduler.prefers_own_groups`).
+
+A tree of groups declares one gang (`group_trees`): its objects are in no gang by themselves.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from services.gang_planner.core.state.admission_queue import AdmissionQueue
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.group_trees import GroupTrees, Moved, is_in_tree
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.reference_objects import Table
@@ -33,6 +36,8 @@ class GangTable:
         self.gangs: dict[GangKey, Gang] = {}
         self.by_id: dict[str, Gang] = {}
         self.groups: dict[str, PodGroup] = {}
+        #: Groups of groups, and their groups.
+        self.trees = GroupTrees()
         self._declared: dict[GangKey, dict[str, PodGroup]] = {}
         #: The scopes of gangs' names that were seen.
         self._scopes: set[str] = set()
@@ -112,25 +117,46 @@ class GangTable:
             return gang.title
         return f"{gang.title} ({gang.group.dialect if gang.group is not None else own})"
 
-    def put_group(self, group: PodGroup, at_ms: int) -> None:
-        """Add or update a group object, and choose the gang's preferred object again."""
+    def put_group(self, group: PodGroup, at_ms: int) -> list[Moved]:
+        """Add or update a group object, and choose the gang's preferred object again.
+
+        Returns:
+            The groups that belong to another gang now. The caller moves their members.
+        """
         before = self.groups.get(group.uid)
         key = key_of_group(group)
-        if before is not None and key_of_group(before) != key:
-            self.remove_group(group.uid)
+        if before is not None and (
+            key_of_group(before) != key or is_in_tree(before) != is_in_tree(group)
+        ):
+            return [*self.remove_group(group.uid), *self.put_group(group, at_ms)]
         self.groups[group.uid] = group
+        if is_in_tree(group):
+            moved = self.trees.put(group)
+            self._declare_trees([key], moved, at_ms)
+            return moved
         self._declared.setdefault(key, {})[group.uid] = group
         # The log may have the gang under its id without an object.
         named = group.uid if key[0] not in UNNAMED and not self.remembered else ""
         gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
         self.choose(gang, at_ms)
+        return []
 
-    def remove_group(self, uid: str) -> None:
-        """Remove a group object. The gang's pods and their reservations stay."""
+    def remove_group(self, uid: str) -> list[Moved]:
+        """Remove a group object. The gang's pods and their reservations stay.
+
+        Returns:
+            As `put_group`.
+        """
         group = self.groups.pop(uid, None)
         if group is None:
-            return
+            return []
         key = key_of_group(group)
+        if is_in_tree(group):
+            before = self.trees.gang_of(key)
+            self.retired[uid] = None
+            moved = self.trees.remove(group)
+            self._declare_trees([before, key], moved, None)
+            return moved
         declared = self._declared[key]
         del declared[uid]
         if not declared:
@@ -142,6 +168,34 @@ class GangTable:
             gang.minimum_kept = gang.declared
         self.choose(gang, gang.history.first_seen_ms)
         self.drop_if_empty(gang)
+        return []
+
+    def _declare_trees(
+        self, groups: Sequence[GangKey], moved: Sequence[Moved], at_ms: int | None
+    ) -> None:
+        """Declare the gangs of trees again.
+
+        Args:
+            groups: Keys of groups in the trees.
+            moved: Groups that have moved from one tree to another.
+            at_ms: The time for new gangs; None: a group was removed, so there are none.
+        """
+        keys = [self.trees.gang_of(key) for key in groups]
+        for one in moved:
+            keys += [one.before, self.trees.gang_of(one.key)]
+        for key in dict.fromkeys(keys):
+            group = self.trees.group_of_gang(key)
+            if group is None:
+                self._declared.pop(key, None)
+            else:
+                self._declared[key] = {group.uid: group}
+            gang = self.gangs.get(key)
+            if gang is None and group is not None and at_ms is not None:
+                named = group.uid if not self.remembered else ""
+                gang = self.gang(key, group.namespace, group.name, at_ms, group_uid=named)
+            if gang is not None:
+                self.choose(gang, gang.history.first_seen_ms if at_ms is None else at_ms)
+                self.drop_if_empty(gang)
 
     def choose(self, gang: Gang, at_ms: int) -> None:
         """Set the gang's group to its preferred object; without an object to the group that its

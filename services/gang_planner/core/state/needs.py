@@ -90,6 +90,23 @@ class SubNeed(NamedTuple):
     near: tuple[str, ...] = ()
 
 
+class SetNeed(NamedTuple):
+    """The need of a set of sub-gangs: enough of them are placed, or none."""
+
+    name: str
+    #: The set that it is in; "": it is the outermost one.
+    set_name: str
+    #: How many more of its sub-gangs and sets must be placed; 0: it is complete, and takes more.
+    missing: int
+    #: The smallest number of members with which it is complete.
+    quorum: int
+    #: Policies of all sub-gangs in it that have waiting members, sorted.
+    policies: tuple[str, ...]
+    topology: NetworkTopology | None = None
+    #: Nodes that hold members of it.
+    near: tuple[str, ...] = ()
+
+
 class Structure(NamedTuple):
     """Requirements on the nodes of a gang's members in relation to each other."""
 
@@ -101,6 +118,8 @@ class Structure(NamedTuple):
     sub_gangs: tuple[SubNeed, ...] = ()
     #: How many more sub-gangs of each policy must be placed.
     sub_minima: tuple[tuple[str, int], ...] = ()
+    #: Sets of sub-gangs, each before those in it.
+    sets: tuple[SetNeed, ...] = ()
     #: The task-topology annotations; None: none.
     tasks: Tasks | None = None
 

@@ -4,8 +4,12 @@ A pod belongs to the first policy of its group (`spec.subGroupPolicy`) whose sel
 labels and whose `matchLabelKeys` it has. Each distinct tuple of their values is one sub-gang. A
 sub-gang is placed up to its size or not at all. A policy may set how many of its sub-gangs the gang
 needs.
+
+In a gang with sets (`PodGroup.sets`), the pods that name one group are a sub-gang instead, and the
+gang needs its outermost set: a set is complete with enough complete sub-gangs and sets in it.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -19,10 +23,10 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
     WAITING,
 )
-from services.gang_planner.core.state.needs import NO_SUB_GANG, SubNeed, Wanted
+from services.gang_planner.core.state.needs import NO_SUB_GANG, SetNeed, SubNeed, Wanted
 from services.gang_planner.core.state.node_labels import as_number
 from shared.model.label_selectors import selects
-from shared.model.objects import Labels, Pod, SubGroup
+from shared.model.objects import Labels, Pod, PodGroup, SubGroup
 
 _LABELS: Final = msgspec.msgpack.Decoder(Labels)
 _PLACED: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
@@ -104,6 +108,8 @@ def enough_exist(gang: Gang) -> bool:
 
 def lacking_in_words(gang: Gang) -> str:
     """A message with the policies that lack sub-gangs with all their pods."""
+    if gang.group is not None and gang.group.sets:
+        return _lacking_of_sets(gang, gang.group)
     missing = _missing(gang, lambda one: one.able)
     needed = {one.name: one.min_sub_groups for one in gang.group.sub_groups} if gang.group else {}
     return "; ".join(
@@ -128,7 +134,66 @@ def needs(
         quorum = max(0, one.policy.size - one.have)
         near = nodes_of(one.members, names) if one.policy.topology is not None else ()
         found.append(SubNeed(one.policy.name, one.name, quorum, wanted, one.policy.topology, near))
-    return tuple(found), tuple(_missing(gang, lambda one: one.have))
+    sets = gang.group is not None and gang.group.sets
+    return tuple(found), () if sets else tuple(_missing(gang, lambda one: one.have))
+
+
+def set_needs(gang: Gang, parts: Sequence[SubNeed], names: Sequence[str]) -> tuple[SetNeed, ...]:
+    """The need of each set with waiting members, each before those in it; empty if the gang has no
+    sets. `parts` and `names` as for `needs`.
+    """
+    group = gang.group
+    if group is None or not group.sets:
+        return ()
+    ready = _complete(group, sub_gangs(gang), lambda one: one.have)
+    quorums = {part.policy: part.quorum for part in parts}
+    inside: dict[str, list[str]] = {}
+    sizes: dict[str, list[int]] = {}
+    for one in group.sub_groups:
+        if one.name in quorums:
+            inside.setdefault(one.set_name, []).append(one.name)
+            if quorums[one.name]:
+                sizes.setdefault(one.set_name, []).append(quorums[one.name])
+    found: list[SetNeed] = []
+    for each in reversed(group.sets):
+        missing = max(0, each.least - ready[each.name])
+        quorum = sum(sorted(sizes.get(each.name, ()))[:missing])
+        of_set = inside.get(each.name, [])
+        if not of_set:
+            continue
+        inside.setdefault(each.set_name, []).extend(of_set)
+        if missing:
+            sizes.setdefault(each.set_name, []).append(quorum)
+        near: tuple[str, ...] = ()
+        if each.topology is not None:
+            near = nodes_of(_members_in(gang, group, each.name), names)
+        found.append(
+            SetNeed(
+                each.name,
+                each.set_name,
+                missing,
+                quorum,
+                tuple(sorted(of_set)),
+                each.topology,
+                near,
+            )
+        )
+    return tuple(reversed(found))
+
+
+def complete_groups(gang: Gang) -> tuple[set[str], set[str]]:
+    """The names of the sub-groups, and of the sets, that have enough placed members. A gang without
+    sets has neither.
+    """
+    group = gang.group
+    if group is None or not group.sets:
+        return set(), set()
+    parts = sub_gangs(gang)
+    counts = _complete(group, parts, lambda one: one.placed)
+    return (
+        {one.policy.name for one in parts if one.placed >= one.policy.size},
+        {one.name for one in group.sets if counts[one.name] >= one.least},
+    )
 
 
 def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]:
@@ -143,10 +208,16 @@ def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]
 
 
 def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int]]:
-    """The policies that lack sub-gangs, each with the missing number."""
+    """The policies that lack sub-gangs, or the outermost set if it is not complete, each with the
+    missing number.
+    """
     group = gang.group
     if group is None or not group.sub_groups:
         return []
+    if group.sets:
+        outermost = group.sets[0]
+        short = outermost.least - _complete(group, sub_gangs(gang), count)[outermost.name]
+        return [(outermost.name, short)] if short > 0 else []
     if not any(one.min_sub_groups for one in group.sub_groups):
         return []
     ready: dict[str, int] = {}
@@ -159,13 +230,50 @@ def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int
     ]
 
 
+def _complete(
+    group: PodGroup, parts: Sequence[SubGang], count: Callable[[SubGang], int]
+) -> dict[str, int]:
+    """Set -> number of its sub-gangs and sets that are complete, by this count of members."""
+    found = {one.name: 0 for one in group.sets}
+    for part in parts:
+        found[part.policy.set_name] += count(part) >= part.policy.size
+    for one in reversed(group.sets[1:]):
+        found[one.set_name] += found[one.name] >= one.least
+    return found
+
+
+def _members_in(gang: Gang, group: PodGroup, name: str) -> list[Member]:
+    """The members in the sub-gangs of a set and of the sets in it."""
+    inside = {name}
+    for one in group.sets:
+        if one.set_name in inside:
+            inside.add(one.name)
+    groups = {one.name for one in group.sub_groups if one.set_name in inside}
+    return [member for member in gang.members.values() if member.pod.group_name in groups]
+
+
+def _lacking_of_sets(gang: Gang, group: PodGroup) -> str:
+    counts = _complete(group, sub_gangs(gang), lambda one: one.able)
+    return "; ".join(
+        f"{counts[one.name]} of {one.least} groups of {one.name} have all their pods"
+        for one in group.sets
+        if counts[one.name] < one.least
+    )
+
+
 def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
     """The policy and the values of a pod's sub-gang; cached while its labels are the same."""
     known = gang.parts.get(pod.uid)
     if known is not None and known[0] is policies and known[1] == pod.labels:
         return known[2]
-    labels = dict(_LABELS.decode(pod.labels)) if pod.labels else {}
     found: Belonging = None
+    if policies[0].set_name:
+        index = bisect_left(policies, pod.group_name, key=lambda one: one.name)
+        if index < len(policies) and policies[index].name == pod.group_name:
+            found = policies[index], ()
+        gang.parts[pod.uid] = (policies, pod.labels, found)
+        return found
+    labels = dict(_LABELS.decode(pod.labels)) if pod.labels else {}
     for policy in policies:
         if (policy.selector is None or selects(policy.selector, labels)) and all(
             key in labels for key in policy.match_label_keys

@@ -33,6 +33,7 @@ from services.gang_planner.core.verdicts import hold_messages
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
+from services.gang_planner.core.verdicts.part_verdicts import part_verdicts
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.identity import gang_trace_id
 from shared.contracts.pending_reasons import PendingReason
@@ -106,7 +107,9 @@ class Book:
         becomes the writer.
         """
         state.gangs.retired = {
-            gang_id: None for gang_id in self.published if gang_id not in state.gangs.by_id
+            gang_id: None
+            for gang_id in self.published
+            if gang_id not in state.gangs.by_id and not state.gangs.trees.is_part(gang_id)
         } | dict.fromkeys(state.gangs.twins)
 
     def write(
@@ -171,6 +174,9 @@ class Book:
     def _gone(self, state: State, now_ms: int) -> list[Verdict]:
         verdicts: list[Verdict] = []
         for gang_id in list(state.gangs.retired):
+            if state.gangs.trees.is_part(gang_id):
+                # It was a gang by itself, or another object; its gang's verdict replaces its own.
+                continue
             self._unsaid.pop(gang_id, None)
             twin = state.gangs.twins.get(gang_id)
             last = self.published.get(gang_id)
@@ -250,10 +256,11 @@ class Book:
         verdict = _build(turn, gang, reason, last)
         gang.shown_ms = turn.now_ms
         self._held_back.said(gang.gang_id)
-        if last is not None and _same(last, verdict):
-            return
-        self.published[gang.gang_id] = verdict
-        turn.verdicts.append(verdict)
+        for one in (verdict, *part_verdicts(turn.state, gang, verdict, self.published)):
+            last = self.published.get(one.gang_id)
+            if last is None or not _same(last, one):
+                self.published[one.gang_id] = one
+                turn.verdicts.append(one)
 
 
 class _Turn(NamedTuple):

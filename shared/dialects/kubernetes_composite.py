@@ -1,0 +1,112 @@
+"""CompositePodGroup of scheduling.k8s.io: a group of PodGroups, or of other such groups.
+
+`gang.minGroupCount` of its groups are placed together; with `basic` it is one. Pods name only
+PodGroups, and groups name their parent, so a tree is known when all its objects are. The API
+prescribes that a tree with a cycle, with more than four levels, or made from several Workloads is
+not scheduled, and that all its groups have a condition with the reason Invalid.
+"""
+
+from typing import Final
+
+from shared.contracts.annotations import QUEUE_NAME
+from shared.contracts.verdicts import Verdict
+from shared.dialects import requirements
+from shared.dialects.kubernetes import conditions_body, conditions_patch, topology_of
+from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone, identity
+from shared.dialects.settings import read_settings, setting_errors
+from shared.kube.decoding import Undecodable
+from shared.kube.group_objects import CompositePodGroup
+from shared.kube.resources import COMPOSITE_PODGROUPS
+from shared.model import objects as model
+
+NAME: Final = "kubernetes_composite"
+SCOPE: Final = COMPOSITE_PODGROUPS.title
+
+_SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
+_TEXT_CHARACTERS_MAX: Final = 253
+
+
+def read_composite(found: CompositePodGroup) -> model.PodGroup:
+    """The neutral group of groups."""
+    metadata, spec = found.metadata, found.spec
+    errors = list(setting_errors(metadata.annotations))
+    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    policy = spec.scheduling_policy
+    if policy.gang is None and policy.basic is None:
+        errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
+    topology = topology_of(metadata.annotations, spec.scheduling_constraints, errors)
+    parent = spec.parent_composite_pod_group_name[:_TEXT_CHARACTERS_MAX]
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        shared=True,
+        scope=SCOPE,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        min_groups=max(1, policy.gang.min_group_count) if policy.gang is not None else 1,
+        parent=parent,
+        parent_scope=SCOPE if parent else "",
+        made_from=spec.workload_ref.workload_name[:_TEXT_CHARACTERS_MAX],
+        queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        priority=spec.priority,
+        preempts=spec.preemption_policy != "Never",
+        uniform=True,
+        scheduled_once=any(
+            one.type == _SCHEDULED and one.status == "True" for one in found.status.conditions
+        ),
+        deleting=metadata.deletion_timestamp is not None,
+        settings=read_settings(metadata.annotations),
+        traceparent=traceparent(metadata.annotations),
+        topology=topology,
+        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
+        preemptable=preemptable(metadata),
+        notes=requirements.policy_annotations(metadata.annotations),
+        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+    )
+
+
+def read_undecodable_composite(found: Undecodable) -> model.PodGroup:
+    """A group that does not fit its type: its tree is never planned, and the verdict names the
+    field.
+    """
+    metadata = found.metadata
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        shared=True,
+        scope=SCOPE,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        min_groups=1,
+        deleting=metadata.deletion_timestamp is not None,
+        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
+    )
+
+
+def status(verdict: Verdict) -> StatusPatch | None:
+    """The conditions that the API prescribes; None once the group is gone."""
+    if verdict.phase == "Gone" or not verdict.uid:
+        return None
+    body = conditions_body(verdict, _SCHEDULED, invalid="Invalid")
+    return conditions_patch(verdict, COMPOSITE_PODGROUPS, body, {})
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    precedence=-9,
+    kinds=(
+        Kind(
+            resource=COMPOSITE_PODGROUPS,
+            neutral="podgroup",
+            decoded=CompositePodGroup,
+            read=by_object_alone(read_composite),
+            read_undecodable=by_object_alone(read_undecodable_composite),
+            status_at="status",
+            of_groups=True,
+        ),
+    ),
+    status=status,
+    scope=SCOPE,
+)
