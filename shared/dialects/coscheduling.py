@@ -65,6 +65,7 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
         min_member=max(0, spec.min_member),
         min_resources=min_resources,
         queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        queue_of_namespace=True,
         deleting=metadata.deletion_timestamp is not None,
         settings=tuple(sorted(settings.items())),
         traceparent=traceparent(metadata.annotations),

@@ -9,8 +9,9 @@ the first condition. The API server validates the objects. What the API prescrib
 * The condition PodGroupInitiallyScheduled never leaves True. It is a statement about the first
   success only.
 
-The API has no queue: the annotation of Volcano's pods names one on the group. A group that is a
-part of a CompositePodGroup names it; `kubernetes_composite` reads that one.
+The API has no queue: the annotation of Volcano's pods names one on the group, or on the namespace
+for all groups in it that name none. A group that is a part of a CompositePodGroup names it;
+`kubernetes_composite` reads that one.
 """
 
 from collections.abc import Mapping
@@ -71,6 +72,7 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
         owner=controller_owner(metadata),
         min_member=max(0, policy.gang.min_count) if policy.gang is not None else 0,
         queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        queue_of_namespace=True,
         priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
         priority=spec.priority,
         preempts=spec.preemption_policy != "Never",

@@ -49,6 +49,7 @@ def read_composite(found: CompositePodGroup) -> model.PodGroup:
         parent_scope=SCOPE if parent else "",
         made_from=spec.workload_ref.workload_name[:_TEXT_CHARACTERS_MAX],
         queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        queue_of_namespace=True,
         priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
         priority=spec.priority,
         preempts=spec.preemption_policy != "Never",

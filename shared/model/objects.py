@@ -304,6 +304,9 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     #: None: not declared; the group is admitted at once.
     min_resources: Resources | None = None
     queue: str = ""
+    #: Whether it is in its namespace's queue if it names none. Where admission sets the queue, the
+    #: group has it already.
+    queue_of_namespace: bool = False
     priority_class: str = ""
     #: The group's own priority, which counts before that of its class; None: it has none.
     priority: int | None = None

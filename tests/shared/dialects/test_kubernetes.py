@@ -100,6 +100,7 @@ def test_a_topology_key_keeps_the_group_in_one_domain() -> None:
 def test_the_annotation_names_the_queue() -> None:
     found = group(annotations={"scheduling.volcano.sh/queue-name": "research"})
     assert found.queue == "research"
+    assert (group().queue, group().queue_of_namespace) == ("", True)
 
 
 def test_a_policy_that_is_not_known_here_is_an_error() -> None:

@@ -212,6 +212,7 @@ def _apply_reference_objects(
     state: State, record: ReferenceObjectChanges, *, from_snapshot: bool
 ) -> None:
     news = False
+    queues = _queues_of_namespaces(state, record)
     for one in record.changed:
         news |= state.reference_objects.put(one, from_snapshot=from_snapshot)
     for gone in record.removed:
@@ -221,7 +222,19 @@ def _apply_reference_objects(
         return
     if isinstance(record, NamespaceChanges):
         profiles.namespaces_changed(state)
+        others = _queues_of_namespaces(state, record).items() ^ queues.items()
+        if others:
+            state.gangs.namespaces_changed({name for name, _ in others})
     # Gangs that were refused without this object are tried again. A new volume attachment never
     # makes a gang fit.
     if record.removed or not isinstance(record, VolumeAttachmentChanges):
         state.node_capacity.freed += 1
+
+
+def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[str, str]:
+    """Namespace -> its queue, of the namespaces in a record."""
+    if not isinstance(record, NamespaceChanges):
+        return {}
+    known = state.reference_objects.namespaces
+    uids = {one.uid for one in (*record.changed, *record.removed)}
+    return {one.name: one.queue for uid in uids if (one := known.get(uid)) is not None}

@@ -115,7 +115,7 @@ def _gang(
     state: State, group: PodGroup, pods: tuple[Pod, ...], entries: Sequence[ShapeEntry]
 ) -> Gang:
     """A gang of waiting pods that is in no table."""
-    name = group.queue or DEFAULT
+    name = group.queue or state.gangs.queue_of_namespace(group) or DEFAULT
     queue = state.queues.entries.get(name) or QueueEntry(name, state.resources)
     gang = Gang(key_of_group(group), group.namespace, group.name, queue)
     gang.gang_id = gang.gang_id or gang.full_name

@@ -22,6 +22,7 @@ from shared.contracts.identity import nameless_gang_id
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
 from shared.model.objects import PodGroup, PriorityClass
+from shared.model.reference_objects import Namespace
 
 #: Phases of a Volcano-dialect group in which it has not been admitted.
 _NOT_ADMITTED: Final = frozenset({"", "Pending"})
@@ -30,9 +31,12 @@ _NOT_ADMITTED: Final = frozenset({"", "Pending"})
 class GangTable:
     """Gangs by key and id."""
 
-    def __init__(self, queues: QueueTable, shapes: ShapeTable) -> None:
+    def __init__(
+        self, queues: QueueTable, shapes: ShapeTable, namespaces: Table[Namespace]
+    ) -> None:
         self._queues = queues
         self._shapes = shapes
+        self._namespaces = namespaces
         self.gangs: dict[GangKey, Gang] = {}
         self.by_id: dict[str, Gang] = {}
         self.groups: dict[str, PodGroup] = {}
@@ -106,6 +110,19 @@ class GangTable:
             self._identify(gang, group_uid or gang.gang_id, at_ms)
         self.changed[key] = gang
         return gang
+
+    def namespaces_changed(self, names: Collection[str]) -> None:
+        """Update the queues of the gangs in these namespaces, which name other queues now."""
+        for gang in self.gangs.values():
+            if gang.namespace in names:
+                self._settle(gang)
+
+    def queue_of_namespace(self, group: PodGroup | None) -> str:
+        """The queue that a group is in because of its namespace; "": none, or it names one."""
+        if group is None or group.queue or not group.queue_of_namespace:
+            return ""
+        found = self._namespaces.by_name.get(("", group.namespace))
+        return "" if found is None else found.queue
 
     def title_of(self, gang: Gang) -> str:
         """The gang's title in messages; with its dialect, or the scope of its name, where a gang of
@@ -325,7 +342,8 @@ class GangTable:
 
     def _settle(self, gang: Gang) -> None:
         """Update the gang's queue and priority from the current objects."""
-        entry = self._queues.entry(gang.queue_name)
+        named = self.queue_of_namespace(gang.group) or gang.queue_name
+        entry = self._queues.entry(named)
         if entry is not gang.queue:
             gang.queue.promise(gang.gang_id, {})
             for shape_id, count in gang.held.items():
@@ -376,7 +394,7 @@ def _keep_standing(gang: Gang, chosen: PodGroup | None) -> None:
     if chosen is not None:
         gang.kept = None
     elif gang.group is not None and gang.key[0] not in UNNAMED:
-        gang.kept = Kept(gang.queue_name, gang.priority, gang.group.settings)
+        gang.kept = Kept(gang.queue.name, gang.priority, gang.group.settings)
 
 
 def _nameless(gang: Gang) -> str:

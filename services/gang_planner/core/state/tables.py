@@ -68,7 +68,7 @@ class Tables:
         self.queues = QueueTable(self.resources)
         self.labels = LabelIndex(self.reference_objects.namespaces)
         self.node_capacity.pairs.attracting = self.shapes.terms.attracting
-        self.gangs = GangTable(self.queues, self.shapes)
+        self.gangs = GangTable(self.queues, self.shapes, self.reference_objects.namespaces)
         self.backlog = Backlog()
         self.gangs.leave_backlog = self.backlog.take
         self.members: dict[str, Member] = {}

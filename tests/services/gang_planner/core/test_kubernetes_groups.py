@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.model.objects import PodGroup
+from shared.model.objects import PodGroup, Queue
+from shared.model.reference_objects import Namespace
 from tests.services.gang_planner.core.preemption.crowd import (
     cluster,
     configured,
@@ -151,3 +152,38 @@ def test_a_group_that_must_not_preempt_waits() -> None:
     submit(scene, "high", 1, priority=10, group={"preempts": False})
     scene.until_quiet()
     assert not evictions(scene)
+
+
+def test_a_group_that_names_no_queue_is_in_that_of_its_namespace() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(a_group("a", 1, queue_of_namespace=True), a_group("b", 1, queue="named"))
+    scene.put(make_group("volcano", 1))
+    scene.settle()
+    tables = scene.planner._state.gangs
+    assert {name: tables.by_id[f"group-{name}"].queue.name for name in ("a", "b", "volcano")} == {
+        "a": "default",
+        "b": "named",
+        "volcano": "default",
+    }
+    team = Namespace(uid="ns", name="team", resource_version=1, queue="research")
+    scene.put(team)
+    assert tables.by_id["group-a"].queue.name == "research"
+    assert tables.by_id["group-volcano"].queue.name == "default"
+    scene.put(*make_pods("a", 1, CPU, group_scope=SCOPE))
+    assert not scene.settle()
+    why = scene.verdicts["group-a"].why
+    assert why is not None
+    assert why.sentence == "queue research does not exist"
+    scene.put(Queue(uid="q", dialect="volcano", name="research", resource_version=1))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    # A running gang is charged to the queue that its namespace names now.
+    scene.put(msgspec.structs.replace(team, resource_version=2, queue=""))
+    scene.settle()
+    assert tables.by_id["group-a"].queue.name == "default"
+    assert not tables._queues.entries["research"].holders
+    scene.put(msgspec.structs.replace(team, resource_version=3, queue="research"))
+    scene.remove(scene.planner._state.gangs.groups["group-a"])
+    scene.settle()
+    (gang,) = (one for one in tables.gangs.values() if one.name == "a")
+    assert (gang.group, gang.queue.name) == (None, "research")
