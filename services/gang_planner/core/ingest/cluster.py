@@ -236,5 +236,5 @@ def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[
     if not isinstance(record, NamespaceChanges):
         return {}
     known = state.reference_objects.namespaces
-    uids = {one.uid for one in (*record.changed, *record.removed)}
+    uids = {one.uid for one in record.changed} | {one.uid for one in record.removed}
     return {one.name: one.queue for uid in uids if (one := known.get(uid)) is not None}

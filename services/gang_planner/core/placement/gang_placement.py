@@ -7,8 +7,9 @@ scarcest group first, and shortfalls are made up by other groups. If that fails,
 one after the other, which leaves more nodes to the next shape; then an exact search with a budget
 is made (`exact_search`). One group is placed exactly whenever it fits.
 
-Sub-gangs may be in sets (`SetNeed`), and sets in sets. Each set is placed whole or not at all too:
-its parts are tried from the largest to the smallest, and if too few fit, from the smallest.
+Sub-gangs may be in sets (`SetNeed`), and sets in sets, each whole or not at all too. All parts are
+tried, from the largest to the smallest. If too few of them fit, only as many as are needed are
+tried, the smallest ones, and then the rest.
 
 With a topology all of this happens inside one domain, the closest that holds it
 (`placement.domains`); sub-gangs have domains of their own inside the gang's. An attempt ends after
@@ -16,27 +17,23 @@ With a topology all of this happens inside one domain, the closest that holds it
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import Space, wider
 from services.gang_planner.core.placement.exact_search import GroupRequest, search, searchable
+from services.gang_planner.core.placement.parts import Group, Part, parts_of
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.needs import (
-    NO_SUB_GANG,
     NOTHING_SAID,
     Need,
     SetNeed,
     Structure,
-    Wanted,
 )
-from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
-from shared.model.objects import NetworkTopology
 
 #: Failed domains after which an attempt ends: each costs as much as a gang that does not fit.
 _FAILURES_MAX: Final = 64
@@ -44,60 +41,7 @@ _FAILURES_MAX: Final = 64
 _EXCEEDED_COST: Final = 16
 #: Cells of the exact search that cost as much as a node column.
 _CELLS_PER_COLUMN: Final = 10
-
-
-@dataclass(slots=True)
-class Group:
-    """Members of one role and shape during one attempt."""
-
-    role: str
-    shape: ShapeEntry
-    wanted: int
-    #: How many fit alone, at most `wanted`.
-    fit: int
-    placed: int = 0
-    target: int = 0
-    #: Priority: when not all fit, the higher is placed first.
-    rank: int = 0
-    #: Its turn by the gang's own order of roles.
-    turn: int = 0
-
-    @property
-    def left(self) -> int:
-        return self.wanted - self.placed
-
-    @property
-    def plenty(self) -> tuple[int, str, bytes]:
-        """How easily it fits; role and shape decide between equals, not the order of arrival."""
-        return self.fit * 1000 // max(self.wanted, 1), self.role, self.shape.order
-
-
-@dataclass(slots=True)
-class Part:
-    """Members that are placed together, or not at all up to their quorum."""
-
-    groups: list[Group]
-    quorum: int
-    minima: tuple[tuple[str, int], ...] = ()
-    topology: NetworkTopology | None = None
-    near: tuple[str, ...] = ()
-    #: The sub-gang, and the policy that makes it; None: it is no sub-gang.
-    name: str = NO_SUB_GANG
-    policy: str | None = None
-    #: Where its quorum was placed, and the space around, of its set or its gang.
-    space: Space = field(default_factory=lambda: Space(None))
-    around: Bools | None = None
-    whole: bool = False
-    #: Nodes are filled up one after the other: it did not fit otherwise.
-    packed: bool = False
-
-    @property
-    def placed(self) -> int:
-        return sum(group.placed for group in self.groups)
-
-    @property
-    def wanted(self) -> int:
-        return sum(group.wanted for group in self.groups)
+_AnyPart = TypeVar("_AnyPart", Part, Part | SetNeed)
 
 
 class GangPlacement:
@@ -136,7 +80,9 @@ class GangPlacement:
         self.missing = 0
         #: The domain that all of it was placed in; None: it has no topology.
         self.domain: str | None = None
-        self._parts = _parts(session, need)
+        #: Where each set is placed in this attempt, by name.
+        self._set_spaces: dict[str, Bools | None] = {}
+        self._parts = parts_of(session, need)
         self.groups = [group for part in self._parts for group in part.groups]
 
     def run(self) -> bool:
@@ -216,8 +162,7 @@ class GangPlacement:
         if not sub_gangs:
             return self._place_whole(rest, space.mask)
         if structure.sets:
-            outermost = structure.sets[0]
-            return self._place_parts(structure, outermost, space.mask) >= outermost.missing
+            return self._place_tree(structure, space.mask)
         ordered = _largest_first(sub_gangs)
         for part in ordered:
             if self.placed + part.quorum <= self._members_max:
@@ -240,57 +185,107 @@ class GangPlacement:
             for policy, count in structure.sub_minima
         )
 
-    def _place_set(self, structure: Structure, one: SetNeed, base: Bools | None) -> bool:
-        """Place enough parts of a set, and as many more as fit, in the first space that holds
-        enough; False: nothing of it is placed.
+    def _place_tree(self, structure: Structure, base: Bools | None) -> bool:
+        """Place the outermost set inside a mask; False: nothing of it is placed."""
+        outermost = structure.sets[0]
+        for least in (False, True):
+            mark = self.statement.checkpoint()
+            if self._place_parts(structure, outermost, base, least=least) >= outermost.missing:
+                self._add_parts(structure, outermost, base)
+                return True
+            self._undo_set(mark, outermost)
+            if self._failures_left <= 0:
+                break
+        return False
+
+    def _place_set(
+        self, structure: Structure, one: SetNeed, base: Bools | None, *, least: bool
+    ) -> bool:
+        """Place a set in the first space that holds enough of it; False: nothing of it is placed.
+        Arguments as for `_place_parts`.
         """
-        parts = [part for part in self.sub_gangs if part.policy in one.policies]
-        groups = [group for part in parts for group in part.groups]
+        groups = [group for part in self._parts_in(one) for group in part.groups]
         whole = Part(groups, one.quorum, topology=one.topology, near=one.near)
         for space in self._spaces(whole, None, base):
             mark = self.statement.checkpoint()
-            if self._place_parts(structure, one, space.mask) >= one.missing:
+            if self._place_parts(structure, one, space.mask, least=least) >= one.missing:
+                self._set_spaces[one.name] = space.mask
                 return True
-            self._undo_parts(mark, parts)
+            self._undo_set(mark, one)
             if self._gives_up():
                 break
         return False
 
-    def _place_parts(self, structure: Structure, one: SetNeed, base: Bools | None) -> int:
-        """Place as many parts of a set as fit inside a mask, each whole or not at all; the number
-        of those that were not complete before.
+    def _place_parts(
+        self, structure: Structure, one: SetNeed, base: Bools | None, *, least: bool
+    ) -> int:
+        """Place parts of a set inside a mask, each whole or not at all.
+
+        Args:
+            structure: The gang's.
+            one: The set.
+            base: The mask; None: all nodes.
+            least: Whether to place as few parts as the set needs, the smallest ones, instead of
+                all that fit, the largest ones first.
+
+        Returns:
+            How many parts are complete now that were not before.
         """
-        parts = [part for part in self.sub_gangs if part.policy in one.policies]
-        inside = [each for each in structure.sets if each.set_name == one.name]
-        of_sets = {name for each in inside for name in each.policies}
-        largest_first: list[Part | SetNeed] = [part for part in parts if part.policy not in of_sets]
-        largest_first += inside
-        largest_first.sort(key=lambda each: (-each.quorum, each.name))
         found = 0
-        for ordered in (largest_first, largest_first[::-1]):
-            mark = self.statement.checkpoint()
-            found = sum(self._place_one(structure, each, base) for each in ordered)
-            complete = found == sum(_is_short(each) for each in ordered)
-            if complete or found >= one.missing or self._failures_left <= 0:
+        parts = self._of_set(structure, one)
+        for part in _smallest_first(parts) if least else _largest_first(parts):
+            if least and found >= one.missing:
                 break
-            self._undo_parts(mark, parts)
-            found = 0
+            found += self._place_one(structure, part, base, least=least)
         return found
 
-    def _place_one(self, structure: Structure, one: Part | SetNeed, base: Bools | None) -> bool:
+    def _place_one(
+        self, structure: Structure, one: Part | SetNeed, base: Bools | None, *, least: bool
+    ) -> bool:
         """Place a sub-gang or a set, if the message has room for it; whether it is complete now and
         was not before.
         """
         if self.placed + one.quorum > self._members_max:
             return False
         if isinstance(one, Part):
-            return self._place_each([one], base) and _is_short(one)
-        return self._place_set(structure, one, base) and _is_short(one)
+            one.whole = self._place_each([one], base)
+            return one.whole and one.quorum > 0
+        return self._place_set(structure, one, base, least=least) and one.missing > 0
 
-    def _undo_parts(self, mark: int, parts: Iterable[Part]) -> None:
-        for part in parts:
+    def _add_parts(self, structure: Structure, one: SetNeed, base: Bools | None) -> None:
+        """Place the parts of a complete set that are not placed yet, as far as they fit."""
+        for part in _largest_first(self._of_set(structure, one)):
+            if self._failures_left <= 0:
+                return
+            if isinstance(part, Part):
+                if not part.whole:
+                    self._place_one(structure, part, base, least=True)
+                continue
+            if part.name not in self._set_spaces:
+                self._place_one(structure, part, base, least=True)
+            if part.name in self._set_spaces:
+                self._add_parts(structure, part, self._set_spaces[part.name])
+
+    def _of_set(self, structure: Structure, one: SetNeed) -> list[Part | SetNeed]:
+        """The sub-gangs and the sets that are directly in a set."""
+        inside = [each for each in structure.sets if each.set_name == one.name]
+        of_sets = {name for each in inside for name in each.policies}
+        return [part for part in self._parts_in(one) if part.policy not in of_sets] + inside
+
+    def _parts_in(self, one: SetNeed) -> list[Part]:
+        """All sub-gangs of a set and of the sets in it."""
+        return [part for part in self.sub_gangs if part.policy in one.policies]
+
+    def _undo_set(self, mark: int, one: SetNeed) -> None:
+        """Undo all placements since the mark: those of a set."""
+        self._set_spaces.pop(one.name, None)
+        for part in self._parts_in(one):
             self._undo(mark, part.groups)
             part.whole = False
+        structure = self._need.structure or NOTHING_SAID
+        for each in structure.sets:
+            if each.set_name == one.name:
+                self._undo_set(mark, each)
 
     def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
         """Place all of these sub-gangs, each in the first space that leaves enough to the rest."""
@@ -479,46 +474,8 @@ class GangPlacement:
             group.placed = group.target = 0
 
 
-def _parts(session: Session, need: Need) -> list[Part]:
-    """The sub-gangs of a need, and last the part with all other members."""
-    structure = need.structure or NOTHING_SAID
-    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
-    parts: list[Part] = []
-    for sub in structure.sub_gangs:
-        for role, shape_id, count in sub.wanted:
-            left[role, shape_id] -= count
-        parts.append(
-            Part(
-                _groups(session, sub.wanted),
-                sub.quorum,
-                topology=sub.topology,
-                near=sub.near,
-                name=sub.part,
-                policy=sub.policy,
-            )
-        )
-    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
-    last = Part(_groups(session, rest), need.quorum, need.minima)
-    if structure.tasks is not None:
-        for group in last.groups:
-            group.turn = structure.tasks.turn(group.role)
-    if need.ranks and not parts:
-        for group, rank in zip(last.groups, need.ranks, strict=True):
-            group.rank = rank
-    return [*parts, last]
-
-
-def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
-    shapes = session.shapes.entries
-    return [
-        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
-        for role, shape_id, count in wanted
-    ]
-
-
-def _is_short(one: Part | SetNeed) -> bool:
-    """Whether a sub-gang or set is not complete yet."""
-    return one.quorum > 0 if isinstance(one, Part) else one.missing > 0
+def _smallest_first(parts: Iterable[Part | SetNeed]) -> list[Part | SetNeed]:
+    return sorted(parts, key=lambda part: (part.quorum, part.name))
 
 
 def _all_needed(parts: Sequence[Part], need: Need) -> bool:
@@ -549,7 +506,7 @@ def _of_role(groups: Iterable[Group], role: str) -> int:
     return sum(group.placed for group in groups if group.role == role)
 
 
-def _largest_first(parts: Iterable[Part]) -> list[Part]:
+def _largest_first(parts: Iterable[_AnyPart]) -> list[_AnyPart]:
     """Large sub-gangs first: small ones fit between them."""
     return sorted(parts, key=lambda part: (-part.quorum, part.name))
 

@@ -25,7 +25,8 @@ import numpy as np
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
 from services.gang_planner.core.framework.statement import Allocation
-from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
+from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.preemption.candidates import VictimCandidates
 from services.gang_planner.core.preemption.constraints import (
     Allowances,

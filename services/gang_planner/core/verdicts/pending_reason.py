@@ -13,7 +13,8 @@ from typing import Final
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
 from services.gang_planner.core.lifecycle.deadlines import not_running_words
 from services.gang_planner.core.lifecycle.uniform_members import difference
-from services.gang_planner.core.placement.gang_placement import GangPlacement, Group
+from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from services.gang_planner.core.state.group_trees import LEVELS_MAX
 from shared.model.objects import NetworkTopology, Pod, PodGroup
@@ -328,3 +330,37 @@ def test_a_lost_member_of_a_tree_keeps_its_place() -> None:
     (hold,) = scene.holds()
     assert hold.gang is not None
     assert hold.gang.full_name == "team/all"
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_tree_starts_exactly_when_its_smallest_selection_of_groups_fits(
+    data: st.DataObject,
+) -> None:
+    """All pods are equal here, so that the smallest number of members decides."""
+    scene = Scene()
+    objects: list[Any] = []
+
+    def grow(parent: str, level: int) -> int:
+        """Add the groups of a parent; the smallest number of members that completes it."""
+        least = []
+        for index in range(data.draw(st.integers(1, 3))):
+            name = f"{parent}{index}"
+            if level < LEVELS_MAX - 1 and data.draw(st.booleans()):
+                least.append(grow(name, level + 1))
+                continue
+            size = data.draw(st.integers(1, 4))
+            objects.append(group(name, size, parent))
+            objects.extend(pods(name, size))
+            least.append(size)
+        needed = data.draw(st.integers(1, len(least)))
+        objects.append(composite(parent, needed, parent=parent[:-1]))
+        return sum(sorted(least)[:needed])
+
+    smallest = grow("r", 1)
+    capacity = data.draw(st.integers(max(0, smallest - 2), smallest + 4))
+    scene.put(*data.draw(st.permutations([*objects, *nodes(capacity)])))
+    placed = bound(scene)
+    assert bool(placed) == (capacity >= smallest), (placed, smallest, capacity)
+    sizes = {one.name: one.min_member for one in objects if isinstance(one, PodGroup)}
+    assert all(placed.count(name) >= sizes[name] for name in set(placed)), placed

@@ -1,0 +1,102 @@
+"""The parts in which one attempt places a gang: its sub-gangs, and all other members."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from services.gang_planner.core.placement.domains import Space
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.needs import NO_SUB_GANG, NOTHING_SAID, Need, Wanted
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.objects import NetworkTopology
+
+
+@dataclass(slots=True)
+class Group:
+    """Members of one role and shape during one attempt."""
+
+    role: str
+    shape: ShapeEntry
+    wanted: int
+    #: How many fit alone, at most `wanted`.
+    fit: int
+    placed: int = 0
+    target: int = 0
+    #: Priority: when not all fit, the higher is placed first.
+    rank: int = 0
+    #: Its turn by the gang's own order of roles.
+    turn: int = 0
+
+    @property
+    def left(self) -> int:
+        return self.wanted - self.placed
+
+    @property
+    def plenty(self) -> tuple[int, str, bytes]:
+        """How easily it fits; role and shape decide between equals, not the order of arrival."""
+        return self.fit * 1000 // max(self.wanted, 1), self.role, self.shape.order
+
+
+@dataclass(slots=True)
+class Part:
+    """Members that are placed together, or not at all up to their quorum."""
+
+    groups: list[Group]
+    quorum: int
+    minima: tuple[tuple[str, int], ...] = ()
+    topology: NetworkTopology | None = None
+    near: tuple[str, ...] = ()
+    #: The sub-gang, and the policy that makes it; None: it is no sub-gang.
+    name: str = NO_SUB_GANG
+    policy: str | None = None
+    #: Where its quorum was placed, and the space around, of its set or its gang.
+    space: Space = field(default_factory=lambda: Space(None))
+    around: Bools | None = None
+    whole: bool = False
+    #: Nodes are filled up one after the other: it did not fit otherwise.
+    packed: bool = False
+
+    @property
+    def placed(self) -> int:
+        return sum(group.placed for group in self.groups)
+
+    @property
+    def wanted(self) -> int:
+        return sum(group.wanted for group in self.groups)
+
+
+def parts_of(session: Session, need: Need) -> list[Part]:
+    """The sub-gangs of a need, and last the part with all other members."""
+    structure = need.structure or NOTHING_SAID
+    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    parts: list[Part] = []
+    for sub in structure.sub_gangs:
+        for role, shape_id, count in sub.wanted:
+            left[role, shape_id] -= count
+        parts.append(
+            Part(
+                _groups(session, sub.wanted),
+                sub.quorum,
+                topology=sub.topology,
+                near=sub.near,
+                name=sub.part,
+                policy=sub.policy,
+            )
+        )
+    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
+    last = Part(_groups(session, rest), need.quorum, need.minima)
+    if structure.tasks is not None:
+        for group in last.groups:
+            group.turn = structure.tasks.turn(group.role)
+    if need.ranks and not parts:
+        for group, rank in zip(last.groups, need.ranks, strict=True):
+            group.rank = rank
+    return [*parts, last]
+
+
+def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
+    shapes = session.shapes.entries
+    return [
+        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
+        for role, shape_id, count in wanted
+    ]
