@@ -263,6 +263,8 @@ class SubGroup(Struct, frozen=True, kw_only=True):
     name: str
     #: `SubGroupSet.name` of the set that it is in; "": the gang has no sets.
     set_name: str = ""
+    #: Names of its pods, sorted; None: any.
+    pods: tuple[str, ...] | None = None
     selector: Selector | None = None
     match_label_keys: tuple[str, ...] = ()
     size: int = 1
@@ -317,6 +319,9 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     uniform: bool = False
     #: Whether its members may be evicted only together.
     disrupted_whole: bool = False
+    #: From this priority on its members are not evicted, unless `preemptable` is "true"; None: the
+    #: priority does not protect them.
+    protected_from: int | None = None
     #: Whether other schedulers have groups of this API, too: only a pod shows whose this one is.
     shared: bool = False
     #: Whether its status says that it was scheduled once.

@@ -177,6 +177,7 @@ class GangPlacement:
             if (placed := _of_role(self.groups, role)) < count
         )
         least = sum(count for _, count in rest.minima)
+        self._enlarge(sub_gangs, need.quorum - self.placed - rest.wanted)
         rest.quorum = max(least, need.quorum - self.placed)
         if not self._place_whole(rest, space.mask):
             return False
@@ -286,6 +287,16 @@ class GangPlacement:
         for each in structure.sets:
             if each.set_name == one.name:
                 self._undo_set(mark, each)
+
+    def _enlarge(self, sub_gangs: list[Part], lacking: int) -> None:
+        """Place members of sub-gangs above their quorums: the gang's quorum needs them, because it
+        has too few members outside its sub-gangs.
+        """
+        for part in sub_gangs:
+            for group in _scarcest_first(part.groups) if part.whole else ():
+                before = group.placed
+                self._place(part, group, min(group.left, lacking), part.space.mask)
+                lacking -= group.placed - before
 
     def _place_each(self, parts: list[Part], base: Bools | None) -> bool:
         """Place all of these sub-gangs, each in the first space that leaves enough to the rest."""

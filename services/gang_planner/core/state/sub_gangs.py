@@ -1,9 +1,9 @@
 """Sub-gangs: members of a gang that are placed together, as its group's policies define.
 
-A pod belongs to the first policy of its group (`spec.subGroupPolicy`) whose selector matches its
-labels and whose `matchLabelKeys` it has. Each distinct tuple of their values is one sub-gang. A
-sub-gang is placed up to its size or not at all. A policy may set how many of its sub-gangs the gang
-needs.
+A pod belongs to the first policy of its group (`spec.subGroupPolicy`) that names it or no pods,
+whose selector matches its labels and whose `matchLabelKeys` it has. Each distinct tuple of their
+values is one sub-gang. A sub-gang is placed up to its size or not at all. A policy may set how many
+of its sub-gangs the gang needs.
 
 In a gang with sets (`PodGroup.sets`), the pods that name one group are a sub-gang instead, and the
 gang needs its outermost set: a set is complete with enough complete sub-gangs and sets in it.
@@ -275,13 +275,21 @@ def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
         return found
     labels = dict(_LABELS.decode(pod.labels)) if pod.labels else {}
     for policy in policies:
-        if (policy.selector is None or selects(policy.selector, labels)) and all(
-            key in labels for key in policy.match_label_keys
+        if (
+            (policy.pods is None or _contains(policy.pods, pod.name))
+            and (policy.selector is None or selects(policy.selector, labels))
+            and all(key in labels for key in policy.match_label_keys)
         ):
             found = policy, tuple(labels[key] for key in policy.match_label_keys)
             break
     gang.parts[pod.uid] = (policies, pod.labels, found)
     return found
+
+
+def _contains(names: tuple[str, ...], name: str) -> bool:
+    """Whether sorted names contain this one."""
+    place = bisect_left(names, name)
+    return place < len(names) and names[place] == name
 
 
 def _name(policy: SubGroup, values: tuple[str, ...]) -> str:

@@ -44,6 +44,20 @@ class Level:
         domain_of[here] = np.where(kept[self.domain_of[here]], self.domain_of[here], NOWHERE)
         return Level(self.tier, self.title, domain_of, self.names)
 
+    def split_by(self, wider: "Level") -> "Level":
+        """The level with each domain divided where it is in several domains of another level; nodes
+        outside these are in no domain. Both levels are of one table of nodes.
+        """
+        here = np.flatnonzero((self.domain_of >= 0) & (wider.domain_of >= 0))
+        if not len(here):
+            return Level(self.tier, self.title, np.full_like(self.domain_of, NOWHERE), ())
+        pairs = self.domain_of[here] * len(wider.names) + wider.domain_of[here]
+        found, numbers = np.unique(pairs, return_inverse=True)
+        domain_of = np.full_like(self.domain_of, NOWHERE)
+        domain_of[here] = numbers
+        names = tuple(self.names[one // len(wider.names)] for one in found.tolist())
+        return Level(self.tier, self.title, domain_of, names)
+
     def sums(self, counts: Ints) -> Ints:
         """The sum of `counts` (one per slot) over each domain."""
         inside = self.domain_of >= 0

@@ -280,12 +280,19 @@ class TopologyTable:
         return any(_differs(self._seen[slot], objects[slot]) for slot in slots)
 
     def _by_labels(self, topology: NetworkTopology) -> Levels:
-        """Levels of label keys; the keys are ordered from the closest domains to the widest."""
+        """Levels of label keys; the keys are ordered from the closest domains to the widest.
+
+        With the mode hard each domain is inside one domain of the last key, also where the labels
+        of nodes do not nest.
+        """
         keys = [one.strip() for one in topology.label_key.split(",") if one.strip()]
         if topology.mode == "hard" and topology.highest_tier:
             keys = keys[: topology.highest_tier]
         levels = tuple(self._labels_level(tier, key) for tier, key in enumerate(keys, start=1))
         soft = topology.mode == "soft"
+        if not soft and len(levels) > 1:
+            widest = levels[-1]
+            levels = (*(one.split_by(widest) for one in levels[:-1]), widest)
         if not soft and not any(one.names for one in levels):
             missing = TopologyProblem(MissingLevels.LABEL, topology.label_key)
             return Levels((), open=False, problem=missing)

@@ -61,6 +61,41 @@ def test_a_pod_belongs_to_the_first_policy_that_selects_it_and_whose_keys_it_has
     assert [one.name for one in sub_gangs(gang)] == ([part] if part else [])
 
 
+@pytest.mark.parametrize(
+    ("pods", "part"),
+    [
+        (("a", "job-worker-0", "z"), "named"),
+        (("job-worker-0",), "named"),
+        (("job-worker-1",), "rest"),
+        (("z",), "rest"),
+        ((), "rest"),
+    ],
+)
+def test_a_policy_may_name_its_pods(pods: tuple[str, ...], part: str) -> None:
+    scene = Scene([make_node("n")])
+    (pod,) = make_pods("job", 1, shape_of())
+    named = SubGroup(name="named", pods=pods, size=1)
+    scene.put(make_group("job", 9, sub_groups=(named, SubGroup(name="rest"))), pod)
+    assert part_of(scene.planner._state.gangs.by_id["group-job"], pod) == part
+
+
+@pytest.mark.parametrize(("least", "placed"), [(2, 4), (4, 4), (5, 0)])
+def test_members_of_sub_gangs_above_their_size_count_towards_the_gangs_minimum(
+    least: int, placed: int
+) -> None:
+    """The gang has no members outside its sub-gangs."""
+    scene = Scene([make_node("n", {"cpu": 4000, "pods": 99})])
+    a, b = (tuple(f"job-{name}-{index}" for index in range(3)) for name in "ab")
+    parts = (
+        SubGroup(name="a", pods=a, min_sub_groups=1),
+        SubGroup(name="b", pods=b, min_sub_groups=1),
+    )
+    scene.put(make_group("job", least, sub_groups=parts))
+    for name in ("a", "b"):
+        scene.put(*make_pods("job", 3, shape_of({"cpu": 1000}), role=name))
+    assert sum(len(decision.bindings) for decision in scene.settle()) == placed
+
+
 def attempt(racks: Sequence[Sequence[int]], sizes: Sequence[int]) -> GangPlacement:
     """Sub-gangs of these sizes, each to be in one rack; racks are the room of their nodes."""
     state = State()

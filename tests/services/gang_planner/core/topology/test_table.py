@@ -191,6 +191,29 @@ def test_label_keys_are_levels_from_the_closest_to_the_widest() -> None:
     assert found.levels(NetworkTopology(label_key="no")).problem == (MissingLevels.LABEL, "no")
 
 
+def test_closer_domains_of_labels_end_where_the_widest_ends() -> None:
+    """Rack 1 is in two rows, and node d is in no row: a gang stays in one row in any case."""
+    found = table([])
+    for name, *labels in (
+        ("a", ("rack", "1"), ("row", "x")),
+        ("b", ("rack", "1"), ("row", "y")),
+        ("c", ("rack", "2"), ("row", "y")),
+        ("d", ("rack", "2")),
+    ):
+        found.nodes.put(make_node(name, labels=tuple(labels)))
+    racks, rows = found.levels(NetworkTopology(label_key="rack,row")).levels
+    assert [racks.mask(one).tolist() for one in range(len(racks.names))] == [
+        [True, False, False, False],
+        [False, True, False, False],
+        [False, False, True, False],
+    ]
+    assert rows.names == ("row=x", "row=y")
+    (whole, _) = found.levels(NetworkTopology(mode="soft", label_key="rack,row")).levels
+    assert whole.names == ("rack=1", "rack=2")
+    absent = found.levels(NetworkTopology(label_key="rack,zone"))
+    assert absent.problem == (MissingLevels.LABEL, "rack,zone")
+
+
 def test_the_order_of_slots_keeps_racks_and_rows_together() -> None:
     made, hypernodes = cluster()
     names = sorted((one.name for one in made), key=lambda name: name[::-1])
