@@ -15,7 +15,7 @@ from shared.kube.objects import ObjectMeta, PodSpec
 
 _REMEDY: Final = f"name a PodGroup of scheduling.volcano.sh in the annotation {GROUP_NAME}"
 #: Operators that write coscheduling's groups for any name but this one.
-_OPERATOR: Final = "start the operator with --gang-scheduler-name=volcano"
+_OPERATOR: Final = "set the operator's --gang-scheduler-name=volcano"
 
 
 #: References of known APIs and schedulers. A row counts as long as no dialect has its key among its
@@ -35,10 +35,6 @@ KNOWN_REFERENCES: Final = (
     ),
     GroupReference(place="field", key="spec.schedulingGroup", declared_by="Kubernetes"),
     GroupReference(place="field", key="spec.workloadRef", declared_by="Kubernetes"),
-    GroupReference(place="annotation", key="pod-group-name", declared_by="KAI"),
-    GroupReference(
-        place="label", key="kai.scheduler/subgroup-name", declared_by="KAI", names_group=False
-    ),
     GroupReference(
         place="label",
         key="grove.io/podgang",

@@ -236,19 +236,24 @@ def _status_body(verdict: Verdict, phase: str) -> JsonObject:
             "running": verdict.running or None,
             "succeeded": verdict.succeeded or None,
             "failed": verdict.failed or None,
-            "conditions": [
-                {
-                    "type": condition.type,
-                    "status": condition.status,
-                    "lastTransitionTime": instant(condition.since_ms),
-                    "transitionID": verdict.trace_id,
-                    "reason": condition.reason,
-                    "message": condition.message,
-                }
-                for condition in verdict.conditions
-            ],
+            "conditions": written_conditions(verdict),
         },
     }
+
+
+def written_conditions(verdict: Verdict) -> list[JsonObject]:
+    """The verdict's conditions, as kube-batch's heirs have them in a status."""
+    return [
+        {
+            "type": condition.type,
+            "status": condition.status,
+            "lastTransitionTime": instant(condition.since_ms),
+            "transitionID": verdict.trace_id,
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        for condition in verdict.conditions
+    ]
 
 
 def check_pod_group(candidate: JsonObject) -> tuple[Findings, JsonObject]:

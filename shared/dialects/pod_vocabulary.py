@@ -1,6 +1,6 @@
 """The annotations and labels that all dialects read on a pod, merged once from their files."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from sys import intern
 from typing import Final
@@ -46,6 +46,19 @@ class PodVocabulary:
             for scheduler in each.schedulers
             if not scheduler.implies_groups
         )
+        self._grouped_later = {
+            scheduler.name: (each.name, scheduler.grouped_later)
+            for each in found
+            for scheduler in each.schedulers
+            if scheduler.grouped_later
+        }
+
+    def group_to_come(self, scheduler_name: str, served: Collection[str] | None) -> tuple[str, ...]:
+        """Why a pod of this scheduler that declares no gang is not bound yet; () if it may be."""
+        found = self._grouped_later.get(scheduler_name)
+        if found is None or (served is not None and found[0] not in served):
+            return ()
+        return (found[1],)
 
     def role(self, metadata: ObjectMeta) -> str:
         """The pod's role in its gang; "" when no dialect knows one."""

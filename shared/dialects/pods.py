@@ -63,6 +63,8 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
     ours = spec.scheduler_name in context.scheduler_names
     owner = controller_owner(metadata)
     joined, objections = vocabulary.references.read(metadata, spec, context.served)
+    if joined is None and not objections:
+        objections = vocabulary.group_to_come(spec.scheduler_name, context.served)
     group_name, implied = _group(found, joined, context, vocabulary)
     labels = _labels(metadata.labels) if metadata.labels else b""
     workload, part = vocabulary.workload(metadata.labels) if metadata.labels else ("", "")

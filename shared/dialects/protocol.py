@@ -139,12 +139,16 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         by_default: Whether every service serves the name unless `--scheduler-name` says otherwise.
             If not, its scheduler is expected to run in many clusters: Tutti takes its pods where
             `--scheduler-name` names it, and in namespaces that opt in.
+        grouped_later: Why a pod that declares no gang is not bound: a component gives each pod of
+            this scheduler a group after its creation. Only while the dialect's kinds are served.
+            "": such a pod is bound by itself.
     """
 
     name: str
     prefers_own_groups: bool = False
     implies_groups: bool = True
     by_default: bool = True
+    grouped_later: str = ""
 
 
 class PodKeys(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,6 +81,16 @@ def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
     return None
 
 
+def packed(required: str, preferred: str) -> model.NetworkTopology | None:
+    """The topology of pods that must be in one domain of a node label, and should be in one of
+    another label inside that domain; "": no such label.
+    """
+    keys = [key[:_NAME_CHARACTERS_MAX] for key in (preferred, required) if key]
+    if not keys:
+        return None
+    return model.NetworkTopology(mode="hard" if required else "soft", label_key=",".join(keys))
+
+
 def objections(found: Mapping[str, object]) -> Iterator[FieldError]:
     """Violations in a group's annotations."""
     if all(found.get(key) for key in _TOPOLOGIES):
@@ -117,7 +127,7 @@ def sub_groups(
         )
         for one in found
     )
-    return _bounded(read, "spec.subGroupPolicy", errors)
+    return bounded(read, "spec.subGroupPolicy", errors)
 
 
 def node_groups(
@@ -133,10 +143,11 @@ def node_groups(
         ("antiRequired", found.node_group_anti_affinity.required),
         ("antiPreferred", found.node_group_anti_affinity.preferred),
     )
-    return _bounded(tuple(one for one in given if one[1]), "spec.affinity", errors)
+    return bounded(tuple(one for one in given if one[1]), "spec.affinity", errors)
 
 
-def _bounded(found: tuple[_T, ...], path: str, errors: list[str]) -> tuple[_T, ...]:
+def bounded(found: tuple[_T, ...], path: str, errors: list[str]) -> tuple[_T, ...]:
+    """The collection, or () with an error if it is too large for the group's message."""
     if found and len(_encode(found)) > _BYTES_MAX:
         errors.append(f"{path}: takes more than the {_BYTES_MAX} bytes that are supported")
         return ()

@@ -102,3 +102,34 @@ class CoschedulingPodGroup(KubeObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.x-k8s.io."""
 
     spec: CoschedulingPodGroupSpec = CoschedulingPodGroupSpec()
+
+
+class KaiTopologyConstraint(KubeStruct, frozen=True, kw_only=True):
+    """Levels are keys of node labels. `topology` is not read: it names the order of all levels."""
+
+    required_topology_level: str = ""
+    preferred_topology_level: str = ""
+
+
+class KaiSubGroup(KubeStruct, frozen=True, kw_only=True):
+    name: str = ""
+    min_member: Int32 | None = None
+    min_sub_group: Int32 | None = None
+    parent: str | None = None
+    topology_constraint: KaiTopologyConstraint = KaiTopologyConstraint()
+
+
+class KaiPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+    min_member: Int32 | None = None
+    min_sub_group: Int32 | None = None
+    queue: str = ""
+    priority_class_name: str = ""
+    preemptibility: str = ""
+    topology_constraint: KaiTopologyConstraint = KaiTopologyConstraint()
+    sub_groups: tuple[KaiSubGroup, ...] = ()
+
+
+class KaiPodGroup(KubeObject, frozen=True, kw_only=True):
+    """PodGroup of scheduling.run.ai."""
+
+    spec: KaiPodGroupSpec = KaiPodGroupSpec()

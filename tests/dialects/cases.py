@@ -14,7 +14,8 @@ A file is a mapping: `cases`, and `anchors` for the YAML anchors that its cases 
       on: {train-0: a-0}          # pod -> node
       silent: [other-0]           # unbound pods that need not say why
       pods: {train-*: words}      # pattern -> part of the message of PodScheduled=False
-      status:                     # object -> field -> value; conditions by type; messages in part;
+      status:                     # object -> field -> value; messages in part; conditions (of each
+                                  # list whose name ends so) by type
         podgroup/train: {phase: Pending, conditions.Unschedulable.reason: NotEnoughPods}
       events:                     # message in part
       - {of: podgroup/train, reason: Unschedulable, message: 1 of 2}

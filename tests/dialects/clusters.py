@@ -30,6 +30,7 @@ SCHEDULER_NAMES: Final = (
     "scheduler-plugins-scheduler",
     "yunikorn",
     "koord-scheduler",
+    "kai-scheduler",
 )
 FLAGS: Final = (
     "--no-webhook",

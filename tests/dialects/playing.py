@@ -181,8 +181,8 @@ def _why(pod: Object) -> str | None:
 def _check_field(reference: str, path: str, value: object, status: Object) -> None:
     found: Any = status
     parts = path.split(".")
-    if parts[0] == "conditions":
-        conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    if parts[0].lower().endswith("conditions") and len(parts) > 1:
+        conditions = {one["type"]: one for one in status.get(parts[0]) or ()}
         found = conditions.get(parts[1])
         parts = parts[2:]
     for part in parts:

@@ -185,7 +185,9 @@ pods = [
     for index in range(2)
 ]
 # Without its second pod, a gang of two is not placed.
-alone = pod("alone", annotations={"pod-group-name": "half", "example.com/size": "2"})
+alone = pod("alone", annotations={
+    "godel.bytedance.com/pod-group-name": "half", "example.com/size": "2"
+})
 twice = pod("twice", annotations={
     "example.com/gang": "train", "scheduling.k8s.io/group-name": "other"
 })

@@ -26,6 +26,7 @@ from shared.kube.resources import (
     NAMESPACES,
     PODGROUPS_COSCHEDULING,
     PODGROUPS_INCUBATOR,
+    PODGROUPS_KAI,
     PODGROUPS_KUBERNETES,
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
@@ -76,14 +77,18 @@ def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
     assert first.decoded is second.decoded
 
 
-def test_pods_name_the_groups_of_five_apis_and_no_budget_or_group_of_groups() -> None:
+def test_pods_name_the_groups_of_six_apis_and_no_budget_or_group_of_groups() -> None:
     shared = PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_COSCHEDULING
-    assert group_resources() == (PODGROUPS_KUBERNETES, *shared)
+    assert group_resources() == (PODGROUPS_KUBERNETES, *shared, PODGROUPS_KAI)
     assert group_resources(GROUP_NAME_SCOPE) == shared
 
 
 def test_pods_are_read_after_the_kinds_that_give_their_references_a_meaning() -> None:
-    assert resources_read_before_pods() == {PODGROUPS_COSCHEDULING, PODGROUPS_KUBERNETES}
+    assert resources_read_before_pods() == {
+        PODGROUPS_COSCHEDULING,
+        PODGROUPS_KAI,
+        PODGROUPS_KUBERNETES,
+    }
 
 
 def test_every_kind_of_the_model_is_read() -> None:

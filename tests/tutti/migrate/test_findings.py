@@ -93,12 +93,12 @@ def test_a_claim_for_more_than_whole_devices_blocks_until_it_is_allocated() -> N
 
 def test_groups_of_coscheduling_are_read_and_other_marks_are_not() -> None:
     group = {"metadata": {"name": "g", "namespace": "team"}}
-    marks = {"scheduling.x-k8s.io/pod-group": "g", "grove.io/podgang": "g"}
+    marks = {"scheduling.x-k8s.io/pod-group": "g", "pod-group.scheduling.sigs.k8s.io": "g"}
     labelled = {"metadata": {"name": "p", "labels": marks}}
     objects = {PODGROUPS_COSCHEDULING: [group], PODS: [labelled]}
     found = list(object_findings(seen(objects=objects)))
     assert [(one.level, one.what) for one in found] == [
-        ("changes", "grove.io/podgang"),
+        ("changes", "pod-group.scheduling.sigs.k8s.io"),
         ("tells", "podgroups.scheduling.x-k8s.io"),
     ]
 

@@ -198,7 +198,11 @@ def _is_spared(unit: Unit, spared: dict[str, int], now_ms: int) -> bool:
 def _is_left_alone(gang: Gang) -> bool:
     if not gang.bound or not gang.history.started or gang.history.releasing:
         return True
-    return gang.group is not None and gang.group.preemptable == "false"
+    group = gang.group
+    if group is None or group.preemptable == "true":
+        return False
+    protected = group.protected_from is not None and gang.priority >= group.protected_from
+    return protected or group.preemptable == "false"
 
 
 def _in_flight(gang: Gang) -> frozenset[str]:

@@ -72,7 +72,7 @@ def test_an_owner_that_is_no_controller_creates_no_pods(controller: bool | None)
         a_pod("default-scheduler", {GROUP_NAME: "traim"}),
         a_pod("tuti", {GROUP_NAME: "traim"}),
         # A mark that is not read: the pod gets a warning about the mark.
-        a_pod("tutti", {"pod-group-name": "traim"}),
+        a_pod("tutti", {"godel.bytedance.com/pod-group-name": "traim"}),
         a_pod("tutti", {GROUP_NAME: ""}),
         a_pod("tutti", {GROUP_NAME: ".."}),
         a_pod("tutti", {GROUP_NAME: "a" * 254}),

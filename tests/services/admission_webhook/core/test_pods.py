@@ -24,7 +24,8 @@ GROUP = "scheduling.k8s.io/group-name"
 SIZE = "scheduling.k8s.io/group-min-member"
 MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
-GROVE = "grove.io/podgang"
+UNREAD = "pod-group.scheduling.sigs.k8s.io"
+GODEL = "godel.bytedance.com/pod-group-name"
 
 
 @pytest.mark.parametrize("scheduler", ["kai-scheduler", "", "tutti2"])
@@ -89,8 +90,8 @@ def with_label(pod: Object, key: str) -> Object:
 
 def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() -> None:
     for pod, mark in (
-        (with_label(a_pod(), GROVE), f"label {GROVE}"),
-        (a_pod("tutti", {"pod-group-name": "g"}), "pod-group-name"),
+        (with_label(a_pod(), UNREAD), f"label {UNREAD}"),
+        (a_pod("tutti", {GODEL: "g"}), GODEL),
     ):
         (warning,) = judged(review(pod)).warnings
         assert warning.startswith("tutti: not bound: ")
@@ -102,7 +103,7 @@ def test_a_pod_with_a_gang_mark_that_is_not_read_is_admitted_with_a_warning() ->
 
 
 def test_a_pod_that_names_two_gangs_is_admitted_with_a_warning() -> None:
-    (warning,) = judged(review(with_label(a_pod("tutti", {GROUP: "h"}), GROVE))).warnings
+    (warning,) = judged(review(with_label(a_pod("tutti", {GROUP: "h"}), UNREAD))).warnings
     assert "name two gangs" in warning
 
 
@@ -127,10 +128,10 @@ def test_no_warning_about_the_scheduler_of_a_pod_that_a_controller_creates() -> 
 
 
 def test_a_volcano_job_is_warned_of_marks_in_its_templates_once() -> None:
-    template = {"metadata": {"labels": {GROVE: "g"}}, "spec": a_pod()["spec"]}
+    template = {"metadata": {"labels": {UNREAD: "g"}}, "spec": a_pod()["spec"]}
     tasks = [a_task(name, template=template) for name in ("ps", "worker")]
     (warning,) = judged(review(a_job(*tasks))).warnings
-    assert GROVE in warning
+    assert UNREAD in warning
 
 
 def test_plain_pods_and_jobs_are_admitted_without_a_word() -> None:

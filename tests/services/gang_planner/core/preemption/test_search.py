@@ -225,10 +225,11 @@ def test_a_pod_that_never_preempts_waits() -> None:
     [
         ({"preemptable": "false"}, {}),
         ({}, {"preemptable": "false"}),
+        ({"priority": 5}, {"protected_from": 5}),
         ({"priority_class": "system-node-critical"}, {}),
         ({"ours": False}, {}),
     ],
-    ids=["a pod says so", "its group says so", "critical", "another scheduler's"],
+    ids=["a pod says so", "its group says so", "its priority", "critical", "another scheduler's"],
 )
 def test_protected_pods_are_never_evicted(pods: dict[str, Any], group: dict[str, Any]) -> None:
     scene = cluster(1)
@@ -240,9 +241,19 @@ def test_protected_pods_are_never_evicted(pods: dict[str, Any], group: dict[str,
     assert decided(scene, "high") == []
 
 
-def test_an_unprotected_one_in_their_place_is() -> None:
+@pytest.mark.parametrize(
+    "group",
+    [
+        {},
+        {"protected_from": 6},
+        {"protected_from": 5, "preemptable": "true"},
+    ],
+)
+def test_an_unprotected_one_in_their_place_is(group: dict[str, Any]) -> None:
     scene = cluster(1)
-    submit(scene, "low", 1, node="n00", phase="Running", preemptable="true")
+    submit(
+        scene, "low", 1, group=group, node="n00", phase="Running", preemptable="true", priority=5
+    )
     scene.until_quiet()
     submit(scene, "high", 1, priority=10)
     scene.until_quiet()

@@ -1,0 +1,258 @@
+"""KAI's gangs: PodGroup of scheduling.run.ai, which pods name in the annotation `pod-group-name`.
+
+KAI's pod-grouper makes a PodGroup for the top owner of each pod that names its scheduler, and then
+writes the annotation and the label of the sub-group into the pod. So a pod of this scheduler waits
+until it has the annotation; users may also write both themselves. Pods in a PodGang of Grove have
+such a group, too: a copy of the PodGang, which counts itself.
+
+All sub-groups are needed, with their own minima. Levels of a topology are keys of node labels; the
+object `Topology`, which has their order, is not read. The queue is a queue of Tutti (`tutti convert
+queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on are not preempted.
+
+The status has the condition UnschedulableOnNodePool, which KAI's users read, the phase, and counts.
+Its `resourcesStatus` is left to KAI's podgroup-controller.
+"""
+
+from typing import Final
+
+from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.verdicts import Verdict
+from shared.dialects import requirements
+from shared.dialects.kubebatch_fields import instant, written_conditions
+from shared.dialects.pod_declared import declared_by
+from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.protocol import (
+    Dialect,
+    GroupReference,
+    JsonObject,
+    Kind,
+    Membership,
+    PodKeys,
+    Scheduler,
+    StatusPatch,
+    by_object_alone,
+    identity,
+)
+from shared.dialects.settings import read_settings, setting_errors
+from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
+from shared.kube.decoding import Undecodable
+from shared.kube.group_objects import KaiPodGroup, KaiPodGroupSpec, KaiTopologyConstraint
+from shared.kube.objects import ObjectMeta, PodSpec
+from shared.kube.resources import PODGROUPS_KAI
+from shared.model import objects as model
+
+NAME: Final = "kai"
+SCOPE: Final = PODGROUPS_KAI.title
+
+_GROUP: Final = "pod-group-name"
+_SUB_GROUP: Final = "kai.scheduler/subgroup-name"
+_QUEUE: Final = "kai.scheduler/queue"
+_TOPOLOGY: Final = "kai.scheduler/topology-"
+#: The label by which pods name Grove's PodGang.
+_POD_GANG: Final = "grove.io/podgang"
+_PREEMPTIBILITY: Final = {"preemptible": "true", "non-preemptible": "false"}
+#: KAI's lowest priority that is not preempted by default.
+_PROTECTED_FROM: Final = 100
+_NODE_POOL: Final = "default"
+_TEXT_CHARACTERS_MAX: Final = 253
+
+
+def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
+    """The pod's group; None where the group is a copy of a PodGang."""
+    del spec
+    if metadata.labels.get(_POD_GANG):
+        return None
+    name = metadata.annotations.get(_GROUP)
+    if name:
+        return Membership(group_name=name, scope=SCOPE)
+    missing = (
+        f"metadata.annotations[{_GROUP}]: missing, and the label {_SUB_GROUP} names a sub-group",
+    )
+    return declared_by(metadata, metadata.name, dialect=NAME, min_member=1, errors=missing)
+
+
+def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
+    """The neutral group."""
+    metadata, spec = found.metadata, found.spec
+    errors = list(setting_errors(metadata.annotations))
+    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    if spec.min_member is not None and spec.min_member < 0:
+        errors.append(f"spec.minMember: {spec.min_member} is negative")
+    if spec.preemptibility and spec.preemptibility not in _PREEMPTIBILITY:
+        errors.append(
+            f'spec.preemptibility: "{spec.preemptibility[:50]}" is none of '
+            f"{', '.join(_PREEMPTIBILITY)}"
+        )
+    tree = _tree(spec, errors)
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        shared=True,
+        scope=SCOPE,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        min_member=max(1, spec.min_member or 0, tree.minimum),
+        queue=(spec.queue or metadata.labels.get(_QUEUE, ""))[:_TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        protected_from=_PROTECTED_FROM,
+        deleting=metadata.deletion_timestamp is not None,
+        settings=read_settings(metadata.annotations),
+        traceparent=traceparent(metadata.annotations),
+        topology=_levels(spec.topology_constraint)
+        or requirements.packed(
+            metadata.annotations.get(f"{_TOPOLOGY}required-placement", ""),
+            metadata.annotations.get(f"{_TOPOLOGY}preferred-placement", ""),
+        )
+        or requirements.label_topology(metadata.annotations)
+        or tree.topology,
+        sub_groups=tree.policies,
+        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
+        preemptable=_PREEMPTIBILITY.get(spec.preemptibility, preemptable(metadata)),
+        notes=requirements.policy_annotations(metadata.annotations),
+        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+    )
+
+
+def _tree(spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
+    parts: list[Part] = []
+    for index, one in enumerate(spec.sub_groups):
+        path = f"spec.subGroups[{index}]"
+        if one.min_member is not None and one.min_member < 0:
+            errors.append(f"{path}.minMember: {one.min_member} is negative")
+        parts.append(
+            Part(
+                path=path,
+                name=one.name,
+                parent=one.parent or "",
+                size=one.min_member,
+                parts_needed=one.min_sub_group,
+                topology=_levels(one.topology_constraint),
+                label=_SUB_GROUP,
+            )
+        )
+    return sub_group_tree(parts, errors, path="spec.subGroups", parts_needed=spec.min_sub_group)
+
+
+def _levels(found: KaiTopologyConstraint) -> model.NetworkTopology | None:
+    return requirements.packed(found.required_topology_level, found.preferred_topology_level)
+
+
+def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
+    """A group that does not fit its type: never planned, and its verdict names the field."""
+    metadata = found.metadata
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        shared=True,
+        scope=SCOPE,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        deleting=metadata.deletion_timestamp is not None,
+        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
+    )
+
+
+def status(verdict: Verdict) -> StatusPatch | None:
+    """Phase, counts and conditions; None once the group is gone."""
+    if verdict.phase == "Gone" or not verdict.uid:
+        return None
+    return StatusPatch(
+        resource=PODGROUPS_KAI,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        subresource="status",
+        body={
+            "metadata": {"uid": verdict.uid},
+            "status": {
+                "phase": _phase(verdict),
+                "pending": verdict.pending or None,
+                "running": verdict.running or None,
+                "succeeded": verdict.succeeded or None,
+                "failed": verdict.failed or None,
+                "conditions": written_conditions(verdict),
+                "schedulingConditions": _scheduling_conditions(verdict),
+            },
+        },
+    )
+
+
+def _phase(verdict: Verdict) -> str:
+    """The phase by the words in the API's description of `completions` and `backoffLimit`."""
+    match verdict.phase:
+        case "Running" | "Unknown":
+            return verdict.phase
+        case "Completed":
+            enough = verdict.succeeded >= max(verdict.min_member, 1)
+            return "Successful" if enough else "Failed"
+        case _:
+            return "Pending"
+
+
+def _scheduling_conditions(verdict: Verdict) -> list[JsonObject] | None:
+    """UnschedulableOnNodePool; None (the field is left out) while the gang does not wait."""
+    why = verdict.why
+    if why is None or verdict.phase not in {"Pending", "Inqueue"}:
+        return None
+    over_limit = verdict.waits_for(PendingReason.NOT_ENOUGH_QUOTA)
+    return [
+        {
+            "type": "UnschedulableOnNodePool",
+            "status": "True",
+            "nodePool": _NODE_POOL,
+            "reason": "Unschedulable",
+            "message": why.sentence,
+            "reasons": [
+                {"reason": "OverLimit" if over_limit else why.reason, "message": why.sentence}
+            ],
+            # KAI compares it as a number, which grows with each condition.
+            "transitionID": str(why.since_ms),
+            "lastTransitionTime": instant(why.since_ms),
+        }
+    ]
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    # Before Kueue, whose group is one of quota, if a pod has both.
+    precedence=92,
+    kinds=(
+        Kind(
+            resource=PODGROUPS_KAI,
+            neutral="podgroup",
+            decoded=KaiPodGroup,
+            read=by_object_alone(read_pod_group),
+            read_undecodable=by_object_alone(read_undecodable_pod_group),
+            status_at="status",
+        ),
+    ),
+    status=status,
+    schedulers=(
+        Scheduler(
+            name="kai-scheduler",
+            implies_groups=False,
+            by_default=False,
+            grouped_later=f"the pod has no annotation {_GROUP} yet, which KAI's pod-grouper writes "
+            "into each pod of kai-scheduler",
+        ),
+    ),
+    references=(
+        GroupReference(
+            place="annotation",
+            key=_GROUP,
+            declared_by="KAI",
+            remedy="install the CRD of scheduling.run.ai",
+        ),
+        GroupReference(
+            place="label",
+            key=_SUB_GROUP,
+            declared_by="KAI",
+            names_group=False,
+            remedy="install the CRD of scheduling.run.ai",
+        ),
+    ),
+    membership=membership,
+    kube_scheduler_ignores=True,
+    scope=SCOPE,
+    role=PodKeys(labels=(_SUB_GROUP,)),
+    queue=PodKeys(labels=(_QUEUE,)),
+)
