@@ -30,7 +30,7 @@ from services.controller.reporting import Reporting
 from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
 from shared.contracts.verdicts import PodRef, Verdict
-from shared.dialects.protocol import StatusPatch
+from shared.dialects.protocol import JsonObject, StatusPatch
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, NotFound, TooManyRequests
 from shared.kube.resources import CORE_EVENTS, PODS, Resource
@@ -57,6 +57,19 @@ class _Stored(msgspec.Struct, frozen=True):
     metadata: _Metadata
 
 
+class _StatusOfOthers(msgspec.Struct, frozen=True):
+    conditions: list[dict[str, Any]] | None = None
+
+
+class _StoredVersion(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str
+
+
+class _Conditioned(msgspec.Struct, frozen=True):
+    metadata: _StoredVersion
+    status: _StatusOfOthers = _StatusOfOthers()
+
+
 class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
@@ -70,6 +83,7 @@ class _StoredEvent(msgspec.Struct, frozen=True):
 
 
 _decode_stored: Final = msgspec.json.Decoder(_Stored).decode
+_decode_conditioned: Final = msgspec.json.Decoder(_Conditioned).decode
 _decode_pod: Final = msgspec.json.Decoder(_StoredPod).decode
 _decode_event: Final = msgspec.json.Decoder(_StoredEvent).decode
 
@@ -194,17 +208,39 @@ class IntentWriter:
 
     async def _send(self, patch: StatusPatch) -> None:
         async def send(resource: Resource) -> Reply:
+            body = patch.bodies.get(resource.version, patch.body)
+            if patch.keeps_conditions:
+                body = await self._beside_other_conditions(resource, patch, body)
             await self._turn()
             return await self._client.patch(
                 resource,
                 patch.name,
-                patch.bodies.get(resource.version, patch.body),
+                body,
                 namespace=patch.namespace,
                 subresource=patch.subresource,
                 patch_type=patch.patch_type,
             )
 
         await self._in_served_version(patch.resource, send)
+
+    async def _beside_other_conditions(
+        self, resource: Resource, patch: StatusPatch, body: JsonObject
+    ) -> JsonObject:
+        """The body with the stored conditions of other types. The API server answers Conflict when
+        the object was changed after they were read.
+        """
+        await self._turn()
+        reply = await self._client.request("GET", resource.path(patch.namespace, patch.name))
+        stored = _decode_conditioned(reply.body)
+        ours: list[JsonObject] = body["status"]["conditions"]
+        types = {one["type"] for one in ours}
+        others = [one for one in stored.status.conditions or () if one.get("type") not in types]
+        version = stored.metadata.resource_version
+        return {
+            **body,
+            "metadata": {**body["metadata"], "resourceVersion": version},
+            "status": {**body["status"], "conditions": [*others, *ours]},
+        }
 
     async def _in_served_version(
         self, resource: Resource, send: Callable[[Resource], Awaitable[Reply]]

@@ -40,15 +40,16 @@ A dialect by annotations needs no kinds, for example::
 
 Precedences in use: `kubernetes` -10, `group_name` 0, `volcano` 10, `incubator` 20, `sigs` 30,
 `coscheduling` 35, `koordinator` 36, `kubeflow` 40, `kuberay` 50, `spark` 60, `jobset` 70,
-`leader_worker_set` 80, `native` 90, `kai` 92, `kueue` 94, `yunikorn` 95; 1000 by default. An operator comes
-before the API that it uses to create its pods.
+`leader_worker_set` 80, `native` 90, `grove` 91, `kai` 92, `kueue` 94, `yunikorn` 95; 1000 by
+default. An operator comes before the API that it uses to create its pods.
 
 All of it is pure. A reader never raises for what users wrote: it leaves out what cannot be read, or
 names it in `errors`. Texts and collections that users choose freely are cut at bounds, so that no
 object outgrows a message.
 
 Not dialects, but used by several of them: `pods` and `shapes` (a pod), `pod_declared` (a group
-without an object), `sub_group_tree` (sub-groups that contain each other), `group_references` and `pod_vocabulary` (the keys of all dialects, merged),
+without an object), `sub_group_tree` (sub-groups that contain each other), `conditions` (of a
+status), `group_references` and `pod_vocabulary` (the keys of all dialects, merged),
 `kubebatch_fields`, `kubebatch_api`, `requirements` and `settings` (PodGroup and Queue),
 `reference_objects`, `storage`, `devices` and `workload_kinds` (objects that the planner looks up),
 `field_checks` (validation of JSON), `workloads` and `job_groups` (the gang of a workload that has

@@ -36,12 +36,6 @@ KNOWN_REFERENCES: Final = (
     GroupReference(place="field", key="spec.schedulingGroup", declared_by="Kubernetes"),
     GroupReference(place="field", key="spec.workloadRef", declared_by="Kubernetes"),
     GroupReference(
-        place="label",
-        key="grove.io/podgang",
-        declared_by="Grove",
-        remedy="give Grove the scheduler profile volcano",
-    ),
-    GroupReference(
         place="annotation", key="godel.bytedance.com/pod-group-name", declared_by="Gödel"
     ),
     GroupReference(

@@ -19,9 +19,9 @@ from typing import Final
 
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.pending_reasons import PendingReason
-from shared.contracts.verdicts import Condition, Verdict
+from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
-from shared.dialects.kubebatch_fields import instant
+from shared.dialects.conditions import condition_of, disruption_target, written_condition
 from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import (
     Dialect,
@@ -50,7 +50,6 @@ SCOPE: Final = PODGROUPS_KUBERNETES.title
 _SCHEDULED_V1ALPHA2: Final = "PodGroupScheduled"
 _SCHEDULED: Final = "PodGroupInitiallyScheduled"
 _TEXT_CHARACTERS_MAX: Final = 253
-_MESSAGE_CHARACTERS_MAX: Final = 32_768
 
 
 def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
@@ -160,7 +159,9 @@ def conditions_body(verdict: Verdict, scheduled: str, *, invalid: str) -> JsonOb
         scheduled: The type of the first condition.
         invalid: Its reason if the group, or a group of its tree, has errors.
     """
-    found = [one for one in (_scheduled(verdict, scheduled, invalid), _disruption(verdict)) if one]
+    found = [
+        one for one in (_scheduled(verdict, scheduled, invalid), disruption_target(verdict)) if one
+    ]
     return {"metadata": {"uid": verdict.uid}, "status": {"conditions": found}}
 
 
@@ -170,12 +171,14 @@ def _body(verdict: Verdict, scheduled: str) -> JsonObject:
 
 def _scheduled(verdict: Verdict, kind: str, invalid: str) -> JsonObject | None:
     """The first condition; None: it stays as it is."""
-    known = _condition(verdict, "Scheduled")
+    known = condition_of(verdict, "Scheduled")
     if known is not None:
         # Once False, it was True: the API's condition says so, and must not change.
         if known.status == "False":
             return None
-        return _written(kind, "True", "Scheduled", "its scheduling policy is met", known.since_ms)
+        return written_condition(
+            kind, "True", "Scheduled", "its scheduling policy is met", known.since_ms
+        )
     why = verdict.why
     if why is None:
         return None
@@ -184,36 +187,7 @@ def _scheduled(verdict: Verdict, kind: str, invalid: str) -> JsonObject | None:
         PendingReason.MEMBERS_DIFFER.value: "SchedulerError",
     }
     reason = reasons.get(why.reason, "Unschedulable")
-    return _written(kind, "False", reason, why.sentence, why.since_ms)
-
-
-def _disruption(verdict: Verdict) -> JsonObject | None:
-    """Whether the group is disrupted: so many of its pods were evicted that it does not run."""
-    evicted = _condition(verdict, "Evicted")
-    if evicted is None:
-        return None
-    ends = evicted.status == "True" and verdict.phase not in {"Running", "Completed"}
-    return _written(
-        "DisruptionTarget",
-        "True" if ends else "False",
-        "PreemptionByScheduler",
-        evicted.message,
-        evicted.since_ms,
-    )
-
-
-def _condition(verdict: Verdict, kind: str) -> Condition | None:
-    return next((one for one in verdict.conditions if one.type == kind), None)
-
-
-def _written(kind: str, status: str, reason: str, message: str, since_ms: int) -> JsonObject:
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message[:_MESSAGE_CHARACTERS_MAX],
-        "lastTransitionTime": instant(since_ms),
-    }
+    return written_condition(kind, "False", reason, why.sentence, why.since_ms)
 
 
 def _is_whole(mode: AnyDisruptionMode) -> bool:

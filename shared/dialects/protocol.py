@@ -70,6 +70,9 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
     bodies: dict[str, JsonObject] = {}
     #: "merge" replaces lists; "strategic", for built-in kinds only, keeps the conditions of others.
     patch_type: Literal["merge", "strategic"] = "merge"
+    #: Whether conditions of other types than those in the body are kept, because other components
+    #: write them. For lists that the API server can only replace: the stored ones are read before.
+    keeps_conditions: bool = False
 
     @property
     def carries_metadata(self) -> bool:

@@ -146,9 +146,11 @@ def node_groups(
     return bounded(tuple(one for one in given if one[1]), "spec.affinity", errors)
 
 
-def bounded(found: tuple[_T, ...], path: str, errors: list[str]) -> tuple[_T, ...]:
+def bounded(
+    found: tuple[_T, ...], path: str, errors: list[str], bytes_max: int = _BYTES_MAX
+) -> tuple[_T, ...]:
     """The collection, or () with an error if it is too large for the group's message."""
-    if found and len(_encode(found)) > _BYTES_MAX:
-        errors.append(f"{path}: takes more than the {_BYTES_MAX} bytes that are supported")
+    if found and len(_encode(found)) > bytes_max:
+        errors.append(f"{path}: takes more than the {bytes_max} bytes that are supported")
         return ()
     return found

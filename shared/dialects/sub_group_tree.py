@@ -9,12 +9,16 @@ one policy. What this level cannot express is an error:
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from shared.dialects.requirements import bounded
 from shared.model.objects import NetworkTopology, SubGroup
 from shared.model.terms import Requirement, Selector
+
+#: Of all policies, encoded; names of pods take most of it, and a gang has 5,000 of them at most.
+_BYTES_MAX: Final = 256 * 1024
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +77,7 @@ def sub_group_tree(
     tree = _Tree(parts, errors)
     policies = tree.policies("", "spec", parts_needed)
     return Tree(
-        policies=bounded(tuple(policies), path, errors),
+        policies=bounded(tuple(policies), path, errors, _BYTES_MAX),
         minimum=sum(one.size * one.min_sub_groups for one in policies),
         topology=tree.topology,
     )

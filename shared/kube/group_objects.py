@@ -133,3 +133,49 @@ class KaiPodGroup(KubeObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.run.ai."""
 
     spec: KaiPodGroupSpec = KaiPodGroupSpec()
+
+
+class PodReference(KubeStruct, frozen=True, kw_only=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class PackConstraint(KubeStruct, frozen=True, kw_only=True):
+    """Keys of node labels."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+
+class PodGangTopology(KubeStruct, frozen=True, kw_only=True):
+    pack_constraint: PackConstraint | None = None
+
+
+class PodGangGroup(KubeStruct, frozen=True, kw_only=True):
+    """`spec.podgroups[]`."""
+
+    name: str = ""
+    pod_references: tuple[PodReference, ...] = ()
+    min_replicas: Int32 = 0
+    topology_constraint: PodGangTopology | None = None
+
+
+class PodGangGroupConfig(KubeStruct, frozen=True, kw_only=True):
+    """`spec.topologyConstraintGroupConfigs[]`."""
+
+    name: str = ""
+    pod_group_names: tuple[str, ...] = ()
+    topology_constraint: PodGangTopology | None = None
+
+
+class PodGangSpec(KubeStruct, frozen=True, kw_only=True):
+    podgroups: tuple[PodGangGroup, ...] = ()
+    topology_constraint: PodGangTopology | None = None
+    topology_constraint_group_configs: tuple[PodGangGroupConfig, ...] = ()
+    priority_class_name: str = ""
+
+
+class PodGang(KubeObject, frozen=True, kw_only=True):
+    """PodGang of scheduler.grove.io."""
+
+    spec: PodGangSpec = PodGangSpec()

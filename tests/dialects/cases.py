@@ -20,8 +20,9 @@ A file is a mapping: `cases`, and `anchors` for the YAML anchors that its cases 
       events:                     # message in part
       - {of: podgroup/train, reason: Unschedulable, message: 1 of 2}
     then:                         # what happens next, in this order, each with its own `expect`
-    - {delete: [pod/train-0], patch: {podgroup/train: {}}, finish: {train-0: 0}, nodes: 1,
-       create: [], refused: [{object: {}, message: words}], expect: {bound: 2}}
+    - {delete: [pod/train-0], patch: {podgroup/train: {}}, status: {podgroup/train: {}},
+       finish: {train-0: 0}, nodes: 1, create: [], refused: [{object: {}, message: words}],
+       expect: {bound: 2}}
 
 `$case` stands for the case's id: names of objects without a namespace contain it. `nvidia.com/gpu`
 is a resource of the case's own, so that cases which are played at the same time do not see
@@ -98,6 +99,7 @@ class Step(_Strict, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     delete: tuple[str, ...] = ()
     patch: dict[str, dict[str, Any]] = {}
+    status: dict[str, dict[str, Any]] = {}
     finish: dict[str, int] = {}
     nodes: int | tuple[NodesGiven, ...] = 0
     create: tuple[Manifest, ...] = ()

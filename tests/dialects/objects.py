@@ -14,6 +14,7 @@ _PLURALS: Final = {
     "HyperNode": "hypernodes",
     "Job": "jobs",
     "Pod": "pods",
+    "PodGang": "podgangs",
     "PodGroup": "podgroups",
     "Queue": "queues",
     "ReplicaSet": "replicasets",
@@ -22,7 +23,7 @@ _PLURALS: Final = {
 _AT_ONCE: Final[Object] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _OF_THE_CLUSTER: Final = frozenset({"HyperNode", "Queue"})
 #: Kinds that create other objects again are deleted first.
-_LAST: Final = ("Pod", "PodGroup", "Queue", "HyperNode")
+_LAST: Final = ("Pod", "PodGang", "PodGroup", "Queue", "HyperNode")
 
 
 class Address(NamedTuple):
@@ -83,6 +84,11 @@ class CaseObjects:
     async def patch(self, reference: str, body: Object) -> None:
         """Patch an object by a merge patch."""
         await self.api.patch(self.address(reference).path, body)
+
+    async def patch_status(self, reference: str, status: Object) -> None:
+        """Patch the status of an object by a merge patch, as another component does."""
+        path = f"{self.address(reference).path}/status"
+        await self.api.patch(path, {"status": status})
 
     async def delete(self, reference: str) -> None:
         """Delete an object, without grace."""

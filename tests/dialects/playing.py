@@ -79,6 +79,8 @@ class _Player:
         await self._delete(step.delete)
         for reference, body in step.patch.items():
             await self._objects.patch(reference, body)
+        for reference, body in step.status.items():
+            await self._objects.patch_status(reference, body)
         for name, exit_code in step.finish.items():
             pod = await self._objects.get(f"pod/{name}")
             await self._cluster.finish(pod, exit_code)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from services.controller.core.statuses.intents import (
@@ -17,6 +18,7 @@ from services.controller.intent_writer import IntentWriter
 from services.controller.reporting import Reporting
 from services.controller.state import Report, WrittenGang
 from shared.contracts.verdicts import Condition, PodRef, Verdict
+from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.credentials import Credentials
 from shared.kube.kubeconfig import Access
@@ -224,3 +226,50 @@ async def test_a_mark_on_a_waiting_pod_is_one_request() -> None:
         mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
         await bench.writer.write(mark, verdict, bench.memory)
     assert len(asked) == 1
+
+
+GROVE = msgspec.structs.replace(KUBERNETES, dialect="grove")
+
+
+def pod_gang(version: str, *conditions: JsonObject | None) -> Answer:
+    """A stored PodGang, with the version that a patch must name."""
+    meta = {"uid": "uid-g", "resourceVersion": version}
+    return answer(200, {"metadata": meta, "status": {"conditions": list(conditions) or None}})
+
+
+async def test_conditions_of_other_components_stay_beside_ours() -> None:
+    theirs = {"type": "Initialized", "status": "True"}
+    old = {"type": "Scheduled", "status": "Unknown"}
+    async with scripted_apiserver(pod_gang("7", theirs, old), OK, OK) as server:
+        credentials = Credentials(Access(origin="test", server=server.url))
+        async with KubeClient(credentials) as client:
+            metrics = Metrics("controller")
+            reporting = Reporting(metrics, tracer_for("", service="controller", instance="0"))
+            writer = IntentWriter(
+                client, SteadyClock(), reporting, writes_per_s=1_000, pod_events_per_s=10
+            )
+            await Bench(writer, [], metrics).write(GROVE, PatchGroup)
+        read, status, mark = server.requests
+    assert (read.method, status.path) == ("GET", f"{read.path}/status")
+    assert status.json["metadata"] == {"uid": "uid-g", "resourceVersion": "7"}
+    found = status.json["status"]["conditions"]
+    assert [(one["type"], one["status"]) for one in found] == [
+        ("Initialized", "True"),
+        ("Scheduled", "True"),
+    ]
+    assert "resourceVersion" not in mark.json["metadata"]
+
+
+async def test_a_status_that_changed_after_it_was_read_is_written_later() -> None:
+    conflict = failure(409, "Conflict")
+    async with a_bench(pod_gang("7"), conflict, pod_gang("8")) as (bench, _):
+        with pytest.raises(RetryLater):
+            await bench.write(GROVE, PatchGroup)
+        assert bench.memory.annotation is None
+        assert not bench.memory.group_missing
+
+
+async def test_a_status_is_not_written_where_the_object_is_gone() -> None:
+    async with a_bench(ABSENT) as (bench, _):
+        await bench.write(GROVE, PatchGroup)
+        assert bench.memory.group_missing

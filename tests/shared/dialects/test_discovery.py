@@ -24,6 +24,7 @@ from shared.kube.objects import ObjectMeta
 from shared.kube.resources import (
     DISRUPTION_BUDGETS,
     NAMESPACES,
+    POD_GANGS,
     PODGROUPS_COSCHEDULING,
     PODGROUPS_INCUBATOR,
     PODGROUPS_KAI,
@@ -77,14 +78,15 @@ def test_only_a_budget_is_read_into_two_kinds_and_decoded_once() -> None:
     assert first.decoded is second.decoded
 
 
-def test_pods_name_the_groups_of_six_apis_and_no_budget_or_group_of_groups() -> None:
+def test_pods_name_the_groups_of_seven_apis_and_no_budget_or_group_of_groups() -> None:
     shared = PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS, PODGROUPS_COSCHEDULING
-    assert group_resources() == (PODGROUPS_KUBERNETES, *shared, PODGROUPS_KAI)
+    assert group_resources() == (PODGROUPS_KUBERNETES, *shared, POD_GANGS, PODGROUPS_KAI)
     assert group_resources(GROUP_NAME_SCOPE) == shared
 
 
 def test_pods_are_read_after_the_kinds_that_give_their_references_a_meaning() -> None:
     assert resources_read_before_pods() == {
+        POD_GANGS,
         PODGROUPS_COSCHEDULING,
         PODGROUPS_KAI,
         PODGROUPS_KUBERNETES,
@@ -109,11 +111,11 @@ def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> Non
     assert Right(service="watcher", group="", resource="pods", verbs=("list", "watch")) in table
     assert {right.verbs for right in table if right.service == "watcher"} == {("list", "watch")}
     assert {(right.resource, right.verbs) for right in table if "webhook" in right.service} == {
-        ("podgroups", ("get", "list"))
+        ("podgangs", ("get", "list")),
+        ("podgroups", ("get", "list")),
     }
     assert {right.resource for right in table if right.service == "controller"} == {
-        "compositepodgroups",
-        "compositepodgroups/status",
+def test_pods_name_the_groups_of_seven_apis_and_no_budget_or_group_of_groups() -> None:
         "podgroups",
         "podgroups/status",
         "poddisruptionbudgets",

@@ -164,6 +164,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
         "jobset",
         "leader_worker_set",
         "native",
+        "grove",
         "kai",
         "kueue",
         "yunikorn",

@@ -272,7 +272,12 @@ def _patch_group(verdict: Verdict, patch: StatusPatch, wanted: str) -> PatchGrou
         whole = msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})
         return PatchGroup((whole,), wanted, meaning_of(verdict))
     marked = msgspec.structs.replace(
-        patch, subresource="", body={"metadata": metadata}, bodies={}, patch_type="merge"
+        patch,
+        subresource="",
+        body={"metadata": metadata},
+        bodies={},
+        patch_type="merge",
+        keeps_conditions=False,
     )
     # The annotation last: its presence shows that the status is written.
     return PatchGroup((patch, marked), wanted, meaning_of(verdict))

@@ -1,0 +1,227 @@
+"""Grove's gangs: PodGang of scheduler.grove.io, which pods name in the label `grove.io/podgang`.
+
+Each of its pod groups needs `minReplicas` of the pods that it references. Grove's operator creates
+the pods with a scheduling gate, references them, and then removes its gate; the gang waits for
+that. A constraint names keys of node labels. `reuseReservationRef`
+is a suggestion, and is not read.
+
+The status has the phase, and the conditions Scheduled and DisruptionTarget. Conditions of other
+types (Initialized, Ready) are the operator's, and stay. `placementScore` is not written.
+
+The API has no queue: the annotation of Volcano's pods names one on the PodGang, or KAI's label.
+"""
+
+from typing import Final
+
+from shared.contracts.annotations import QUEUE_NAME
+from shared.contracts.verdicts import Verdict
+from shared.dialects import requirements
+from shared.dialects.conditions import condition_of, disruption_target, written_condition
+from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.protocol import (
+    Dialect,
+    GroupReference,
+    JsonObject,
+    Kind,
+    PodKeys,
+    Scheduler,
+    StatusPatch,
+    by_object_alone,
+    identity,
+)
+from shared.dialects.settings import read_settings, setting_errors
+from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
+from shared.kube.decoding import Undecodable
+from shared.kube.group_objects import PodGang, PodGangGroup, PodGangSpec, PodGangTopology
+from shared.kube.resources import POD_GANGS
+from shared.model import objects as model
+
+NAME: Final = "grove"
+SCOPE: Final = POD_GANGS.title
+
+_QUEUE: Final = "kai.scheduler/queue"
+_TEXT_CHARACTERS_MAX: Final = 253
+
+
+def read_pod_gang(found: PodGang) -> model.PodGroup:
+    """The neutral group."""
+    metadata, spec = found.metadata, found.spec
+    errors = list(setting_errors(metadata.annotations))
+    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    tree = _tree(metadata.namespace, spec, errors)
+    queue = metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, "")
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        shared=True,
+        scope=SCOPE,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        min_member=max(1, tree.minimum),
+        queue=queue[:_TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        deleting=metadata.deletion_timestamp is not None,
+        settings=read_settings(metadata.annotations),
+        traceparent=traceparent(metadata.annotations),
+        topology=_packed(spec.topology_constraint)
+        or requirements.label_topology(metadata.annotations)
+        or tree.topology,
+        sub_groups=tree.policies,
+        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
+        preemptable=preemptable(metadata),
+        notes=requirements.policy_annotations(metadata.annotations),
+        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+    )
+
+
+def _tree(namespace: str, spec: PodGangSpec, errors: list[str]) -> Tree:
+    """The pod groups, and the sets of them that have a constraint together."""
+    sets: list[Part] = []
+    #: Name of a pod group -> the set that contains it.
+    set_of: dict[str, str] = {}
+    known = {group.name for group in spec.podgroups}
+    for index, config in enumerate(spec.topology_constraint_group_configs):
+        path = f"spec.topologyConstraintGroupConfigs[{index}]"
+        title = f"set {config.name}"
+        for name in config.pod_group_names:
+            if name not in known:
+                errors.append(f"{path}.podGroupNames: there is no pod group {name}")
+            elif set_of.setdefault(name, title) != title:
+                errors.append(f"{path}.podGroupNames: {name} is in {set_of[name]}, too")
+        if title in set_of.values():
+            sets.append(Part(path=path, name=title, topology=_packed(config.topology_constraint)))
+    #: Name of a pod -> the pod group that references it.
+    group_of: dict[str, str] = {}
+    groups: list[Part] = []
+    for index, group in enumerate(spec.podgroups):
+        path = f"spec.podgroups[{index}]"
+        errors += _reference_errors(namespace, group, path, group_of)
+        if group.min_replicas < 1:
+            errors.append(f"{path}.minReplicas: {group.min_replicas} is less than 1")
+        groups.append(
+            Part(
+                path=path,
+                name=group.name,
+                parent=set_of.get(group.name, ""),
+                size=group.min_replicas,
+                topology=_packed(group.topology_constraint),
+                pods=tuple(sorted(one.name for one in group.pod_references)),
+            )
+        )
+    return sub_group_tree([*sets, *groups], errors, path="spec.podgroups")
+
+
+def _reference_errors(
+    namespace: str, group: PodGangGroup, path: str, group_of: dict[str, str]
+) -> list[str]:
+    """The references of a pod group to pods of other namespaces or of other pod groups; the others
+    are added to `group_of`.
+    """
+    errors: list[str] = []
+    for number, pod in enumerate(group.pod_references):
+        here = f"{path}.podReferences[{number}]"
+        if pod.namespace not in {namespace, ""}:
+            errors.append(f"{here}: {pod.name} is in the namespace {pod.namespace}")
+        elif group_of.setdefault(pod.name, group.name) != group.name:
+            errors.append(f"{here}: {pod.name} is in the pod group {group_of[pod.name]}, too")
+    return errors
+
+
+def _packed(found: PodGangTopology | None) -> model.NetworkTopology | None:
+    if found is None or found.pack_constraint is None:
+        return None
+    return requirements.packed(
+        found.pack_constraint.required or "", found.pack_constraint.preferred or ""
+    )
+
+
+def read_undecodable_pod_gang(found: Undecodable) -> model.PodGroup:
+    """A PodGang that does not fit its type: never planned, and its verdict names the field."""
+    metadata = found.metadata
+    return model.PodGroup(
+        **identity(metadata),
+        dialect=NAME,
+        shared=True,
+        scope=SCOPE,
+        created_ms=metadata.created_ms,
+        owner=controller_owner(metadata),
+        deleting=metadata.deletion_timestamp is not None,
+        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
+    )
+
+
+def status(verdict: Verdict) -> StatusPatch | None:
+    """Phase and conditions; None once the PodGang is gone."""
+    if verdict.phase == "Gone" or not verdict.uid:
+        return None
+    conditions = (_scheduled(verdict), disruption_target(verdict))
+    return StatusPatch(
+        resource=POD_GANGS,
+        namespace=verdict.namespace,
+        name=verdict.name,
+        subresource="status",
+        body={
+            "metadata": {"uid": verdict.uid},
+            "status": {
+                "phase": _phase(verdict),
+                "conditions": [one for one in conditions if one is not None],
+            },
+        },
+        keeps_conditions=True,
+    )
+
+
+def _phase(verdict: Verdict) -> str:
+    """Running means that the pods run, not only that they are bound."""
+    match verdict.phase:
+        case "Pending" | "Inqueue":
+            return "Pending"
+        case "Running" | "Completed":
+            ran = verdict.running + verdict.succeeded
+            return "Running" if ran >= max(verdict.min_member, 1) else "Starting"
+        case _:
+            return "Starting"
+
+
+def _scheduled(verdict: Verdict) -> JsonObject:
+    found = condition_of(verdict, "Scheduled")
+    if found is not None and found.status == "True":
+        return written_condition(
+            "Scheduled", "True", "MinReplicasScheduled", found.message, found.since_ms
+        )
+    why = verdict.why
+    reason, message = ("Scheduling", "") if why is None else (why.reason, why.sentence)
+    since_ms = why.since_ms if why is not None else 0
+    # The API refuses a condition without a time.
+    return written_condition(
+        "Scheduled", "False", reason, message, since_ms or verdict.first_seen_ms or verdict.at_ms
+    )
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    precedence=91,
+    kinds=(
+        Kind(
+            resource=POD_GANGS,
+            neutral="podgroup",
+            decoded=PodGang,
+            read=by_object_alone(read_pod_gang),
+            read_undecodable=by_object_alone(read_undecodable_pod_gang),
+            status_at="status",
+        ),
+    ),
+    status=status,
+    # The name that Grove's profile for KAI gives the pods.
+    schedulers=(Scheduler(name="kai-scheduler", implies_groups=False, by_default=False),),
+    references=(
+        GroupReference(
+            place="label",
+            key="grove.io/podgang",
+            declared_by="Grove",
+            remedy="install the CRD of scheduler.grove.io",
+        ),
+    ),
+    scope=SCOPE,
+    role=PodKeys(labels=("grove.io/podclique",)),
+)
