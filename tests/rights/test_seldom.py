@@ -17,6 +17,8 @@ from services.controller.job_controller import JobReconciler
 from services.controller.reconciling.controller import Reconciler, Runtime
 from services.controller.reconciling.events import Recorder
 from services.controller.reconciling.writes import Writes, Written
+from shared.dialects.grove import SCOPE as GROVE
+from shared.dialects.kai import SCOPE as KAI
 from shared.dialects.kubernetes import SCOPE as KUBERNETES
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
@@ -161,7 +163,7 @@ async def test_a_gang_of_a_disruption_budget_is_compared_by_a_controller_that_st
     assert (await api.get(f"{path}/job"))["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("dialect", ["coscheduling", "kubernetes"])
+@pytest.mark.parametrize("dialect", ["coscheduling", "grove", "kai", "kubernetes"])
 async def test_a_controller_that_starts_looks_for_a_group_of_an_api_that_is_gone(
     dialect: str,
     nats_server: NatsServer,
@@ -259,7 +261,7 @@ async def test_a_right_that_is_not_in_the_table_is_denied(
     assert refused.value.status == 403
 
 
-@pytest.mark.parametrize("scope", [GROUP_NAME_SCOPE, KUBERNETES])
+@pytest.mark.parametrize("scope", [GROUP_NAME_SCOPE, GROVE, KAI, KUBERNETES])
 async def test_the_webhook_looks_up_a_group_in_each_api(
     scope: str, control_plane: ControlPlane, namespace: str
 ) -> None:
