@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from shared.dialects.pod_vocabulary import workload_name
+from shared.dialects.pod_vocabulary import NAME_CHARACTERS_MAX, workload_name
 from shared.dialects.protocol import Kind
 from shared.dialects.reference_objects import kind
 from shared.kube import reference_objects as kube
@@ -41,11 +41,13 @@ def read_workload(
     if status.state.phase not in _LIVING_PHASES:
         return None
     owner = metadata.controller
+    kind_name, name = (resource.kind, metadata.name) if owner is None else (owner.kind, owner.name)
     return Workload(
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=workload_name(resource, metadata.name),
         resource_version=metadata.version,
+        title=f"{kind_name.lower()}/{name}"[:NAME_CHARACTERS_MAX],
         owner_uid=owner.uid if owner is not None else "",
         parts=parts,
     )

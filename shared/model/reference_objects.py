@@ -215,6 +215,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     #: Its resource's title and its own name, as in `Pod.workload`: "jobsets.jobset.x-k8s.io/train".
     name: str
     resource_version: int
+    #: The object by which users know it, in lower case kind and name: the controller that owns it
+    #: ("trainjob/train"), or itself ("jobset/train").
+    title: str = ""
     #: UID of the controller that owns it; "": none does.
     owner_uid: str = ""
     #: Number of its parts, which are numbered from 0; None: its parts are not numbered.

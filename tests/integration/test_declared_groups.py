@@ -21,4 +21,4 @@ async def test_why_finds_a_gang_without_an_object_by_its_pods(stage: Stage) -> N
     await stage.bare_pods(
         pod_manifest("koord-0", requests={"cpu": "4"}, scheduler_name="tutti", annotations=notes)
     )
-    await stage.why("pod/koord-0", "pod/koord-0 waits", "1 of 2 members exist")
+    await stage.why("pod/koord-0", "gang/pair waits", "1 of 2 members exist")

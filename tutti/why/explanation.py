@@ -16,7 +16,7 @@ from shared.contracts.verdicts import Condition, Reason, ShapeReport, Verdict, W
 from shared.dialects.discovery import OWN_SCHEDULER
 from shared.model.gang_keys import has_objects
 from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
-from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
+from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
 from tutti.why.planner_liveness import PlannerLiveness
 
 #: In the order of the answer for several gangs: failures, then waiting gangs, then running ones.
@@ -108,7 +108,7 @@ def explain(facts: Facts) -> Answer:
         member for member in facts.pods if not any(belongs(member, group) for group in facts.groups)
     ]
     gangs = [_group_answer(group, facts) for group in facts.groups]
-    gangs += [_loose_answer(*found, facts) for found in _by_owner(loose, facts).items()]
+    gangs += [_loose_answer(*found, facts) for found in _without_object(loose, facts)]
     gangs.sort(key=lambda gang: (_URGENCY.index(gang.state), gang.gang))
     if not gangs:
         return _nothing(facts)
@@ -338,13 +338,15 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
         state, sentence = "unknown", f"{title} waits, and no reason is known yet: is Tutti running?"
     if state in {"waiting", "unknown"}:
         sentence = "; ".join([sentence, *_foreign_members(members), *facts.faults])
-    owner = members[0].pod.owner
+    pod = members[0].pod
+    name = pod.owner.name if pod.owner is not None else pod.name
     return GangAnswer(
-        gang=f"{facts.namespace}/{owner.name if owner is not None else members[0].pod.name}",
+        gang=f"{facts.namespace}/{pod.group_name if declared_gang(pod) else name}",
         name=title,
         state=state,
         sentence=sentence,
         since=min((m.unscheduled_since for m in unplaced if m.unscheduled_since), default=""),
+        min_member=max(map(_declared_minimum, members)),
         members=len(members),
         phases=_phases(members),
         roles=_roles(members),
@@ -360,12 +362,41 @@ def _title(owner: Owner | None, kind: str, name: str, facts: Facts) -> str:
     return facts.tops.get(owner.uid) or f"{owner.kind.lower()}/{owner.name}"
 
 
-def _by_owner(members: Sequence[MemberPod], facts: Facts) -> dict[str, list[MemberPod]]:
+def _without_object(
+    members: Sequence[MemberPod], facts: Facts
+) -> list[tuple[str, list[MemberPod]]]:
+    """Title and members of each gang without a group object: gangs that their pods declare, and
+    for other pods those of one owner.
+    """
+    declared: dict[tuple[str, str], list[MemberPod]] = {}
     grouped: dict[str, list[MemberPod]] = {}
     for member in members:
-        title = _title(member.pod.owner, "Pod", member.pod.name, facts)
-        grouped.setdefault(title, []).append(member)
-    return grouped
+        gang = declared_gang(member.pod)
+        if gang is not None:
+            declared.setdefault(gang, []).append(member)
+        else:
+            grouped.setdefault(_pod_title(member, facts), []).append(member)
+    named = [(_declared_title(gang[1], each, facts), each) for gang, each in declared.items()]
+    return [*named, *grouped.items()]
+
+
+def _pod_title(member: MemberPod, facts: Facts) -> str:
+    return _title(member.pod.owner, "Pod", member.pod.name, facts)
+
+
+def _declared_title(name: str, members: Sequence[MemberPod], facts: Facts) -> str:
+    """The object that all members of a declared gang belong to, else the gang's own name."""
+    titles = {_pod_title(member, facts) for member in members if member.pod.owner is not None}
+    owned = all(member.pod.owner is not None for member in members)
+    return titles.pop() if owned and len(titles) == 1 else f"gang/{name}"
+
+
+def _declared_minimum(member: MemberPod) -> int:
+    """The minimum that a pod of a declared gang states; 0: none."""
+    group = member.pod.declared_group
+    if declared_gang(member.pod) is None:
+        return 0
+    return group.min_member if group is not None else member.pod.group_min_member
 
 
 def _missing_group(members: Sequence[MemberPod], facts: Facts) -> str:

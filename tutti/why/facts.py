@@ -84,6 +84,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.name}"
 
 
+def declared_gang(pod: Pod) -> tuple[str, str] | None:
+    """Scope and name of the pod's gang if its pods declare it and it has no object; else None."""
+    return (pod.group_scope, pod.group_name) if pod.group_self_declared else None
+
+
 def belongs(member: MemberPod, group: Group) -> bool:
     """Whether a pod is a member of a group: by name, and of a budget by their common owner."""
     pod = member.pod

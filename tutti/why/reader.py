@@ -40,7 +40,7 @@ from shared.kube.resources import (
 )
 from tutti.api.failures import Refusal
 from tutti.api.fetches import list_typed
-from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs
+from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
 from tutti.why.kinds import Kind, resolve
 
 #: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
@@ -273,7 +273,13 @@ class NamespaceReader:
             or any(belongs(member, group) for member in own)
         ]
         uids = {member.pod.uid for member in [*own, *members_of(gangs, pods)]}
-        return [member for member in pods if member.pod.uid in uids], gangs
+        declared = {declared_gang(member.pod) for member in own} - {None}
+        members = [
+            member
+            for member in pods
+            if member.pod.uid in uids or declared_gang(member.pod) in declared
+        ]
+        return members, gangs
 
     async def _descendants(
         self, uid: str, pods: Sequence[MemberPod], kinds: Sequence[Kind]

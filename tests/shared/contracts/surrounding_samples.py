@@ -369,6 +369,21 @@ SURROUNDING_SAMPLES: tuple[msgspec.Struct, ...] = (
             ),
         ),
     ),
+    WorkloadChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            Workload(
+                uid="workload-1",
+                namespace="kubeflow",
+                name="leaderworkersets.leaderworkerset.x-k8s.io/serving",
+                resource_version=3,
+                title="disaggregatedset/serving",
+                owner_uid="owner-1",
+                parts=2,
+            ),
+        ),
+    ),
     PodChanges(epoch=2, at_ms=3, changed=(_POD,)),
     PodGroupChanges(epoch=2, at_ms=3, changed=(_GROUP,)),
     NodeChanges(

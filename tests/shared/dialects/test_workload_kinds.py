@@ -30,6 +30,7 @@ def test_a_workload_is_known_by_what_its_pods_say_of_it(resource: Resource) -> N
         namespace=metadata()["namespace"],
         name=f"{resource.title}/one",
         resource_version=7,
+        title="trainjob/up",
         owner_uid="uid-up",
         parts=1 if resource is LEADER_WORKER_SETS else None,
     )

@@ -26,6 +26,7 @@ def member(
     owner: str = "",
     unscheduled: str = "",
     deleting: bool = False,
+    declared: int = 0,
 ) -> MemberPod:
     return MemberPod(
         pod=Pod(
@@ -43,6 +44,8 @@ def member(
             waiting=waiting,
             reason=reason,
             deleting=deleting,
+            group_self_declared=declared > 0,
+            group_min_member=declared,
         ),
         unscheduled=unscheduled,
     )
@@ -530,6 +533,17 @@ def test_a_group_of_several_schedulers_waits_for_a_pod_that_names_tutti() -> Non
         "created with the scheduler name tutti, or as members of a gang in a namespace with the "
         'label tutti.dev/schedule: "true"',
     )
+
+
+def test_a_gang_that_its_pods_declare_has_their_common_owners_name_or_its_own() -> None:
+    words = "1 of 3 members exist that could run"
+    alone = answer(*(member(f"p{i}", declared=3, unscheduled=words) for i in range(2)))
+    assert alone.sentence == f"gang/g waits: {words}"
+    assert [(one.gang, one.members, one.min_member) for one in alone.gangs] == [("ns/g", 2, 3)]
+    owned = answer(*(member(f"p{i}", declared=3, owner="train") for i in range(2)))
+    assert [one.name for one in owned.gangs] == ["owner/train"]
+    pods = (member("p0", declared=3, owner="train"), member("p1", declared=3, owner="other"))
+    assert [one.name for one in answer(*pods).gangs] == ["gang/g"]
 
 
 def test_a_priority_class_that_does_not_exist_is_named() -> None:

@@ -30,6 +30,7 @@ from services.gang_planner.core.state.gang_settings import repair_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import ASSUMED, WAITING
+from services.gang_planner.core.state.titles import title_of
 from shared.contracts.pending_reasons import PendingReason
 from shared.model.invariants import required
 
@@ -121,7 +122,7 @@ def unblock(work: CycleContext) -> None:
     first, *others = blocked
     for gang in _gangs_to_release(work, first, others):
         other = (
-            work.state.gangs.title_of(first)
+            title_of(work.state, first)
             if first.namespace == gang.namespace
             else "a gang of another namespace"
         )

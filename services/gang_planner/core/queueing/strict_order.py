@@ -4,6 +4,7 @@ does not fit, no gang behind it is tried. The verdicts of those gangs name the g
 
 from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.titles import title_of
 
 
 def names(state: State) -> list[str]:
@@ -37,6 +38,6 @@ def park(state: State, buckets: list[Bucket], first: Gang) -> None:
     """Refuse the buckets until the first gang of their queue is placed; their verdicts name it."""
     for bucket in buckets:
         before = bucket.reason
-        state.backlog.park(bucket, state.gangs.title_of(first))
+        state.backlog.park(bucket, title_of(state, first))
         if before != bucket.reason:
             state.gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)

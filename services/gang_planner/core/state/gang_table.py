@@ -124,15 +124,15 @@ class GangTable:
         found = self._namespaces.by_name.get(("", group.namespace))
         return "" if found is None else found.queue
 
-    def title_of(self, gang: Gang) -> str:
-        """The gang's title in messages; with its dialect, or the scope of its name, where a gang of
-        another scope has the same name.
+    def distinction(self, gang: Gang) -> str:
+        """The gang's dialect, or the scope of its name, where a gang of another scope has the same
+        name; otherwise "".
         """
         own, namespace, name = gang.key
         others = self._scopes - {own} if own in self._scopes else ()
         if not any((scope, namespace, name) in self.gangs for scope in others):
-            return gang.title
-        return f"{gang.title} ({gang.group.dialect if gang.group is not None else own})"
+            return ""
+        return gang.group.dialect if gang.group is not None else own
 
     def put_group(self, group: PodGroup, at_ms: int) -> list[Moved]:
         """Add or update a group object, and choose the gang's preferred object again.

@@ -493,14 +493,6 @@ class Gang(msgspec.Struct, eq=False):
         return f"{self.namespace}/{self.name}"
 
     @property
-    def title(self) -> str:
-        """The name in messages: of its owner, as `namespace/job/train`, or the gang's own name."""
-        owner = self.owner
-        if owner is None:
-            return self.full_name
-        return f"{self.namespace}/{owner.kind.lower()}/{owner.name}"
-
-    @property
     def owner(self) -> Owner | None:
         """The controller owner: of the group, else of the members."""
         if self.group is not None and self.group.owner is not None:

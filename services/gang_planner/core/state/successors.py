@@ -26,13 +26,21 @@ def origin_of(state: State, pod: Pod) -> Origin:
     """The UID of the topmost existing workload that creates this pod, and the pod's part of it; two
     empty strings: none is known.
     """
+    found = workload_of(state, pod)
+    if found is None:
+        return "", ""
+    return found.uid, pod.part if pod.workload else ""
+
+
+def workload_of(state: State, pod: Pod) -> Workload | None:
+    """The topmost existing workload that creates this pod; None: none is known."""
     table = state.reference_objects.workloads
     if pod.workload:
         # The owners between them are deleted with the pods.
         named = table.by_name.get((pod.namespace, pod.workload))
-        return (_topmost(state, named).uid, pod.part) if named is not None else ("", "")
+        return None if named is None else topmost(state, named)
     owner = table.get(pod.owner.uid) if pod.owner is not None else None
-    return (_topmost(state, owner).uid, "") if owner is not None else ("", "")
+    return None if owner is None else topmost(state, owner)
 
 
 def is_living(state: State, workload: str, part: str) -> bool:
@@ -76,7 +84,8 @@ def _is_fresh(gang: Gang) -> bool:
     return not gang.history.attempt and not gang.history.has_started
 
 
-def _topmost(state: State, workload: Workload) -> Workload:
+def topmost(state: State, workload: Workload) -> Workload:
+    """The last known workload above this one, or itself."""
     table = state.reference_objects.workloads
     for _ in range(_DEPTH_MAX):
         above = table.get(workload.owner_uid)

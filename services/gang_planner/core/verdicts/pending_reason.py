@@ -27,6 +27,7 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
 from services.gang_planner.core.state.sub_gangs import lacking_in_words
+from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts import topology_messages
 from services.gang_planner.core.verdicts.conditions import misdirected_words
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
@@ -101,7 +102,7 @@ class Explainer:
             quota=found.quota,
             ahead=found.ahead,
             ahead_count=len(found.ahead),
-            holders=_without(found.holders, self._state.gangs.title_of(gang))
+            holders=_without(found.holders, title_of(self._state, gang))
             if gang.held
             else found.holders,
             holders_count=max(found.holders_count - bool(gang.held), 0),
@@ -317,11 +318,12 @@ class Explainer:
         if found is None:
             shapes = self._state.shapes.entries
             holding = [
-                (gang.created_ms, self._state.gangs.title_of(gang))
+                gang
                 for gang in self._holders_of(queue)
                 if any(rows[0] in shapes[held].by_row for held in gang.held)
             ]
-            names = tuple(name for _, name in nsmallest(_HOLDERS_MAX, holding))
+            oldest = nsmallest(_HOLDERS_MAX, holding, key=lambda one: (one.created_ms, one.key))
+            names = tuple(title_of(self._state, one) for one in oldest)
             found = self._holders[key] = names, len(holding)
         return found
 

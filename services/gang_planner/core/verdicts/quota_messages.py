@@ -14,6 +14,7 @@ from services.gang_planner.core.state.gangs import Bucket, Gang
 from services.gang_planner.core.state.needs import Explanation
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.queues import Fault, QueueEntry, Shortage
+from services.gang_planner.core.state.titles import title_of
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Reason
 
@@ -31,7 +32,7 @@ def not_admitted(
     result of `first_in_line`.
     """
     if first is not gang:
-        return PendingReason.BEHIND_IN_QUEUE, behind(state.gangs.title_of(first), gang)
+        return PendingReason.BEHIND_IN_QUEUE, behind(title_of(state, first), gang)
     policies = session.policies
     view = AdmissionView(state, session.totals, 0, policies.without_room)
     if any(one.name == "resourcequota" for one in policies.policies):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from services.gang_planner.core.state.titles import title_of
 from shared.contracts.identity import nameless_gang_id
 from shared.model.objects import Pod
 from tests.services.gang_planner.core.logged_scene import LoggedScene
@@ -99,7 +100,8 @@ def test_messages_name_the_dialect_only_where_two_gangs_share_a_name() -> None:
     scene.put(make_group("a", 1), *make_pods("a", 1, FULL, owner=None))
     scene.put(make_group("b", 1), *make_pods("b", 1, FULL, owner=None))
     scene.settle()
-    table = scene.planner._state.gangs
-    assert table.title_of(table.gangs["name", "team", "a"]) == "team/a (incubator)"
-    assert table.title_of(table.gangs[OTHER, "team", "a"]) == "team/a (example)"
-    assert table.title_of(table.gangs["name", "team", "b"]) == "team/b"
+    state = scene.planner._state
+    gangs = state.gangs.gangs
+    assert title_of(state, gangs["name", "team", "a"]) == "team/a (incubator)"
+    assert title_of(state, gangs[OTHER, "team", "a"]) == "team/a (example)"
+    assert title_of(state, gangs["name", "team", "b"]) == "team/b"
