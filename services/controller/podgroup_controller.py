@@ -1,9 +1,11 @@
 """`--controllers=podgroup`: creates the PodGroups of bare pods, as Volcano's controller does.
 
 It reads only verdicts that want a group, which have a subject of their own. For each verdict it
-reads one of the pods and that pod's owner, creates the group, and patches the group's name onto
-each pod that lacks it. Each step may have been done before, by this or another replica; existing
-objects stay as they are. Pods that were created later cause another verdict.
+reads one of the pods and the objects above it, creates the group, and patches the group's name onto
+each pod that lacks it. If one of these objects asks for a gang of all its pods, the pods get the
+name of that object's group instead (`owner_groups`), whichever of its child objects they belong to.
+Each step may have been done before, by this or another replica; existing objects stay as they are.
+Pods that were created later cause another verdict.
 """
 
 import asyncio
@@ -12,14 +14,16 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
+from services.controller.core.owner_groups import owner_group_for, queue_for
 from services.controller.core.workloads import (
+    JsonObject,
     join_patch,
     owner_resource,
     pod_group_for,
-    queue_of,
 )
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
+from services.controller.owner_walk import OwnerWalk
 from services.controller.reconciling.writes import for_all
 from services.controller.verdict_deliveries import inform_consumer, read_verdict
 from shared.bus.connection import Bus
@@ -27,6 +31,7 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import PodRef, Verdict
+from shared.dialects.owned_gangs import Owned, gang_owner, group_name
 from shared.dialects.workload_sizes import Workload
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, MalformedAnswer, NotFound
@@ -52,6 +57,7 @@ class PodGroupController:
         is active.
         """
         self._client = client
+        self._walk = OwnerWalk(client)
         self._others = others
         self._on_foreign = on_foreign
         self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.PODGROUP_CONSUMER)
@@ -121,8 +127,15 @@ class PodGroupController:
                 pod = await self._first(verdict.namespace, verdict.unnamed)
                 if pod is None:
                     return  # the pods are gone, or name a group by now
-                await self._create_group(verdict, pod)
-            await self._join(verdict)
+                owners = await self._walk.owners_of(pod)
+                queue = queue_for(pod, owners)
+                of_queue = await self._annotations_of_queue(queue, owners)
+                owned = gang_owner(owners, of_queue)
+                if owned is not None:
+                    await self._join_group_of(owned, queue, verdict)
+                    return
+                await self._create_group(verdict, pod, owners, of_queue)
+            await self._join(verdict, verdict.group_wanted, verdict.unnamed)
         except KubeError as error:
             if is_temporary(error):
                 delay_s = min(error.retry_after_s or RETRY_S, _RETRY_S_MAX)
@@ -147,15 +160,26 @@ class PodGroupController:
                 return pod
         return None
 
-    async def _create_group(self, verdict: Verdict, pod: Pod) -> None:
-        owner = await self._owner(pod)
-        annotations = await self._queue_annotations(pod) if _queue_sets_size(pod) else {}
-        manifest = pod_group_for(pod, owner, verdict.group_wanted, queue_annotations=annotations)
+    async def _create_group(
+        self,
+        verdict: Verdict,
+        pod: Pod,
+        owners: tuple[Owned, ...],
+        queue_annotations: dict[str, str],
+    ) -> None:
+        direct = owners[0].found if owners else None
+        owner = direct if isinstance(direct, Workload) else await self._owner(pod)
+        manifest = pod_group_for(
+            pod, owner, verdict.group_wanted, queue_annotations=queue_annotations
+        )
+        await self._create(manifest, verdict.namespace)
+
+    async def _create(self, manifest: JsonObject, namespace: str) -> None:
         try:
-            await self._client.create(PODGROUPS_VOLCANO, manifest, namespace=verdict.namespace)
+            await self._client.create(PODGROUPS_VOLCANO, manifest, namespace=namespace)
         except Conflict:
             return  # a user or an earlier attempt has created it
-        logger.info("created group %s/%s", verdict.namespace, verdict.group_wanted)
+        logger.info("created group %s/%s", namespace, manifest["metadata"]["name"])
 
     async def _owner(self, pod: Pod) -> Workload | None:
         found = owner_resource(pod)
@@ -170,17 +194,39 @@ class PodGroupController:
             return None
         return owner if owner.metadata.uid == reference.uid else None
 
-    async def _queue_annotations(self, pod: Pod) -> dict[str, str]:
+    async def _annotations_of_queue(self, queue: str, owners: tuple[Owned, ...]) -> dict[str, str]:
+        """Annotations of the queue, if it may ask for gangs of the owners' pods."""
+        if not owners:
+            return {}
         try:
-            queue = await self._client.get(QUEUES_VOLCANO, queue_of(pod), KubeObject)
+            found = await self._client.get(QUEUES_VOLCANO, queue, KubeObject)
         except NotFound:
             return {}
-        return queue.metadata.annotations
+        return found.metadata.annotations
 
-    async def _join(self, verdict: Verdict) -> None:
-        """Patch the group's name onto each pod that lacks it, a few at a time, until the first
-        error.
+    async def _join_group_of(self, owned: Owned, queue: str, verdict: Verdict) -> None:
+        """Create the groups of these pods of an owner, unless they exist, and let the pods name
+        them. Pods without the label that numbers their gang wait.
         """
+        joining: dict[str, list[PodRef]] = {}
+        for one in verdict.unnamed:
+            if owned.kind.part_label or not joining:
+                pod = await self._first(verdict.namespace, [one])
+                if pod is None:
+                    continue
+                name = group_name(owned, pod.metadata)
+                if name and name not in joining:
+                    manifest = owner_group_for(pod, owned, name, queue=queue)
+                    await self._create(manifest, verdict.namespace)
+            else:
+                (name,) = joining  # all pods of such an owner are one gang
+            if name:
+                joining.setdefault(name, []).append(one)
+        for name, pods in joining.items():
+            await self._join(verdict, name, pods)
+
+    async def _join(self, verdict: Verdict, group: str, pods: Iterable[PodRef]) -> None:
+        """Patch the group's name onto each of the pods, a few at a time, until the first error."""
 
         async def patch(pod: PodRef) -> None:
             # The pod may be gone, or another pod may have its name.
@@ -188,14 +234,8 @@ class PodGroupController:
                 await self._client.patch(
                     PODS,
                     pod.name,
-                    join_patch(pod.uid, verdict.group_wanted),
+                    join_patch(pod.uid, group),
                     namespace=verdict.namespace,
                 )
 
-        await for_all(patch, verdict.unnamed, at_once=_PATCHES, name="join")
-
-
-def _queue_sets_size(pod: Pod) -> bool:
-    """Whether the size of the pod's gang may depend on an annotation of its queue."""
-    owner = pod.metadata.controller
-    return owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job")
+        await for_all(patch, pods, at_once=_PATCHES, name="join")

@@ -1,25 +1,28 @@
-"""Updates and deletes the PodGroups that were created for ReplicaSets and StatefulSets.
+"""Updates and deletes the PodGroups that were created for ReplicaSets, StatefulSets and Jobs, and
+for the objects of operators that ask for one gang of all their pods.
 
 `podgroup_controller` creates a group when a workload's first pods want one. From then on this
 controller updates it by the workload's annotations and size, and deletes it when the workload was
-scaled to zero, so that old revisions of Deployments leave no groups. A group that any pod names is
-never deleted.
+scaled to zero or suspended, so that old revisions of Deployments leave no groups, and a resumed
+JobSet starts as a whole again. A group that any pod names is never deleted.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
-from services.controller.core.workloads import PREFIX, owner_of, upkeep
+from services.controller.core import owner_groups
+from services.controller.core.workloads import FOLLOWED, JsonObject, owner_of, upkeep
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
+from shared.dialects.owned_gangs import OWNER_KINDS, PREFIX, Owned, owner_kind
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject
-from shared.kube.resources import PODGROUPS_VOLCANO, PODS, REPLICA_SETS, STATEFUL_SETS
+from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 
 #: Interval of checks while terminating pods still name the group.
 _AGAIN_S: Final = 2.0
@@ -36,7 +39,12 @@ class WorkloadReconciler:
         self._groups = runtime.informers.of(PODGROUPS_VOLCANO, PodGroup)
         self._workloads = {
             resource.kind: runtime.informers.of(resource, Workload)
-            for resource in (REPLICA_SETS, STATEFUL_SETS)
+            for resource in FOLLOWED.values()
+        }
+        self._owners: dict[Resource, Informer[Any]] = {
+            kind.resource: runtime.informers.of(kind.resource, kind.decoded)
+            for kind in OWNER_KINDS
+            if kind.parts is not None
         }
         self._wake: Wake = lambda _key: None
 
@@ -45,36 +53,65 @@ class WorkloadReconciler:
         self._groups.on_change(self._group_changed)
         for workloads in self._workloads.values():
             workloads.on_change(self._workload_changed)
-        return self._groups, *self._workloads.values()
+        for owners in self._owners.values():
+            owners.on_change(self._owner_changed)
+        return self._groups, *self._workloads.values(), *self._owners.values()
 
     def keys(self) -> Iterable[str]:
-        return (group.metadata.key for group in self._groups.all() if owner_of(group) is not None)
+        return (group.metadata.key for group in self._groups.all() if _is_ours(group))
 
     async def reconcile(self, key: str) -> float | None:
         group = self._groups.get(key)
-        owner = owner_of(group) if group is not None else None
-        if group is None or owner is None or group.metadata.deletion_timestamp is not None:
+        if group is None or group.metadata.deletion_timestamp is not None:
             return None
+        owner = owner_of(group)
+        if owner is None:
+            return await self._follow_owner(group)
         workload = self._workloads[owner.kind].get(f"{group.metadata.namespace}/{owner.name}")
         if workload is None or workload.metadata.uid != owner.uid:
             return None  # deleted: garbage collection deletes its objects
         write = upkeep(group, owner.kind, workload)
+        selector = workload.spec.selector
+        return await self._write(
+            group, write, selector.match_labels if selector is not None else {}
+        )
+
+    async def _follow_owner(self, group: PodGroup) -> float | None:
+        """The same for a group of an operator's object."""
+        reference = owner_groups.owner_of(group)
+        kind = owner_kind(reference.api_version, reference.kind) if reference is not None else None
+        owners = self._owners.get(kind.resource) if kind is not None else None
+        if reference is None or kind is None or owners is None:
+            return None
+        found = owners.get(f"{group.metadata.namespace}/{reference.name}")
+        if found is None or found.metadata.uid != reference.uid:
+            return None
+        write = owner_groups.upkeep(group, Owned(kind, found))
+        return await self._write(group, write, {kind.name_label: reference.name})
+
+    async def _write(
+        self,
+        group: PodGroup,
+        write: JsonObject | Literal["remove"] | None,
+        pods: Mapping[str, str],
+    ) -> float | None:
+        """Write what `upkeep` returned. `pods`: labels of the pods that may name the group."""
         if write == "remove":
-            return await self._remove(group, workload)
+            return await self._remove(group, pods)
         if write is not None:
             written = await self._writes.patch(PODGROUPS_VOLCANO, group.metadata, write)
             self._groups.learn(written.body)
         return None
 
-    async def _remove(self, group: PodGroup, workload: Workload) -> float | None:
+    async def _remove(self, group: PodGroup, pods: Mapping[str, str]) -> float | None:
         """Delete the group unless a pod names it. Create it again if a pod has named it during the
         deletion: the pods of a workload that is scaled up at that moment find the group by owner.
         """
-        if await self._is_named(group, workload):
+        if await self._is_named(group, pods):
             return _AGAIN_S
         metadata = group.metadata
         written = await self._writes.delete(PODGROUPS_VOLCANO, metadata)
-        if written.outcome is Outcome.DONE and await self._is_named(group, workload):
+        if written.outcome is Outcome.DONE and await self._is_named(group, pods):
             again = msgspec.structs.replace(
                 metadata, uid="", resource_version="", generation=0, creation_timestamp=None
             )
@@ -82,10 +119,8 @@ class WorkloadReconciler:
             await self._writes.create(PODGROUPS_VOLCANO, made, namespace=metadata.namespace)
         return None
 
-    async def _is_named(self, group: PodGroup, workload: Workload) -> bool:
-        """Whether a pod names the group; read from the API server."""
-        selector = workload.spec.selector
-        labels = selector.match_labels if selector is not None else {}
+    async def _is_named(self, group: PodGroup, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels names the group; read from the API server."""
         page = await self._client.list(
             PODS,
             KubeObject,
@@ -100,7 +135,7 @@ class WorkloadReconciler:
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
         del old
-        if new is not None and owner_of(new) is not None:
+        if new is not None and _is_ours(new):
             self._wake(new.metadata.key)
 
     def _workload_changed(self, old: Workload | None, new: Workload | None) -> None:
@@ -113,11 +148,27 @@ class WorkloadReconciler:
         ):
             self._wake(key)
 
+    def _owner_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        """Wake all groups of an operator's object. Most changes are of its status, and need no
+        write.
+        """
+        del old
+        if new is not None:
+            for group in self._groups.owned_by(new.metadata.uid):
+                self._wake(group.metadata.key)
+
+
+def _is_ours(group: PodGroup) -> bool:
+    return owner_of(group) is not None or owner_groups.owner_of(group) is not None
+
 
 def _relevant_fields(workload: Workload) -> tuple[object, ...]:
     spec = workload.spec
     return (
         spec.replicas,
+        spec.parallelism,
+        spec.completions,
+        spec.suspend,
         workload.status.replicas == 0,
         workload.metadata.annotations,
         spec.template.metadata.annotations,

@@ -7,7 +7,7 @@ most as large as its present number of replicas (a rolling update creates the ne
 one), and a StatefulSet that creates a pod only when the previous one is ready forms no gang.
 
 A Kubernetes Job with the annotation `tutti.dev/gang: all`, or whose queue has it, is one gang of
-all pods that run at the same time.
+all pods that run at the same time. `owned_gangs` reads the same annotation on operators' objects.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,7 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None
+    suspend: bool = False
     pod_management_policy: str = ""
     selector: Selector | None = None
     template: KubeObject = KubeObject()

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import users
+from shared.dialects.owned_gangs import OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.kinds.catalogue import CATALOGUE
 from shared.kube.leases import PLANNER_LEASE
@@ -166,7 +167,11 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("get patch", PODS, "write its group's name on a bare pod"),
         *(
             _may("get", resource, "find the owner of a bare pod")
-            for resource in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS, JOBS_BATCH)
+            for resource in (REPLICA_SETS, DAEMON_SETS, STATEFUL_SETS)
+        ),
+        *(
+            _may("get", kind.resource, "whether an object above a bare pod asks for one gang")
+            for kind in OWNER_KINDS
         ),
         _may("get", QUEUES_VOLCANO, "the status of a queue: the groups in it"),
         _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
@@ -174,6 +179,11 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "workload": (
         _may("list watch", REPLICA_SETS, "follow how many pods a workload wants"),
         _may("list watch", STATEFUL_SETS, "follow how many pods a workload wants"),
+        *(
+            _may("list watch", kind.resource, "follow how many pods a workload wants")
+            for kind in OWNER_KINDS
+            if kind.parts is not None or kind.resource == JOBS_BATCH
+        ),
         _may("list", PODS, "whether a pod still names a group that is to go"),
         _may("list watch create patch delete", PODGROUPS_VOLCANO, "keep groups of workloads"),
     ),

@@ -1,9 +1,9 @@
 """PodGroups of pods that name none, as Volcano's podgroup controller creates them. Pure.
 
-Their sizes are in `shared.dialects.workload_sizes`. A group is created when the workload's first
-pod exists. Then it follows the workload's annotations and size, and is deleted once the workload
-was scaled to zero and no pod names the group any more. Groups of users are never changed: ours are
-named after their controller's UID.
+Their sizes are in `shared.dialects.workload_sizes`; `owner_groups` has those of operators' objects.
+A group is created when the workload's first pod exists. Then it follows the workload's annotations
+and size, and is deleted once the workload was scaled to zero, or suspended, and no pod names the
+group any more. Groups of users are never changed: ours are named after their controller's UID.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
-from shared.dialects.workload_sizes import Workload, gang_size
+from shared.dialects.owned_gangs import PREFIX
+from shared.dialects.workload_sizes import ALL, Workload, gang_size
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import OwnerReference as PodOwner
@@ -29,10 +30,10 @@ from shared.kube.resources import (
 
 JsonObject: TypeAlias = dict[str, Any]
 
-#: Our groups are named by this prefix and the UID of the pods' controller.
-PREFIX: Final = "podgroup-"
 #: Kinds of workloads whose groups are updated; groups of other kinds are created once.
-FOLLOWED: Final = ("ReplicaSet", "StatefulSet")
+FOLLOWED: Final[dict[tuple[str, str], Resource]] = {
+    (one.api_version, one.kind): one for one in (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH)
+}
 #: Prefix of the annotations that a group gets from its workload.
 _INHERITED: Final = "volcano.sh/"
 #: Annotations that a group gets from its pods.
@@ -58,7 +59,7 @@ _TOPOLOGY_TIER: Final = "volcano.sh/network-topology-highest-tier"
 def owner_of(group: PodGroup) -> OwnerReference | None:
     """The workload for which the group was created; None for a user's group, or another kind."""
     for owner in group.metadata.owner_references:
-        if owner.controller and owner.kind in FOLLOWED and owner.api_version == "apps/v1":
+        if owner.controller and (owner.api_version, owner.kind) in FOLLOWED:
             return owner if group.metadata.name == f"{PREFIX}{owner.uid}" else None
     return None
 
@@ -69,12 +70,18 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Liter
     """
     if workload.spec.replicas == 0:
         return "remove" if workload.status.replicas == 0 else None
+    if workload.spec.suspend:
+        return "remove"
     patch: JsonObject = {}
     changed = _changed_annotations(group, workload)
     if changed:
         patch["metadata"] = {"annotations": changed}
     pod_annotations = workload.spec.template.metadata.annotations
-    size, was = gang_size(kind, workload, {}, pod_annotations), group.spec.min_member
+    # What its queue asked for when the group was created.
+    queue = {annotations.GANG: group.metadata.annotations.get(annotations.GANG, "")}
+    size, was = gang_size(kind, workload, queue, pod_annotations), group.spec.min_member
+    if kind == "Job" and size == 1 and annotations.GANG not in workload.metadata.annotations:
+        size = was  # an older version did not record what the queue asked for
     if size != was:
         spec: JsonObject = {"minMember": size}
         if was > 0 and group.spec.min_resources:
@@ -142,6 +149,8 @@ def pod_group_for(
     group_annotations = {
         key: text for key, text in owner_annotations.items() if key.startswith(_INHERITED)
     } | {key: metadata.annotations[key] for key in FROM_PODS if key in metadata.annotations}
+    if queue_annotations and queue_annotations.get(annotations.GANG) == ALL:
+        group_annotations[annotations.GANG] = ALL
     spec: JsonObject = {
         "minMember": min_member,
         "queue": queue_of(pod),

@@ -10,7 +10,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.managers import JOBSET, running_manager
-from tests.integration.operators.examples import NAME, example_of
+from tests.integration.operators.examples import example_of
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
@@ -44,7 +44,7 @@ async def sets(
 
 @pytest.fixture
 def scenarios(sets: ManagedSets) -> Scenarios:
-    """Of JobSets with one replicated Job, which is the gang."""
+    """Of JobSets with two replicated Jobs, which are one gang."""
     return Scenarios(sets, example_of("jobset"))
 
 
@@ -77,20 +77,7 @@ async def test_a_suspended_jobset_makes_way_and_waits_whole_when_it_is_resumed(
     await scenarios.one_is_suspended_and_resumed(suspended)
 
 
-async def test_replicated_jobs_in_one_group_are_one_gang_also_when_they_are_recreated(
-    sets: ManagedSets,
-) -> None:
-    async def fail() -> str:
-        uid = min(await sets.places(EARLIER))
-        sets.stage.kubelet.finish(uid, exit_code=1)
-        return uid
-
-    async def delete(name: str) -> None:
-        await sets.delete(name)
-        await sets.stage.delete(sets.stage.group_path(name))
-
-    example = example_of("jobset", "roles.yaml")
-    scenarios = Scenarios(sets, example, reference=f"podgroup/{NAME}")
+async def test_without_the_annotation_a_child_job_is_the_gang(sets: ManagedSets) -> None:
+    scenarios = Scenarios(sets, example_of("jobset", "each.yaml"))
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=MEMBERS)
-    await scenarios.the_other_runs_then(delete)
+    await scenarios.the_other_runs_then(sets.delete)

@@ -89,10 +89,44 @@ def test_a_workload_scaled_to_nothing_gives_its_group_up_once_no_pod_is_left() -
         {**OWNER, "controller": False},
         {**OWNER, "uid": "another"},
         {**OWNER, "apiVersion": "v1", "kind": "Pod"},
-        {**OWNER, "apiVersion": "batch/v1", "kind": "Job"},
+        {**OWNER, "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"},
     ],
-    ids=["no controller", "another name", "a pod", "a Job"],
+    ids=["no controller", "another name", "a pod", "a Volcano Job"],
 )
 def test_groups_that_are_not_ours_to_keep_up(owner: dict[str, Any]) -> None:
     assert owner_of(a_group()) is not None
     assert owner_of(a_group(owner=owner)) is None
+
+
+def a_job(notes: dict[str, str] | None = None, **spec: Any) -> Workload:
+    raw = {"metadata": {"uid": "u", "annotations": notes or {}}, "spec": spec}
+    return msgspec.convert(raw, Workload)
+
+
+ALL = {"tutti.dev/gang": "all"}
+
+
+@pytest.mark.parametrize(
+    ("of_group", "of_job", "parallelism", "size"),
+    [
+        pytest.param({}, ALL, 3, 3, id="the Job asks for a gang, and grows"),
+        pytest.param({}, ALL, 1, 1, id="it shrinks to one pod"),
+        pytest.param(ALL, {}, 3, 3, id="its queue asked when the group was created"),
+        pytest.param(ALL, {"tutti.dev/gang": "none"}, 3, 1, id="the Job declines by now"),
+        pytest.param({}, {}, 3, None, id="it is not known what asked for the gang"),
+    ],
+)
+def test_the_group_of_a_job_follows_its_parallelism(
+    of_group: dict[str, str], of_job: dict[str, str], parallelism: int, size: int | None
+) -> None:
+    group = a_group(of_group, minMember=2, minResources={"pods": "2"})
+    write = upkeep(group, "Job", a_job(of_job, parallelism=parallelism, completions=9))
+    if size is None:
+        assert write is None
+    else:
+        wanted = {"minMember": size, "minResources": {"pods": str(size)}}
+        assert write == {"spec": wanted}
+
+
+def test_a_suspended_job_gives_its_group_up_once_no_pod_is_left() -> None:
+    assert upkeep(a_group(minMember=2), "Job", a_job(ALL, parallelism=2, suspend=True)) == "remove"

@@ -1,0 +1,81 @@
+"""PodGroups of operators' objects that ask for one gang of all their pods. Pure.
+
+`shared.dialects.owned_gangs` reads the objects. A group belongs to the object at the top, so it
+outlives the Jobs, StatefulSets and pods between the object and its pods, which are created again
+with every restart. It follows the object, and is deleted once the object is suspended or no longer
+has this gang, and no pod names the group.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+from services.controller.core.workloads import pod_group_for
+from shared.contracts import annotations
+from shared.dialects.owned_gangs import PREFIX, Owned, group_sizes, is_wanted
+from shared.dialects.workload_sizes import ALL
+from shared.kinds.metadata import OwnerReference
+from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import Pod
+
+JsonObject: TypeAlias = dict[str, Any]
+
+
+def owner_group_for(pod: Pod, owned: Owned, name: str, *, queue: str) -> JsonObject:
+    """The manifest of the PodGroup `name` of an owner's pods, with the annotations, priority class
+    and topology of one of them. `queue`: its queue.
+    """
+    group = pod_group_for(pod, None, name)
+    metadata = owned.found.metadata
+    group["metadata"]["annotations"][annotations.GANG] = ALL
+    group["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": owned.kind.resource.api_version,
+            "kind": owned.kind.resource.kind,
+            "name": metadata.name,
+            "uid": metadata.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    group["spec"] |= {"queue": queue, **group_sizes(owned)}
+    return group
+
+
+def queue_for(pod: Pod, owners: tuple[Owned, ...]) -> str:
+    """The queue that the pod names, else the nearest operator's object above it that names one."""
+    above = [one.found.metadata.annotations for one in owners if one.kind.parts is not None]
+    found = [pod.metadata.annotations, *above]
+    named = (each.get(annotations.QUEUE_NAME) for each in found)
+    return next(filter(None, named), "default")
+
+
+def owner_of(group: PodGroup) -> OwnerReference | None:
+    """The object for which the group was created; None: it is a user's, or follows a workload."""
+    if group.metadata.annotations.get(annotations.GANG) != ALL:
+        return None
+    for owner in group.metadata.owner_references:
+        named = group.metadata.name.startswith(f"{PREFIX}{owner.uid}")
+        if owner.controller and owner.uid and named:
+            return owner
+    return None
+
+
+def upkeep(group: PodGroup, owned: Owned) -> JsonObject | Literal["remove"] | None:
+    """The write to a group, given its owner: a merge patch; "remove", if no pod names the group;
+    or None.
+    """
+    if not is_wanted(owned, group.metadata.name):
+        return "remove"
+    spec = group.spec
+    present: JsonObject = {
+        "minMember": spec.min_member,
+        "minTaskMember": dict(spec.min_task_member or {}),
+        "minResources": dict(spec.min_resources or {}),
+    }
+    wanted = group_sizes(owned)
+    changed = {field: wanted[field] for field in wanted if present[field] != wanted[field]}
+    for field in ("minTaskMember", "minResources"):
+        given = changed.get(field)
+        if given is not None:
+            # A merge patch keeps the keys that it does not name.
+            changed[field] = {**dict.fromkeys(present[field].keys() - given.keys()), **given}
+    return {"spec": changed} if changed else None

@@ -1,0 +1,118 @@
+"""Groups of operators' objects: whose they are, what they get from the object, and how they follow
+it.
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from services.controller.core.owner_groups import owner_group_for, owner_of, queue_for, upkeep
+from shared.dialects.owned_gangs import Owned, owner_kind
+from shared.kinds.podgroup import PodGroup
+from shared.kube.objects import Pod
+
+Object = dict[str, Any]
+CONTAINERS = [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]
+QUEUE = "scheduling.volcano.sh/queue-name"
+
+
+def a_job_set(
+    parallelism: int = 2, notes: dict[str, str] | None = None, *, ready: int = 0, **spec: Any
+) -> Owned:
+    """A driver, and workers that are created when it is ready."""
+    kind = owner_kind("jobset.x-k8s.io/v1alpha2", "JobSet")
+    assert kind is not None
+    jobs: list[Object] = [
+        {"name": name, "template": {"spec": {"parallelism": count, "template": {"spec": POD}}}}
+        for name, count in (("driver", 1), ("workers", parallelism))
+    ]
+    jobs[1]["dependsOn"] = [{"name": "driver", "status": "Ready"}]
+    raw = {
+        "metadata": {"name": "train", "uid": "u", "annotations": notes or {}},
+        "spec": {"replicatedJobs": jobs, **spec},
+        "status": {"replicatedJobsStatus": [{"name": "driver", "ready": ready}]},
+    }
+    return Owned(kind, msgspec.convert(raw, kind.decoded))
+
+
+POD: Object = {"containers": CONTAINERS, "priorityClassName": "high"}
+
+
+def a_pod(**notes: str) -> Pod:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    metadata = {"name": "p", "namespace": "team", "ownerReferences": [owner], "annotations": notes}
+    return msgspec.convert({"metadata": metadata, "spec": POD}, Pod)
+
+
+def stored(owned: Owned, **changed: Any) -> PodGroup:
+    """Its group, as it was created."""
+    manifest = owner_group_for(a_pod(), owned, "podgroup-u", queue="q")
+    manifest["spec"] |= changed
+    return msgspec.convert(manifest, PodGroup)
+
+
+def test_the_group_belongs_to_the_object_at_the_top() -> None:
+    group = owner_group_for(
+        a_pod(**{"volcano.sh/preemptable": "false"}), a_job_set(), "podgroup-u", queue="q"
+    )
+    assert group["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "name": "train",
+            "uid": "u",
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert group["metadata"]["annotations"] == {
+        "volcano.sh/preemptable": "false",
+        "tutti.dev/gang": "all",
+    }
+    spec = group["spec"]
+    assert (spec["queue"], spec["priorityClassName"], spec["minMember"]) == ("q", "high", 1)
+    assert spec["minTaskMember"] == {"driver": 1, "workers": 0}
+    assert spec["minResources"]["nvidia.com/gpu"] == "3"
+
+
+def test_a_pods_queue_has_precedence_over_its_owners() -> None:
+    above = (a_job_set(notes={QUEUE: "theirs"}),)
+    assert queue_for(a_pod(**{QUEUE: "own"}), above) == "own"
+    assert queue_for(a_pod(), above) == "theirs"
+    assert queue_for(a_pod(), ()) == "default"
+
+
+def test_only_groups_that_were_made_for_an_owner_follow_one() -> None:
+    group = stored(a_job_set())
+    owner = owner_of(group)
+    assert owner is not None
+    assert owner.kind == "JobSet"
+    metadata = group.metadata
+    users = msgspec.structs.replace(metadata, name="train")
+    assert owner_of(msgspec.structs.replace(group, metadata=users)) is None
+    plain = msgspec.structs.replace(metadata, annotations={})
+    assert owner_of(msgspec.structs.replace(group, metadata=plain)) is None
+
+
+def test_a_group_as_its_owner_wants_it_is_left_alone() -> None:
+    assert upkeep(stored(a_job_set()), a_job_set()) is None
+
+
+def test_minima_rise_when_the_operator_creates_further_pods() -> None:
+    write = upkeep(stored(a_job_set()), a_job_set(ready=1))
+    assert write == {"spec": {"minMember": 3, "minTaskMember": {"driver": 1, "workers": 2}}}
+
+
+def test_a_changed_template_changes_the_resources_and_drops_those_that_are_gone() -> None:
+    group = stored(a_job_set(), minResources={"nvidia.com/gpu": "3", "example.com/old": "1"})
+    write = upkeep(group, a_job_set(parallelism=4))
+    assert isinstance(write, dict)
+    assert write["spec"]["minResources"]["nvidia.com/gpu"] == "5"
+    assert write["spec"]["minResources"]["example.com/old"] is None
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_the_group_of_a_suspended_object_goes(suspend: bool) -> None:
+    write = upkeep(stored(a_job_set()), a_job_set(suspend=suspend))
+    assert write == ("remove" if suspend else None)

@@ -1,0 +1,67 @@
+"""The kinds of operators on a real API server, without the operators: their objects are stored as
+they are given.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from shared.dialects.owned_gangs import OWNER_KINDS
+from shared.kube.resources import JOBS_BATCH, PODS, Resource
+from tests.controlplane.cluster import ControlPlane
+
+Object = dict[str, Any]
+
+
+def install(control_plane: ControlPlane, folder: Path) -> None:
+    """Have the API server serve every kind of owner that is not its own."""
+    for kind in OWNER_KINDS:
+        if kind.resource not in (JOBS_BATCH, PODS):
+            (folder / f"{kind.resource.title}.json").write_text(json.dumps(_crd(kind.resource)))
+    control_plane.install_crds(folder)
+
+
+def _crd(resource: Resource) -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": resource.title,
+            # The API server wants this for groups of the Kubernetes community.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {
+            "group": resource.group,
+            "names": {"plural": resource.plural, "kind": resource.kind},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def reference(owner: Object) -> Object:
+    """An owner reference to a stored object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+
+
+def template(gpus: int = 1) -> Object:
+    resources = {"limits": {"nvidia.com/gpu": gpus}, "requests": {"nvidia.com/gpu": gpus}}
+    main = {"name": "main", "image": "registry.example/none", "resources": resources}
+    return {"spec": {"restartPolicy": "Never", "containers": [main]}}
+
+
+def job_spec(parallelism: int) -> Object:
+    return {"parallelism": parallelism, "completions": parallelism, "template": template()}

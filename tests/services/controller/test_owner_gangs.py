@@ -1,0 +1,238 @@
+"""Pods of an operator's object that asks for one gang, on a real kube-apiserver; the test plays the
+operators.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from services.controller.workload_controller import WorkloadReconciler
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.resources import JOB_SETS, JOBS_BATCH, PODGROUPS_VOLCANO, PODS
+from tests.controlplane.client import Object, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import create_pods, pod_manifest
+from tests.services.controller.harness import Desk, a_desk, controllers
+from tests.services.controller.operator_kinds import install, job_spec, reference, template
+from tests.services.controller.playing import becomes, make, names_of, read, running
+from tests.services.controller.test_podgroups_on_kubernetes import (
+    CONSUMER,
+    group_names,
+    groups_of,
+    wanting,
+)
+from tutti.nats_server import NatsServer
+
+pytestmark = pytest.mark.integration
+
+ALL = {"tutti.dev/gang": "all"}
+OF_SET = "jobset.sigs.k8s.io/jobset-name"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> None:
+    install(control_plane, tmp_path_factory.mktemp("crds"))
+
+
+@pytest.fixture
+async def desk(nats_server: NatsServer) -> AsyncIterator[Desk]:
+    async with a_desk(nats_server.url) as sitting:
+        yield sitting
+
+
+async def create(
+    api: RawClient, namespace: str, kind: str, body: Object, **metadata: Any
+) -> Object:
+    """An object of an operator, with its default name."""
+    group, version, plural = {
+        "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets"),
+        "LeaderWorkerSet": ("leaderworkerset.x-k8s.io", "v1", "leaderworkersets"),
+        "Job": ("batch", "v1", "jobs"),
+    }[kind]
+    manifest = {
+        "apiVersion": f"{group}/{version}",
+        "kind": kind,
+        "metadata": {"name": "train", **metadata},
+        **body,
+    }
+    return await api.create(f"/apis/{group}/{version}/namespaces/{namespace}/{plural}", manifest)
+
+
+async def child(api: RawClient, namespace: str, of: Object, name: str, pods: int) -> list[Object]:
+    """A child Job of a JobSet, and its pods."""
+    job = await create(
+        api,
+        namespace,
+        "Job",
+        {"spec": job_spec(pods)},
+        name=f"train-{name}",
+        ownerReferences=[reference(of)],
+    )
+    return await create_pods(
+        api,
+        namespace,
+        [
+            pod_manifest(f"train-{name}-{n}", owner=reference(job), labels={OF_SET: "train"})
+            for n in range(pods)
+        ],
+    )
+
+
+def owner_uid(pod: Object) -> str:
+    return str(pod["metadata"]["ownerReferences"][0]["uid"])
+
+
+def replicated(name: str, pods: int) -> Object:
+    return {"name": name, "replicas": 1, "template": {"spec": job_spec(pods)}}
+
+
+JOBS: Object = {"spec": {"replicatedJobs": [replicated("driver", 1), replicated("workers", 2)]}}
+
+
+async def test_pods_of_all_child_jobs_of_a_jobset_are_one_gang_also_in_its_next_generation(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    top = await create(api, namespace, "JobSet", JOBS, annotations=ALL)
+    name = f"podgroup-{top['metadata']['uid']}"
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+
+        async def join(generation: str) -> None:
+            for job, pods in (("driver", 1), ("workers", 2)):
+                made = await child(api, namespace, top, f"{job}-{generation}", pods)
+                await desk.say(wanting(namespace, f"podgroup-{owner_uid(made[0])}", made))
+                await desk.all_written(CONSUMER)
+
+        await join("a")
+        (group,) = await groups_of(api, namespace)
+        await join("b")
+    assert group["metadata"]["name"] == name
+    assert group["metadata"]["ownerReferences"][0]["kind"] == "JobSet"
+    assert group["spec"]["minMember"] == 3
+    assert group["spec"]["minTaskMember"] == {"driver": 1, "workers": 2}
+    assert group["spec"]["minResources"]["nvidia.com/gpu"] == "3"
+    assert await groups_of(api, namespace) == [group]
+    assert set((await group_names(api, namespace)).values()) == {name}
+
+
+async def test_a_jobset_that_asks_for_nothing_leaves_each_child_job_its_own_group(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    top = await create(api, namespace, "JobSet", JOBS)
+    pods = await child(api, namespace, top, "driver-0", 1)
+    name = f"podgroup-{owner_uid(pods[0])}"
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        await desk.say(wanting(namespace, name, pods))
+        await desk.all_written(CONSUMER)
+    (group,) = await groups_of(api, namespace)
+    assert (group["metadata"]["name"], group["spec"]["minMember"]) == (name, 1)
+
+
+async def test_each_replica_of_a_leader_worker_set_is_a_gang_of_leader_and_workers(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    """Leaders of all replicas belong to one StatefulSet, workers to the one of their leader."""
+    body = {
+        "spec": {
+            "replicas": 2,
+            "leaderWorkerTemplate": {"size": 3, "workerTemplate": template()},
+        }
+    }
+    top = await create(api, namespace, "LeaderWorkerSet", body, annotations=ALL)
+    uid = top["metadata"]["uid"]
+    prefix = "leaderworkerset.sigs.k8s.io"
+
+    def manifest(name: str, replica: int, owner: str) -> Object:
+        labels = {f"{prefix}/name": "train", f"{prefix}/group-index": str(replica)}
+        above = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "uid": owner}
+        return pod_manifest(name, labels=labels, owner={**above, "controller": True})
+
+    leaders = await create_pods(
+        api, namespace, [manifest(f"train-{n}", n, "leaders") for n in range(2)]
+    )
+    workers = await create_pods(
+        api, namespace, [manifest(f"train-1-{n}", 1, "workers-1") for n in (1, 2)]
+    )
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        for wanted, pods in (("podgroup-leaders", leaders), ("podgroup-workers-1", workers)):
+            await desk.say(wanting(namespace, wanted, pods))
+            await desk.all_written(CONSUMER)
+    groups = {one["metadata"]["name"]: one["spec"] for one in await groups_of(api, namespace)}
+    assert sorted(groups) == [f"podgroup-{uid}-0", f"podgroup-{uid}-1"]
+    assert {spec["minMember"] for spec in groups.values()} == {3}
+    assert await group_names(api, namespace) == {
+        "train-0": f"podgroup-{uid}-0",
+        "train-1": f"podgroup-{uid}-1",
+        "train-1-1": f"podgroup-{uid}-1",
+        "train-1-2": f"podgroup-{uid}-1",
+    }
+
+
+async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        metadata = {"name": "train", "annotations": ALL}
+        top = await make(client, JOB_SETS, {"metadata": metadata, **JOBS}, namespace)
+        name = f"podgroup-{top['metadata']['uid']}"
+        manifest = {
+            "metadata": {"name": name, "annotations": ALL, "ownerReferences": [reference(top)]},
+            "spec": {"minMember": 1},
+        }
+        await make(client, PODGROUPS_VOLCANO, manifest, namespace)
+
+        async def groups() -> list[str]:
+            return await names_of(client, PODGROUPS_VOLCANO, namespace)
+
+        async def size() -> object:
+            found = await read(client, PODGROUPS_VOLCANO, name, namespace)
+            return found and (found["spec"]["minMember"], found["spec"].get("minTaskMember"))
+
+        async def change(spec: Object) -> None:
+            await client.patch(JOB_SETS, "train", {"spec": spec}, namespace=namespace)
+
+        async with running(client, WorkloadReconciler):
+            await becomes(size, (3, {"driver": 1, "workers": 2}))
+            jobs = [replicated("driver", 1), replicated("workers", 5)]
+            await change({"replicatedJobs": jobs})
+            await becomes(size, (6, {"driver": 1, "workers": 5}))
+            joined = {
+                "name": "p",
+                "labels": {OF_SET: "train"},
+                "annotations": {"scheduling.k8s.io/group-name": name},
+            }
+            await make(client, PODS, {"metadata": joined, **template()}, namespace)
+            await change({"suspend": True})
+            # The next change comes after this one was acted on: the group is still there.
+            await make(
+                client, PODGROUPS_VOLCANO, {"metadata": {"name": "own"}, "spec": {}}, namespace
+            )
+            assert await groups() == ["own", name]
+            await client.delete(PODS, "p", namespace=namespace, grace_s=0)
+            await becomes(groups, ["own"])
+
+
+async def test_the_group_of_a_job_follows_its_parallelism(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        metadata = {"name": "train", "annotations": ALL}
+        spec = {"spec": {**job_spec(2), "completions": None}}
+        job = await make(client, JOBS_BATCH, {"metadata": metadata, **spec}, namespace)
+        name = f"podgroup-{job['metadata']['uid']}"
+        manifest = {
+            "metadata": {"name": name, "ownerReferences": [reference(job)]},
+            "spec": {"minMember": 2},
+        }
+        await make(client, PODGROUPS_VOLCANO, manifest, namespace)
+
+        async def size() -> object:
+            found = await read(client, PODGROUPS_VOLCANO, name, namespace)
+            return found and found["spec"]["minMember"]
+
+        async with running(client, WorkloadReconciler):
+            for parallelism in (4, 1):
+                change = {"spec": {"parallelism": parallelism}}
+                await client.patch(JOBS_BATCH, "train", change, namespace=namespace)
+                await becomes(size, parallelism)
