@@ -1,12 +1,13 @@
 """Reads the objects above a pod, from its direct owner up.
 
-Only kinds of `shared.dialects.owned_gangs` are read, at most five objects for a pod, and only for a
+Only kinds of `shared.dialects.owner_kinds` are read, at most five objects for a pod, and only for a
 pod whose gang wants a group: once for each gang.
 """
 
 import logging
 
-from shared.dialects.owned_gangs import OWNER_KINDS, STEPS_MAX, Owned, OwnerKind, owner_kind
+from shared.dialects.owned_gangs import STEPS_MAX, Owned
+from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.kube.client import KubeClient
 from shared.kube.errors import MalformedAnswer, NotFound
 from shared.kube.objects import Pod

@@ -18,7 +18,8 @@ from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
 from shared.contracts import annotations
-from shared.dialects.owned_gangs import OWNER_KINDS, PREFIX, Owned, owner_kind
+from shared.dialects.owned_gangs import PREFIX, Owned
+from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import KubeObject

@@ -52,7 +52,8 @@ without an object), `sub_group_tree` (sub-groups that contain each other), `cond
 status), `group_references` and `pod_vocabulary` (the keys of all dialects, merged),
 `kubebatch_fields`, `kubebatch_api`, `requirements` and `settings` (PodGroup and Queue),
 `reference_objects`, `storage`, `devices` and `workload_kinds` (objects that the planner looks up),
-`owned_gangs` and `workload_sizes` (the gang of an object's pods, which the controller makes),
+`owner_kinds`, `owned_gangs` and `workload_sizes` (the gang of an object's pods, which the
+controller makes),
 `field_checks` (validation of JSON), `workloads` and `job_groups` (the gang of a workload that has
 no pods yet), `rights` (RBAC).
 """

@@ -2,6 +2,8 @@
 are, and of which template. Absent fields have the defaults of each kind's API.
 """
 
+import msgspec
+
 from shared.kube.objects import Int32, KubeObject, KubeStruct, PodSpec
 
 
@@ -78,3 +80,91 @@ class LeaderWorkerSetSpec(KubeStruct, frozen=True, kw_only=True):
 
 class LeaderWorkerSet(KubeObject, frozen=True, kw_only=True):
     spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
+
+
+class HeadGroup(KubeStruct, frozen=True, kw_only=True):
+    template: PodTemplate = PodTemplate()
+
+
+class WorkerGroup(KubeStruct, frozen=True, kw_only=True):
+    """`workerGroupSpecs[]` of a RayCluster: `replicas` units of `num_of_hosts` pods."""
+
+    suspend: bool = False
+    replicas: Int32 | None = None
+    min_replicas: Int32 = 0
+    max_replicas: Int32 = 2**31 - 1
+    num_of_hosts: Int32 = 1
+    template: PodTemplate = PodTemplate()
+
+
+class RayClusterSpec(KubeStruct, frozen=True, kw_only=True):
+    suspend: bool = False
+    enable_in_tree_autoscaling: bool = False
+    head_group_spec: HeadGroup = HeadGroup()
+    worker_group_specs: tuple[WorkerGroup, ...] = ()
+
+
+class RayCluster(KubeObject, frozen=True, kw_only=True):
+    spec: RayClusterSpec = RayClusterSpec()
+
+
+class ReplicaSpec(KubeStruct, frozen=True, kw_only=True):
+    replicas: Int32 | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class SchedulingOptions(KubeStruct, frozen=True, kw_only=True):
+    """`runPolicy.schedulingPolicy`."""
+
+    min_available: Int32 | None = None
+
+
+class RunPolicy(KubeStruct, frozen=True, kw_only=True):
+    suspend: bool = False
+    scheduling_policy: SchedulingOptions = SchedulingOptions()
+
+
+class MPIJobSpec(KubeStruct, frozen=True, kw_only=True):
+    run_policy: RunPolicy = RunPolicy()
+    mpi_replica_specs: dict[str, ReplicaSpec] = msgspec.field(default_factory=dict)
+    launcher_creation_policy: str = ""
+
+
+class MPIJob(KubeObject, frozen=True, kw_only=True):
+    spec: MPIJobSpec = MPIJobSpec()
+
+
+class SparkGpu(KubeStruct, frozen=True, kw_only=True):
+    name: str = ""
+    quantity: int = 0
+
+
+class SparkPods(KubeStruct, frozen=True, kw_only=True):
+    """`driver` or `executor`. Memory is in Spark's notation: "512m"."""
+
+    cores: Int32 = 1
+    core_request: str = ""
+    memory: str = ""
+    memory_overhead: str = ""
+    gpu: SparkGpu | None = None
+    instances: Int32 = 1
+
+
+class DynamicAllocation(KubeStruct, frozen=True, kw_only=True):
+    enabled: bool = False
+    initial_executors: Int32 | None = None
+    min_executors: Int32 | None = None
+
+
+class SparkApplicationSpec(KubeStruct, frozen=True, kw_only=True):
+    suspend: bool = False
+    type: str = ""
+    mode: str = ""
+    memory_overhead_factor: str = ""
+    driver: SparkPods = SparkPods()
+    executor: SparkPods = SparkPods()
+    dynamic_allocation: DynamicAllocation = DynamicAllocation()
+
+
+class SparkApplication(KubeObject, frozen=True, kw_only=True):
+    spec: SparkApplicationSpec = SparkApplicationSpec()

@@ -133,6 +133,14 @@ JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 LEADER_WORKER_SETS: Final = Resource(
     "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet"
 )
+TRAIN_JOBS: Final = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+RAY_CLUSTERS: Final = Resource("ray.io", "v1", "rayclusters", "RayCluster")
+RAY_JOBS: Final = Resource("ray.io", "v1", "rayjobs", "RayJob")
+RAY_SERVICES: Final = Resource("ray.io", "v1", "rayservices", "RayService")
+MPI_JOBS: Final = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+SPARK_APPLICATIONS: Final = Resource(
+    "sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication"
+)
 CUSTOM_RESOURCE_DEFINITIONS: Final = _of_cluster(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
 )

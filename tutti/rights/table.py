@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import users
-from shared.dialects.owned_gangs import OWNER_KINDS
+from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.kinds.catalogue import CATALOGUE
 from shared.kube.leases import PLANNER_LEASE
@@ -172,6 +172,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         *(
             _may("get", kind.resource, "whether an object above a bare pod asks for one gang")
             for kind in OWNER_KINDS
+            if kind.resource != PODS
         ),
         _may("get", QUEUES_VOLCANO, "the status of a queue: the groups in it"),
         _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.dialects.owned_gangs import OWNER_KINDS
+from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.kube.resources import JOBS_BATCH, PODS, Resource
 from tests.controlplane.cluster import ControlPlane
 

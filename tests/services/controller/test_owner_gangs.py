@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from services.controller.workload_controller import WorkloadReconciler
+from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.resources import JOB_SETS, JOBS_BATCH, PODGROUPS_VOLCANO, PODS
+from shared.kube.resources import (
+    JOB_SETS,
+    JOBS_BATCH,
+    PODGROUPS_VOLCANO,
+    PODS,
+    SPARK_APPLICATIONS,
+    TRAIN_JOBS,
+    Resource,
+)
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
@@ -167,6 +176,76 @@ async def test_each_replica_of_a_leader_worker_set_is_a_gang_of_leader_and_worke
         "train-1-1": f"podgroup-{uid}-1",
         "train-1-2": f"podgroup-{uid}-1",
     }
+
+
+def manifest_of(resource: Resource, body: Object, **metadata: Any) -> Object:
+    """An object that is named `train`."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": "train", **metadata},
+        **body,
+    }
+
+
+@pytest.mark.parametrize("kind", OWNER_KINDS, ids=lambda kind: kind.resource.kind)
+async def test_every_kind_of_owner_is_read_by_the_controllers_account(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str, kind: OwnerKind
+) -> None:
+    """An object that has no pods of its own leaves the group to the pods' owner."""
+    bodies: dict[Resource, Object] = {
+        JOBS_BATCH: {"spec": job_spec(1)},
+        PODS: {"spec": pod_manifest("train")["spec"]},
+    }
+    manifest = manifest_of(kind.resource, bodies.get(kind.resource, {}), annotations=ALL)
+    top = await api.create(kind.resource.path(namespace), manifest)
+    labels = {kind.name_label: "train", kind.part_label: "0"} if kind.part_label else {}
+    owner = reference({**manifest, **top})
+    pods = await create_pods(api, namespace, [pod_manifest("p", labels=labels, owner=owner)])
+    name = f"podgroup-{top['metadata']['uid']}"
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        await desk.say(wanting(namespace, name, pods))
+        await desk.all_written(CONSUMER)
+    (group,) = await groups_of(api, namespace)
+    assert group["metadata"]["name"] == (f"{name}-0" if kind.part_label else name)
+    follows = group["metadata"].get("annotations", {}).get("tutti.dev/gang") == "all"
+    assert follows == (kind.parts is not None)
+
+
+async def test_what_a_train_job_asks_for_is_the_gang_of_its_jobset(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    manifest = manifest_of(TRAIN_JOBS, {}, annotations=ALL)
+    above = await api.create(TRAIN_JOBS.path(namespace), manifest)
+    top = await create(api, namespace, "JobSet", JOBS, ownerReferences=[reference(above)])
+    pods = await child(api, namespace, top, "driver-0", 1)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        await desk.say(wanting(namespace, f"podgroup-{owner_uid(pods[0])}", pods))
+        await desk.all_written(CONSUMER)
+    (group,) = await groups_of(api, namespace)
+    assert group["metadata"]["name"] == f"podgroup-{top['metadata']['uid']}"
+    assert group["spec"]["minMember"] == 3
+
+
+async def test_executors_join_the_group_of_their_drivers_application(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    body = {"spec": {"driver": {"cores": 1}, "executor": {"instances": 2, "cores": 1}}}
+    manifest = manifest_of(SPARK_APPLICATIONS, body, annotations=ALL)
+    top = await api.create(SPARK_APPLICATIONS.path(namespace), manifest)
+    (driver,) = await create_pods(api, namespace, [pod_manifest("driver", owner=reference(top))])
+    above = reference({"apiVersion": "v1", "kind": "Pod", **driver})
+    executors = await create_pods(
+        api, namespace, [pod_manifest(f"executor-{n}", owner=above) for n in range(2)]
+    )
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        for pods in ([driver], executors):
+            await desk.say(wanting(namespace, f"podgroup-{owner_uid(pods[0])}", pods))
+            await desk.all_written(CONSUMER)
+    name = f"podgroup-{top['metadata']['uid']}"
+    assert set((await group_names(api, namespace)).values()) == {name}
+    (group,) = await groups_of(api, namespace)
+    assert (group["spec"]["minMember"], group["spec"]["minResources"]["cpu"]) == (1, "3")
 
 
 async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(

@@ -5,14 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.dialects.owned_gangs import (
-    Owned,
-    gang_owner,
-    group_name,
-    group_sizes,
-    is_wanted,
-    owner_kind,
-)
+from shared.dialects.owned_gangs import Owned, gang_owner, group_name, group_sizes, is_wanted
+from shared.dialects.owner_kinds import owner_kind
 from shared.kube.objects import ObjectMeta
 
 Object = dict[str, Any]
@@ -156,6 +150,134 @@ def test_each_group_of_a_leader_worker_set_is_a_gang() -> None:
 def test_workers_that_are_created_after_their_leader_runs_need_room_from_the_start() -> None:
     found = leader_worker_set(startupPolicy="LeaderReady", template={"leaderTemplate": pod(gpus=2)})
     assert sizes(found) == (1, {"leader": 1, "worker": 0}, "5")
+
+
+def ray_cluster(*groups: Object, **spec: Any) -> Owned:
+    body = {"spec": {"headGroupSpec": {"template": pod(0)}, "workerGroupSpecs": groups, **spec}}
+    return owned("ray.io/v1", "RayCluster", body)
+
+
+def workers(replicas: int | None, least: int = 0, **fields: Any) -> Object:
+    group = {"groupName": "g", "minReplicas": least, "maxReplicas": 9, "template": pod(), **fields}
+    return group if replicas is None else {**group, "replicas": replicas}
+
+
+@pytest.mark.parametrize(
+    ("groups", "scales", "expected"),
+    [
+        pytest.param([workers(3)], False, 3, id="a fixed size"),
+        pytest.param([workers(3), workers(2)], False, 5, id="two groups"),
+        pytest.param([workers(3, numOfHosts=4)], False, 12, id="replicas of several hosts"),
+        pytest.param([workers(3, 1)], True, 1, id="autoscaling needs the fewest"),
+        pytest.param([workers(3, 1, suspend=True)], True, 0, id="a suspended group"),
+        pytest.param([workers(20)], False, 9, id="no more than the most"),
+        pytest.param([workers(1, 2)], False, 2, id="no less than the fewest"),
+        pytest.param([workers(None, 2)], False, 2, id="replicas are left to the autoscaler"),
+        pytest.param([], False, 0, id="a head alone"),
+    ],
+)
+def test_head_and_workers_of_a_ray_cluster_are_one_gang(
+    groups: list[Object], scales: bool, expected: int
+) -> None:
+    found = ray_cluster(*groups, enableInTreeAutoscaling=scales)
+    minima = {"head": 1, "worker": expected} if groups else {}
+    assert sizes(found) == (1 + expected, minima, str(expected))
+
+
+def test_a_suspended_ray_cluster_wants_no_group() -> None:
+    assert not is_wanted(ray_cluster(suspend=True), "podgroup-uid-train")
+
+
+def test_the_clean_up_job_of_a_ray_cluster_is_no_member_of_its_gang() -> None:
+    """It runs when head and workers are gone, and would wait for them."""
+    cluster = owned("ray.io/v1", "RayCluster", {}, annotations=ALL)
+    assert gang_owner((cluster,), {}) is cluster
+    assert gang_owner((asking("Job", None), cluster), {}) is None
+    above = owned("ray.io/v1", "RayJob", {}, annotations=ALL)
+    plain = ray_cluster()
+    assert gang_owner((plain, above), {}) is plain, "a RayJob asks for its cluster's pods"
+
+
+def mpi_job(count: int, policy: Object | None = None, **spec: Any) -> Owned:
+    replicas = {"Launcher": {"template": pod(0)}, "Worker": {"replicas": count, "template": pod()}}
+    body = {"spec": {"mpiReplicaSpecs": replicas, "runPolicy": policy or {}, **spec}}
+    return owned("kubeflow.org/v2beta1", "MPIJob", body)
+
+
+def test_launcher_and_workers_of_an_mpi_job_are_one_gang() -> None:
+    assert sizes(mpi_job(3)) == (4, {"launcher": 1, "worker": 3}, "3")
+    least = {"schedulingPolicy": {"minAvailable": 3}}
+    assert sizes(mpi_job(3, least)) == (3, {"launcher": 1, "worker": 2}, "2")
+    waits = mpi_job(3, launcherCreationPolicy="WaitForWorkersReady")
+    assert sizes(waits) == (3, {"launcher": 0, "worker": 3}, "3")
+    assert not is_wanted(mpi_job(3, {"suspend": True}), "podgroup-uid-train")
+
+
+def spark(**spec: Any) -> Owned:
+    body = {
+        "spec": {
+            "type": "Scala",
+            "mode": "cluster",
+            "driver": {"cores": 1, "memory": "512m"},
+            "executor": {"instances": 2, "cores": 2, "memory": "8g", "coreRequest": "1500m"},
+            **spec,
+        }
+    }
+    return owned("sparkoperator.k8s.io/v1beta2", "SparkApplication", body)
+
+
+def memory_of(found: Owned, part: int = 0) -> object:
+    """The memory that one pod requests, in bytes."""
+    assert found.kind.parts is not None
+    spec = found.kind.parts(found.found)[part].spec
+    return spec.containers[0].resources.requests.get("memory")
+
+
+def test_a_spark_driver_starts_when_there_is_room_for_its_executors() -> None:
+    given = group_sizes(spark())
+    assert (given["minMember"], given["minTaskMember"]) == (1, {"driver": 1, "executor": 0})
+    assert given["minResources"]["cpu"] == "4"
+    assert memory_of(spark()) == str((512 + 384) << 20)
+    assert memory_of(spark(), 1) == str((8 << 30) + (8 << 30) // 10)
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({"executor": {"instances": 3}}, "4"),
+        ({"dynamicAllocation": {"enabled": True, "initialExecutors": 4}}, "7"),
+        ({"dynamicAllocation": {"enabled": True, "minExecutors": 1}}, "2500m"),
+        ({"dynamicAllocation": {"enabled": False, "minExecutors": 9}}, "4"),
+        ({"mode": "client"}, "3"),
+    ],
+)
+def test_the_executors_that_a_spark_application_starts_with_are_expected(
+    spec: Object, cpu: str
+) -> None:
+    given = group_sizes(spark(**spec))
+    assert given["minMember"] == 1
+    assert given["minResources"]["cpu"] == cpu
+
+
+@pytest.mark.parametrize(
+    ("driver", "mib"),
+    [
+        pytest.param({"memory": "1g", "memoryOverhead": "1g"}, 2048, id="its own overhead"),
+        pytest.param({"memory": "10g"}, 14336, id="Python uses more beside the heap"),
+        pytest.param({"memory": "1000"}, 1400, id="no unit is MiB"),
+        pytest.param({"memory": "512M"}, 896, id="a little heap"),
+        pytest.param({"memory": "much"}, None, id="it cannot be read"),
+    ],
+)
+def test_memory_is_in_sparks_notation(driver: Object, mib: int | None) -> None:
+    expected = None if mib is None else str(mib << 20)
+    assert memory_of(spark(type="Python", driver=driver)) == expected
+
+
+def test_a_factor_of_the_application_has_precedence_over_that_of_its_type() -> None:
+    driver = {"memory": "10g"}
+    assert memory_of(spark(memoryOverheadFactor="0.5", driver=driver)) == str(15 << 30)
+    assert memory_of(spark(memoryOverheadFactor="no", driver=driver)) == str(11 << 30)
 
 
 def asking(kind: str, mode: str | None) -> Owned:

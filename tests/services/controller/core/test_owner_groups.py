@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from services.controller.core.owner_groups import owner_group_for, owner_of, queue_for, upkeep
-from shared.dialects.owned_gangs import Owned, owner_kind
+from shared.dialects.owned_gangs import Owned
+from shared.dialects.owner_kinds import owner_kind
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import Pod
 
