@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from services.controller.core.owner_groups import owner_group_for, queue_for
+from services.controller.core.owner_groups import owner_group_for
 from services.controller.core.workloads import (
     JsonObject,
     join_patch,
@@ -31,7 +31,7 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import PodRef, Verdict
-from shared.dialects.owned_gangs import Owned, gang_owner, group_name
+from shared.dialects.owned_gangs import Owned, gang_owner, group_name, queue_for
 from shared.dialects.workload_sizes import Workload
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, Invalid, KubeError, MalformedAnswer, NotFound
@@ -128,7 +128,7 @@ class PodGroupController:
                 if pod is None:
                     return  # the pods are gone, or name a group by now
                 owners = await self._walk.owners_of(pod)
-                queue = queue_for(pod, owners)
+                queue = queue_for(pod.metadata, owners)
                 of_queue = await self._annotations_of_queue(queue, owners)
                 owned = gang_owner(owners, of_queue)
                 if owned is not None:

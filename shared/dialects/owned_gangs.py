@@ -53,6 +53,13 @@ def gang_owner(owners: Sequence[Owned], queue: Mapping[str, str]) -> Owned | Non
     return None
 
 
+def queue_for(pod: ObjectMeta, owners: Sequence[Owned]) -> str:
+    """The queue that the pod names, else the nearest operator's object above it that names one."""
+    above = [one.found.metadata.annotations for one in owners if one.kind.parts is not None]
+    named = (each.get(annotations.QUEUE_NAME) for each in (pod.annotations, *above))
+    return next(filter(None, named), "default")
+
+
 def group_name(owned: Owned, pod: ObjectMeta) -> str:
     """The name of the group of this pod: the same for all generations of its pods. "": the pod does
     not have the label that numbers its gang.
@@ -92,7 +99,7 @@ def group_sizes(owned: Owned) -> JsonObject:
     try:
         for part in parts:
             if part.expected:
-                add(total, usage_of(part.spec), min(part.expected, _PODS_MAX))
+                add(total, usage_of(part.template.spec), min(part.expected, _PODS_MAX))
     except QuantityError:
         return sizes  # the API server refuses the pods with the reason
     return {**sizes, "minResources": written(total)}

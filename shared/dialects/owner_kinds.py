@@ -15,6 +15,7 @@ from shared.dialects.workload_sizes import Workload
 from shared.kube.objects import (
     Container,
     KubeObject,
+    ObjectMeta,
     PodSpec,
     ResourceList,
     ResourceRequirements,
@@ -24,6 +25,7 @@ from shared.kube.owner_objects import (
     JobSpec,
     LeaderWorkerSet,
     MPIJob,
+    PodTemplate,
     RayCluster,
     ReplicatedJob,
     ReplicatedJobStatus,
@@ -63,7 +65,7 @@ class Part(NamedTuple):
     role: str
     least: int
     expected: int
-    spec: PodSpec
+    template: PodTemplate
 
 
 class OwnerKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +135,7 @@ def _of_replicated_job(
     ended = status is not None and 0 < job.replicas <= status.succeeded
     count = 0 if ended else max(0, job.replicas) * _at_once(job.template.spec)
     return Part(
-        job.name, 0 if waits else count, 0 if is_later else count, job.template.spec.template.spec
+        job.name, 0 if waits else count, 0 if is_later else count, job.template.spec.template
     )
 
 
@@ -144,8 +146,8 @@ def _of_leader_worker_set(found: LeaderWorkerSet) -> list[Part]:
     leader = template.leader_template or template.worker_template
     now = 0 if found.spec.startup_policy == "LeaderReady" else workers
     return [
-        Part("leader", 1, 1, leader.spec),
-        Part("worker", now, workers, template.worker_template.spec),
+        Part("leader", 1, 1, leader),
+        Part("worker", now, workers, template.worker_template),
     ]
 
 
@@ -153,7 +155,7 @@ def _of_ray_cluster(found: RayCluster) -> list[Part]:
     """The head and all workers; with autoscaling the fewest workers that it keeps, because the
     autoscaler adds others singly.
     """
-    head = Part("head", 1, 1, found.spec.head_group_spec.template.spec)
+    head = Part("head", 1, 1, found.spec.head_group_spec.template)
     scales = found.spec.enable_in_tree_autoscaling
     workers = [
         (0 if group.suspend else _ray_units(group, scales) * group.num_of_hosts, group)
@@ -161,10 +163,7 @@ def _of_ray_cluster(found: RayCluster) -> list[Part]:
     ]
     return [
         head,
-        *(
-            Part("worker", max(0, count), max(0, count), group.template.spec)
-            for count, group in workers
-        ),
+        *(Part("worker", max(0, count), max(0, count), group.template) for count, group in workers),
     ]
 
 
@@ -185,13 +184,13 @@ def _of_mpi_job(found: MPIJob) -> list[Part]:
     parts: list[Part] = []
     if launcher is not None:
         now = 0 if found.spec.launcher_creation_policy == "WaitForWorkersReady" else 1
-        parts.append(Part("launcher", now, 1, launcher.template.spec))
+        parts.append(Part("launcher", now, 1, launcher.template))
     if worker is not None:
         count = max(0, worker.replicas or 0)
         least = found.spec.run_policy.scheduling_policy.min_available
         if least is not None:
             count = max(0, min(count, least - len(parts)))
-        parts.append(Part("worker", count, count, worker.template.spec))
+        parts.append(Part("worker", count, count, worker.template))
     return parts
 
 
@@ -215,7 +214,7 @@ def _of_spark_application(found: SparkApplication) -> list[Part]:
     ]
 
 
-def _spark_pod(pods: SparkPods, found: SparkApplication) -> PodSpec:
+def _spark_pod(pods: SparkPods, found: SparkApplication) -> PodTemplate:
     """The requests of a driver or an executor; memory that cannot be read is left out."""
     requests: ResourceList = {"cpu": pods.core_request or str(pods.cores)}
     heap, overhead = _spark_bytes(pods.memory or "1g"), _spark_bytes(pods.memory_overhead)
@@ -225,7 +224,9 @@ def _spark_pod(pods: SparkPods, found: SparkApplication) -> PodSpec:
         requests["memory"] = str(heap + overhead)
     if pods.gpu is not None and pods.gpu.name and pods.gpu.quantity > 0:
         requests[pods.gpu.name] = str(pods.gpu.quantity)
-    return PodSpec(containers=(Container(resources=ResourceRequirements(requests=requests)),))
+    main = Container(resources=ResourceRequirements(requests=requests))
+    spec = PodSpec(scheduler_name=pods.scheduler_name, containers=(main,))
+    return PodTemplate(metadata=ObjectMeta(annotations=pods.annotations), spec=spec)
 
 
 def _spark_bytes(text: str) -> int | None:

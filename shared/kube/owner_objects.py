@@ -148,6 +148,8 @@ class SparkPods(KubeStruct, frozen=True, kw_only=True):
     memory_overhead: str = ""
     gpu: SparkGpu | None = None
     instances: Int32 = 1
+    scheduler_name: str = ""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class DynamicAllocation(KubeStruct, frozen=True, kw_only=True):

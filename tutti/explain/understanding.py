@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from shared.contracts.annotations import GROUP_NAME, SCHEDULE
+from shared.contracts.annotations import GANG, GROUP_NAME, SCHEDULE
 from shared.dialects.discovery import by_precedence, dialects, dialects_watched_for_pods
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.pods import read_pod
@@ -22,7 +22,7 @@ from shared.dialects.scheduler_choice import (
     name_for_pods,
 )
 from shared.dialects.volcano import NAME as VOLCANO
-from shared.dialects.workload_sizes import Workload, gang_size
+from shared.dialects.workload_sizes import ALL, Workload, gang_size
 from shared.dialects.workloads import REPLICATED, Part, declared, parts_of
 from shared.job_plugins.discovery import registered_plugins, with_needed_plugins
 from shared.kinds.job import Job
@@ -32,6 +32,7 @@ from shared.kube.decoding import KindDecoder, Undecodable, without_nulls
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO, NAMESPACES, PODS, Resource
 from shared.model.objects import Pod, PodGroup
 from tutti.explain.gangs import Gang, Gangs, Members
+from tutti.explain.owner_gangs import OwnerGang, is_known_owner, owner_gang
 from tutti.explain.report import Declared, ObjectReport, Report, Scheduling
 
 #: Kinds whose pods belong to objects of another kind.
@@ -171,6 +172,8 @@ class _Reader:
             self._object(found, dialect, kind)
         if found.is_of(JOBS_VOLCANO):
             self._volcano_job(found)
+        elif (gang := owner_gang(found.json, found.namespace, found.name)) is not None:
+            self._whole_owner(found, gang)
         elif parts := parts_of(found.kind, found.api_group, found.spec):
             if any(key.endswith("ReplicaSpecs") for key in found.spec):
                 self._operated(found, parts)
@@ -217,6 +220,8 @@ class _Reader:
 
     def _workload(self, found: _Object, parts: Sequence[Part]) -> None:
         """A workload whose controller creates pods and no group."""
+        if is_known_owner(str(found.json.get("apiVersion")), found.kind):
+            found.notes(f"the annotation {GANG}: {ALL} on it would make one gang of all its pods")
         owner_kind = _OWNER_KINDS.get(found.kind, found.kind)
         for part in parts:
             metadata = _member(part.template, "metadata")
@@ -240,6 +245,26 @@ class _Reader:
             else:
                 found.notes(f"its controller creates {count} pods{role}")
             self._pods(found, {**part.template, "metadata": made}, count, part.role, size)
+
+    def _whole_owner(self, found: _Object, gang: OwnerGang) -> None:
+        """An operator's object that asks for one gang of all its pods."""
+        if not gang.wanted:
+            found.notes("wants no pods at present")
+        each = "it" if gang.gangs == 1 else f"each of its {gang.gangs} replicas; this is the first"
+        declared_by = f"{found.title}: Tutti creates a PodGroup for {each}"
+        found.joins(self.gangs.put_made_group(gang.group, declared_by))
+        for part, pod in gang.pods:
+            later = part.expected - part.least
+            if later > 0:
+                found.notes(
+                    f"{later} pods ({part.role}) are created later: capacity is reserved for them"
+                )
+            scheduler = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+            spec = msgspec.structs.replace(pod.spec, scheduler_name=scheduler)
+            typed = msgspec.structs.replace(pod, spec=spec)
+            dialect, objections = self._declarations(found, typed)
+            read = msgspec.structs.replace(read_pod(typed, self._context), role=part.role)
+            self._join(found, read, max(part.least, part.expected), dialect, objections)
 
     def _operated(self, found: _Object, parts: Sequence[Part]) -> None:
         """A job of a training operator, which creates the group and sets the scheduler name."""

@@ -40,14 +40,6 @@ def owner_group_for(pod: Pod, owned: Owned, name: str, *, queue: str) -> JsonObj
     return group
 
 
-def queue_for(pod: Pod, owners: tuple[Owned, ...]) -> str:
-    """The queue that the pod names, else the nearest operator's object above it that names one."""
-    above = [one.found.metadata.annotations for one in owners if one.kind.parts is not None]
-    found = [pod.metadata.annotations, *above]
-    named = (each.get(annotations.QUEUE_NAME) for each in found)
-    return next(filter(None, named), "default")
-
-
 def owner_of(group: PodGroup) -> OwnerReference | None:
     """The object for which the group was created; None: it is a user's, or follows a workload."""
     if group.metadata.annotations.get(annotations.GANG) != ALL:

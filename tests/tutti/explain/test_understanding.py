@@ -255,6 +255,49 @@ def test_the_jobs_of_a_job_set_are_read_one_by_one() -> None:
     assert fact in only_object(JOB_SET).facts
 
 
+WHOLE_SET = JOB_SET.replace("name: set}", "name: set, annotations: {tutti.dev/gang: all}}")
+
+
+def test_a_job_set_that_asks_for_it_is_one_gang() -> None:
+    gang = only_gang(WHOLE_SET)
+    assert (gang.title, gang.minimum, gang.members) == ("default/podgroup-jobset-set", 6, 6)
+    assert gang.declared_by == "JobSet default/set: Tutti creates a PodGroup for it"
+    assert gang.scheduled
+    hint = "the annotation tutti.dev/gang: all on it would make one gang of all its pods"
+    assert hint in only_object(JOB_SET).facts
+    assert hint not in only_object(WHOLE_SET).facts
+
+
+LEADERS = """
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: lws, annotations: {tutti.dev/gang: all, scheduling.volcano.sh/queue-name: q}}
+spec:
+  replicas: 2
+  startupPolicy: LeaderReady
+  leaderWorkerTemplate:
+    size: 4
+    workerTemplate: {spec: {schedulerName: tutti, containers: [{name: c}]}}
+"""
+
+
+def test_a_replica_of_a_leader_worker_set_is_a_gang_whose_workers_come_later() -> None:
+    gang = only_gang(LEADERS)
+    assert (gang.minimum, gang.members, gang.queue) == (1, 4, "q")
+    assert gang.declared_by.endswith("for each of its 2 replicas; this is the first")
+    fact = "3 pods (worker) are created later: capacity is reserved for them"
+    assert fact in only_object(LEADERS).facts
+
+
+def test_pods_that_declare_a_gang_keep_it_whatever_their_owner_asks_for() -> None:
+    own = "workerTemplate: {metadata: {annotations: {scheduling.k8s.io/group-name: own}}, spec:"
+    gangs = report(LEADERS.replace("workerTemplate: {spec:", own)).gangs
+    assert {one.title: one.members for one in gangs} == {
+        "default/podgroup-leaderworkerset-lws-0": 0,
+        "default/own": 4,
+    }
+
+
 PYTORCH = """
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob

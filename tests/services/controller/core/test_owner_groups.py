@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.controller.core.owner_groups import owner_group_for, owner_of, queue_for, upkeep
-from shared.dialects.owned_gangs import Owned
+from services.controller.core.owner_groups import owner_group_for, owner_of, upkeep
+from shared.dialects.owned_gangs import Owned, queue_for
 from shared.dialects.owner_kinds import owner_kind
 from shared.kinds.podgroup import PodGroup
 from shared.kube.objects import Pod
@@ -79,9 +79,9 @@ def test_the_group_belongs_to_the_object_at_the_top() -> None:
 
 def test_a_pods_queue_has_precedence_over_its_owners() -> None:
     above = (a_job_set(notes={QUEUE: "theirs"}),)
-    assert queue_for(a_pod(**{QUEUE: "own"}), above) == "own"
-    assert queue_for(a_pod(), above) == "theirs"
-    assert queue_for(a_pod(), ()) == "default"
+    assert queue_for(a_pod(**{QUEUE: "own"}).metadata, above) == "own"
+    assert queue_for(a_pod().metadata, above) == "theirs"
+    assert queue_for(a_pod().metadata, ()) == "default"
 
 
 def test_only_groups_that_were_made_for_an_owner_follow_one() -> None:
