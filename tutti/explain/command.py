@@ -1,51 +1,113 @@
-"""`tutti explain-dialect`: how manifests are understood."""
+"""`tutti explain-dialect`: how manifests and objects of a cluster are understood."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import click
 import yaml
 from rich.console import Console
 
-from tutti.api.failures import Refusal
-from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
+from tutti.api.access import Access, open_namespace
+from tutti.api.failures import Refusal, run
+from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.output import echo_json
+from tutti.explain.live_objects import read_groups, read_namespace, read_object
+from tutti.explain.report import Report
 from tutti.explain.understanding import understand
 from tutti.explain.view import show
 from tutti.fits.expansion import flattened
+from tutti.why.kinds import read_reference
 
 
 @click.command()
-@files_flag("Manifest file; - for standard input; repeatable.")
-@click.option("--namespace", "-n", default="default", show_default=True, metavar="NAME")
+@click.argument("references", nargs=-1, metavar="[KIND/NAME]...")
+@click.option(
+    "--filename",
+    "-f",
+    "files",
+    multiple=True,
+    type=click.File(),
+    help="Manifest file; - for standard input; repeatable.",
+)
+@click.option(
+    "--namespace",
+    "-n",
+    default="",
+    metavar="NAME",
+    help="Namespace; of files: default, of a cluster's objects: the context's.",
+)
+@access_flags
 @scheduler_names_flag("Scheduler names that Tutti serves in this cluster; repeatable.")
 @report_flag
 def explain_dialect(
-    *, files: Sequence[IO[str]], namespace: str, scheduler_names: tuple[str, ...], output: str
+    *,
+    references: tuple[str, ...],
+    files: Sequence[IO[str]],
+    namespace: str,
+    access: Access,
+    scheduler_names: tuple[str, ...],
+    output: str,
 ) -> None:
-    """Explain how Tutti understands manifests: the gang of each object, with its members, minimum,
-    queue and topology; which dialect reads it; whether Tutti schedules its pods, and what is
-    missing for that; what has no effect, and why.
+    """Explain how Tutti understands manifests, or objects of a cluster: the gang of each object,
+    with its members, minimum, queue and topology; which dialect reads it; whether Tutti schedules
+    its pods, and what is missing for that; what has no effect, and why.
 
-    The files are read by the functions that read objects in a cluster. No cluster is asked, so all
-    APIs count as installed, and of all namespaces only those in the files as opted in.
+    The files are read by the functions that read objects in a cluster. For files no cluster is
+    asked, so all APIs count as installed, and of all namespaces only those in the files as opted
+    in. KIND/NAME is an object of the cluster, which is read with the group objects that its pods
+    name, and with its namespace.
 
     Exits with status 0 when Tutti schedules every gang as it stands, 1 when something is missing, 2
-    when a file cannot be read.
+    when a file or an object cannot be read.
     """
-    try:
-        documents = [one for file in files for one in _documents(file)]
-    except Refusal as error:
-        click.echo(f"tutti: {error}", err=True)
-        sys.exit(2)
-    report = understand(documents, namespace=namespace, scheduler_names=scheduler_names)
+    if bool(files) == bool(references):
+        raise click.UsageError("give files with -f, or objects as KIND/NAME")
+    if references:
+        report = run(_live(access, namespace, references, scheduler_names), status=2)
+    else:
+        try:
+            documents = [one for file in files for one in _documents(file)]
+        except Refusal as error:
+            click.echo(f"tutti: {error}", err=True)
+            sys.exit(2)
+        report = understand(
+            documents, namespace=namespace or "default", scheduler_names=scheduler_names
+        )
     if output == "json":
         echo_json(report)
     else:
         show(report, Console())
     complete = all(one.scheduled for one in report.gangs)
     sys.exit(0 if complete and not any(one.missing for one in report.objects) else 1)
+
+
+async def _live(
+    access: Access,
+    given_namespace: str,
+    references: Iterable[str],
+    scheduler_names: tuple[str, ...],
+) -> Report:
+    """The report on objects of a cluster. Raises Refusal and KubeError."""
+    async with open_namespace(access, given_namespace) as (client, namespace):
+        places: list[tuple[str, dict[str, Any]]] = []
+        for reference in references:
+            word, name = read_reference((reference,))
+            places.append((reference, await read_object(client, namespace, word, name)))
+        own = [await read_namespace(client, namespace)]
+
+        def report() -> Report:
+            return understand(
+                places, namespace=namespace, scheduler_names=scheduler_names, namespaces=own
+            )
+
+        given = {one["metadata"].get("uid") for _, one in places}
+        names = [gang.title.partition("/")[2] for gang in report().gangs]
+        for group in await read_groups(client, namespace, names):
+            if group["metadata"].get("uid") not in given:
+                title = f"{group['kind'].lower()}/{group['metadata']['name']}"
+                places.append((title, group))
+        return report()
 
 
 def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:

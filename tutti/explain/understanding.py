@@ -51,6 +51,7 @@ def understand(
     *,
     namespace: str,
     scheduler_names: tuple[str, ...],
+    namespaces: Iterable[JsonObject] = (),
 ) -> Report:
     """How Tutti understands the objects.
 
@@ -58,9 +59,11 @@ def understand(
         documents: Each object, without nulls, with its place in the files.
         namespace: For objects without one.
         scheduler_names: Scheduler names that Tutti serves.
+        namespaces: Namespaces that may have opted in, beside those among the objects.
     """
     objects = list(documents)
-    reader = _Reader(namespace, scheduler_names, _opted_in(one for _, one in objects))
+    opted_in = _opted_in([*namespaces, *(one for _, one in objects)])
+    reader = _Reader(namespace, scheduler_names, opted_in)
     reports = tuple(reader.read(place, one) for place, one in objects)
     return Report(objects=reports, gangs=reader.gangs.reports())
 
