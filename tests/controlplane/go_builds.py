@@ -46,18 +46,26 @@ class GoTool:
     environ: Mapping[str, str]
 
     def build(
-        self, module: Path, packages: str, output: Path, *, stamps: Mapping[str, str] | None = None
+        self,
+        module: Path,
+        packages: str,
+        output: Path,
+        *,
+        stamps: Mapping[str, str] | None = None,
+        complete: bool = True,
     ) -> None:
         """Build packages of the module in this folder, by its own go.mod and go.sum.
 
         Args:
             output: A file, or the existing folder that receives an executable for each package.
             stamps: Values of the programs' string variables, by package and name.
+            complete: go.mod and go.sum list all that is needed; otherwise Go adds what is missing.
 
         Raises:
             BinariesError: The build failed.
         """
-        arguments = ["-mod=readonly", "-trimpath", f"-ldflags={_ldflags(stamps or {})}"]
+        mode = "readonly" if complete else "mod"
+        arguments = [f"-mod={mode}", "-trimpath", f"-ldflags={_ldflags(stamps or {})}"]
         target = f"{output}{os.sep}" if output.is_dir() else str(output)
         self._run(["build", *arguments, "-o", target, packages], module)
 
@@ -78,6 +86,25 @@ class GoTool:
         """
         found = json.loads(self._run(["mod", "download", "-json", f"{module}@{version}"], cwd))
         return DownloadedModule(Path(found["Dir"]), found["Sum"])
+
+    def share_versions(self, module: Path, other: Path) -> None:
+        """Change the go.mod in a folder: modules that another one requires, too, get its versions.
+
+        Afterwards its build is to be called with ``complete=False``.
+
+        Raises:
+            BinariesError: A go.mod is not readable.
+        """
+        theirs = self._required(other)
+        shared = [f"{path}@{theirs[path]}" for path in self._required(module) if path in theirs]
+        self._run(["mod", "edit", *(f"-require={each}" for each in shared)], module)
+        with (module / "go.sum").open("a") as sums:
+            sums.write((other / "go.sum").read_text())
+
+    def _required(self, module: Path) -> dict[str, str]:
+        """Version by module of its go.mod."""
+        found = json.loads(self._run(["mod", "edit", "-json"], module))
+        return {each["Path"]: each["Version"] for each in found["Require"]}
 
     def _run(self, arguments: list[str], cwd: Path, **more: str) -> str:
         environ = {**self.environ, **_BUILD_ENVIRON, **more}

@@ -26,6 +26,9 @@ class Recipe(NamedTuple):
     main: str = ""
     #: A main module of ours that calls the operator's controller; it replaces `main`.
     own_main: Path | None = None
+    #: Another module and its version: what both require is taken in its versions, so that the
+    #: packages that were compiled for it serve here, too.
+    versions_of: tuple[str, str] | None = None
 
 
 class BuiltOperator(NamedTuple):
@@ -48,8 +51,10 @@ def ensure_operator(recipe: Recipe, environ: Mapping[str, str] = os.environ) -> 
             source = Path(scratch) / "source"
             # Files of the module cache are read-only: only their contents are copied.
             shutil.copytree(recipe.own_main or module, source, copy_function=shutil.copyfile)
+            if recipe.versions_of is not None:
+                go.share_versions(source, go.download(*recipe.versions_of, made).folder)
             main = "." if recipe.own_main is not None else f"./{recipe.main}"
-            go.build(source, main, made / PROGRAM)
+            go.build(source, main, made / PROGRAM, complete=recipe.versions_of is None)
         (made / "crds").mkdir()
         for file in recipe.crd_files:
             shutil.copyfile(module / recipe.crds / file, made / "crds" / file)
@@ -60,7 +65,9 @@ def ensure_operator(recipe: Recipe, environ: Mapping[str, str] = os.environ) -> 
 
 
 def _digest(recipe: Recipe) -> str:
-    digest = hashlib.sha256(repr(recipe._replace(own_main=None)).encode())
+    # Operators that are in caches already keep their names: the last field came later.
+    text = repr(recipe._replace(own_main=None)).replace(", versions_of=None", "")
+    digest = hashlib.sha256(text.encode())
     if recipe.own_main is not None:
         for source in sorted(recipe.own_main.iterdir()):
             digest.update(source.read_bytes())

@@ -60,6 +60,30 @@ def leader_worker_set(name: str, size: int, *, startup_policy: str = "LeaderCrea
     }
 
 
+def ray_cluster(name: str, *, workers: int, workers_max: int | None = None) -> Object:
+    """A RayCluster of one head and these workers, elastic up to `workers_max` if that is given."""
+    template = pod_template()
+    del template["spec"]["restartPolicy"]
+    group = {"groupName": "workers", "rayStartParams": {}, "template": template}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": name},
+        "spec": {
+            "enableInTreeAutoscaling": workers_max is not None,
+            "headGroupSpec": {"rayStartParams": {}, "template": template},
+            "workerGroupSpecs": [
+                group
+                | {
+                    "replicas": workers,
+                    "minReplicas": workers,
+                    "maxReplicas": workers if workers_max is None else workers_max,
+                }
+            ],
+        },
+    }
+
+
 def kubeflow_suspended(value: bool) -> Object:
     """The merge patch that suspends or resumes a job of Kubeflow's API."""
     return {"spec": {"runPolicy": {"suspend": value}}}
