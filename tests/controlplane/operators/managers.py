@@ -1,34 +1,26 @@
 """JobSet and LeaderWorkerSet: operators that are configured by a file and default their objects in
 webhooks.
-
-The API server calls the webhooks on the loopback address, with a certificate of its own authority.
 """
 
 import asyncio
-import base64
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.controlplane.client import ApiError, Object, RawClient
+from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator, Recipe
+from tests.controlplane.operators.webhooks import Hook, Registration, registered
 from tests.controlplane.processes import Component, ReservedPort
 from tests.support.waiting import eventually
 
 _START_S: Final = 60.0
-_REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
-
-
-class Hook(NamedTuple):
-    """One webhook of an operator."""
-
-    path: str
-    group: str
-    resource: str
-    operations: tuple[str, ...] = ("CREATE", "UPDATE")
+_JOBSET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
+_JOBSETS: Final = ("jobset.x-k8s.io", "v1alpha2", "jobsets")
+_LWS: Final = ("leaderworkerset.x-k8s.io", "v1", "leaderworkersets")
+_LWS_LABEL: Final = "leaderworkerset.sigs.k8s.io/name"
 
 
 class Manager(NamedTuple):
@@ -38,11 +30,7 @@ class Manager(NamedTuple):
     #: API version of its configuration file, and what the file has beside the usual fields.
     configuration: str
     settings: Mapping[str, object]
-    version: str
-    mutating: tuple[Hook, ...]
-    validating: tuple[Hook, ...]
-    #: Pods are sent to the webhooks only with this label.
-    pod_label: str
+    webhooks: Registration
 
 
 JOBSET: Final = Manager(
@@ -55,16 +43,18 @@ JOBSET: Final = Manager(
     ),
     configuration="config.jobset.x-k8s.io/v1alpha1",
     settings={},
-    version="v1alpha2",
-    mutating=(
-        Hook("/mutate-jobset-x-k8s-io-v1alpha2-jobset", "jobset.x-k8s.io", "jobsets", ("CREATE",)),
-        Hook("/mutate--v1-pod", "", "pods", ("CREATE",)),
+    webhooks=Registration(
+        mutating_name="jobset",
+        validating_name="jobset",
+        mutating=(
+            Hook("/mutate-jobset-x-k8s-io-v1alpha2-jobset", *_JOBSETS, operations=("CREATE",)),
+            Hook("/mutate--v1-pod", "", "v1", "pods", ("CREATE",), _JOBSET_LABEL),
+        ),
+        validating=(
+            Hook("/validate-jobset-x-k8s-io-v1alpha2-jobset", *_JOBSETS),
+            Hook("/validate--v1-pod", "", "v1", "pods", ("CREATE",), _JOBSET_LABEL),
+        ),
     ),
-    validating=(
-        Hook("/validate-jobset-x-k8s-io-v1alpha2-jobset", "jobset.x-k8s.io", "jobsets"),
-        Hook("/validate--v1-pod", "", "pods", ("CREATE",)),
-    ),
-    pod_label="jobset.sigs.k8s.io/jobset-name",
 )
 
 LEADER_WORKER_SET: Final = Manager(
@@ -78,23 +68,15 @@ LEADER_WORKER_SET: Final = Manager(
     ),
     configuration="config.lws.x-k8s.io/v1alpha1",
     settings={"gangSchedulingManagement": {"schedulerProvider": "volcano"}},
-    version="v1",
-    mutating=(
-        Hook(
-            "/mutate-leaderworkerset-x-k8s-io-v1-leaderworkerset",
-            "leaderworkerset.x-k8s.io",
-            "leaderworkersets",
+    webhooks=Registration(
+        mutating_name="lws",
+        validating_name="lws",
+        mutating=(
+            Hook("/mutate-leaderworkerset-x-k8s-io-v1-leaderworkerset", *_LWS),
+            Hook("/mutate--v1-pod", "", "v1", "pods", ("CREATE",), _LWS_LABEL),
         ),
-        Hook("/mutate--v1-pod", "", "pods", ("CREATE",)),
+        validating=(Hook("/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset", *_LWS),),
     ),
-    validating=(
-        Hook(
-            "/validate-leaderworkerset-x-k8s-io-v1-leaderworkerset",
-            "leaderworkerset.x-k8s.io",
-            "leaderworkersets",
-        ),
-    ),
-    pod_label="leaderworkerset.sigs.k8s.io/name",
 )
 
 
@@ -131,9 +113,9 @@ async def running_manager(
         ],
         folder / "operator.log",
     )
-    registrations = _registrations(manager, webhook.number, control_plane.authority.certificate_pem)
     webhook.release()
     health.release()
+    authority_pem = control_plane.authority.certificate_pem
     try:
         await asyncio.to_thread(component.start)
         await eventually(
@@ -141,12 +123,9 @@ async def running_manager(
             timeout_s=_START_S,
             because=f"{manager.recipe.name} serves its webhooks",
         )
-        for plural, body in registrations:
-            await api.create(f"{_REGISTRATION}/{plural}", body)
-        yield component
+        async with registered(manager.webhooks, api, webhook.number, authority_pem):
+            yield component
     finally:
-        for plural, body in registrations:
-            await _remove(api, f"{_REGISTRATION}/{plural}/{body['metadata']['name']}")
         await asyncio.to_thread(component.stop)
 
 
@@ -163,57 +142,3 @@ def _configuration(
         "internalCertManagement": {"enable": False},
         **manager.settings,
     }
-
-
-def _registrations(manager: Manager, port: int, authority: bytes) -> list[tuple[str, Object]]:
-    """Collection and body of both webhook configurations."""
-    bundle = base64.b64encode(authority).decode()
-
-    def body(kind: str, hooks: Sequence[Hook]) -> Object:
-        return {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": kind,
-            "metadata": {"name": manager.recipe.name},
-            "webhooks": [_webhook(manager, hook, port, bundle) for hook in hooks],
-        }
-
-    return [
-        (
-            "mutatingwebhookconfigurations",
-            body("MutatingWebhookConfiguration", manager.mutating),
-        ),
-        (
-            "validatingwebhookconfigurations",
-            body("ValidatingWebhookConfiguration", manager.validating),
-        ),
-    ]
-
-
-def _webhook(manager: Manager, hook: Hook, port: int, bundle: str) -> Object:
-    selector: Object = {}
-    if hook.resource == "pods":
-        selector = {"matchExpressions": [{"key": manager.pod_label, "operator": "Exists"}]}
-    return {
-        "name": f"{hook.resource}.{manager.recipe.name}.test",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Fail",
-        "objectSelector": selector,
-        "clientConfig": {"url": f"https://127.0.0.1:{port}{hook.path}", "caBundle": bundle},
-        "rules": [
-            {
-                "apiGroups": [hook.group],
-                "apiVersions": [manager.version if hook.group else "v1"],
-                "operations": list(hook.operations),
-                "resources": [hook.resource],
-            }
-        ],
-    }
-
-
-async def _remove(api: RawClient, path: str) -> None:
-    try:
-        await api.delete(path)
-    except ApiError as error:
-        if error.status != 404:
-            raise
