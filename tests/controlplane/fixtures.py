@@ -19,7 +19,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
-from tests.controlplane.operators import kuberay, managers, mpi, training
+from tests.controlplane.operators import kuberay, managers, mpi, trainer, training
 from tests.controlplane.operators.building import BuiltOperator, ensure_operator
 from tests.controlplane.programs import ensure_compose_loader, ensure_helm
 from tests.support.background import in_background
@@ -33,6 +33,7 @@ BUILDS: Final[dict[str, Callable[[], object]]] = {
     "training_operator": partial(ensure_operator, training.RECIPE),
     "mpi_operator": partial(ensure_operator, mpi.RECIPE),
     "kuberay_operator": partial(ensure_operator, kuberay.RECIPE),
+    "trainer_operator": partial(ensure_operator, trainer.RECIPE),
     "jobset_operator": partial(ensure_operator, managers.JOBSET.recipe),
     "lws_operator": partial(ensure_operator, managers.LEADER_WORKER_SET.recipe),
     "jaeger_program": ensure_jaeger,
@@ -81,6 +82,12 @@ def mpi_operator() -> BuiltOperator:
 def kuberay_operator() -> BuiltOperator:
     """KubeRay's operator, built."""
     return ensure_operator(kuberay.RECIPE)
+
+
+@pytest.fixture(scope="session")
+def trainer_operator() -> BuiltOperator:
+    """Kubeflow's Trainer v2, built."""
+    return ensure_operator(trainer.RECIPE)
 
 
 @pytest.fixture(scope="session")

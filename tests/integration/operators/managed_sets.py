@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Final, NamedTuple
 
 from tests.controlplane.client import ApiError, Object
+from tests.controlplane.kubelet import ENDED
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
 
@@ -70,11 +71,11 @@ class ManagedSets:
         ]
 
     async def places(self, name: str) -> dict[str, str]:
-        """Node by UID of its pods that have one."""
+        """Node by UID of its pods that have one and have not ended: batch Jobs keep failed pods."""
         return {
             pod["metadata"]["uid"]: pod["spec"]["nodeName"]
             for pod in await self.pods(name)
-            if pod["spec"].get("nodeName")
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") not in ENDED
         }
 
     async def placed(self, name: str) -> int:

@@ -4,7 +4,7 @@ The workload of an operator's page has four pods of one GPU. `earlier` and `trai
 kind: only one of them can run.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from tests.controlplane.client import Object
@@ -29,6 +29,7 @@ class Scenarios:
         sets: The workloads.
         example: What their page shows.
         reference: What the page asks `tutti why` about; "": the workload.
+        collections: More collections of which nothing may remain: plural and version.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class Scenarios:
         example: Example,
         *,
         reference: str = "",
+        collections: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.sets = sets
         self.example = example
         self._reference = reference or f"{sets.kind.word}/{NAME}"
+        self._collections = tuple(collections)
 
     @property
     def stage(self) -> Stage:
@@ -68,7 +71,7 @@ class Scenarios:
         await delete(EARLIER)
         await self.sets.wait_bound(NAME, MEMBERS)
         await delete(NAME)
-        await nothing_remains(self.stage)
+        await nothing_remains(self.stage, *self._collections)
 
     async def a_dead_worker_is_replaced_in_its_place(
         self, die: Callable[[], Awaitable[str]], *, recreated: int
