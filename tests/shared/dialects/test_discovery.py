@@ -115,7 +115,10 @@ def test_the_watcher_may_only_read_and_the_controller_only_patch_groups() -> Non
         ("podgroups", ("get", "list")),
     }
     assert {right.resource for right in table if right.service == "controller"} == {
-def test_pods_name_the_groups_of_seven_apis_and_no_budget_or_group_of_groups() -> None:
+        "compositepodgroups",
+        "compositepodgroups/status",
+        "podgangs",
+        "podgangs/status",
         "podgroups",
         "podgroups/status",
         "poddisruptionbudgets",
