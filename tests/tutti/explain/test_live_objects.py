@@ -19,9 +19,6 @@ from tutti.manifests.crds import manifests
 GROUP = {"metadata": {"name": "pair"}, "spec": {"minMember": 2, "queue": "research"}}
 CONTAINERS: list[dict[str, str]] = [{"name": "main", "image": "i"}]
 POD_SPEC: dict[str, Any] = {"schedulerName": "tutti", "containers": CONTAINERS}
-    "schedulerName": "tutti",
-    "containers": [{"name": "main", "image": "i"}],
-}
 POD: dict[str, Any] = {
     "metadata": {"name": "pair-0", "annotations": {"scheduling.k8s.io/group-name": "pair"}},
     "spec": POD_SPEC,
