@@ -55,7 +55,8 @@ class Level:
         found, numbers = np.unique(pairs, return_inverse=True)
         domain_of = np.full_like(self.domain_of, NOWHERE)
         domain_of[here] = numbers
-        names = tuple(self.names[one // len(wider.names)] for one in found.tolist())
+        kept: list[int] = found.tolist()
+        names = tuple(self.names[one // len(wider.names)] for one in kept)
         return Level(self.tier, self.title, domain_of, names)
 
     def sums(self, counts: Ints) -> Ints:
