@@ -25,7 +25,10 @@ RUNS: Final = (
         "tests/services/controller/test_status_on_kubernetes.py",
         "tests/services/controller/test_podgroups_on_kubernetes.py",
     ),
-    (*_PYTEST, "-m", "certify", "tests/rights/test_seldom.py"),
+    (
+        *(*_PYTEST, "-m", "certify", "tests/rights/test_seldom.py"),
+        "tests/integration/test_composite_groups.py",
+    ),
     (
         *("-m", "tests.conformance.lifecycle"),
         *("--only", "^(plugins|cronjob|jobflow|queues|job|workloads)/"),

@@ -163,7 +163,9 @@ async def test_a_gang_of_a_disruption_budget_is_compared_by_a_controller_that_st
     assert (await api.get(f"{path}/job"))["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("dialect", ["coscheduling", "grove", "kai", "kubernetes"])
+@pytest.mark.parametrize(
+    "dialect", ["coscheduling", "grove", "kai", "kubernetes", "kubernetes_composite"]
+)
 async def test_a_controller_that_starts_looks_for_a_group_of_an_api_that_is_gone(
     dialect: str,
     nats_server: NatsServer,
