@@ -1,8 +1,8 @@
 """An API server that is upgraded by a minor, with the same etcd, under gangs that run and that
 wait: the older minor serves Kubernetes' PodGroups in a version that the newer one does not know.
 
-The newer minor cannot read objects of that version from etcd, so whoever upgrades deletes them
-before, and creates them again after it. Tutti runs all the time.
+The newer minor cannot read objects of that version from etcd, so the test deletes them before the
+upgrade, and creates them again after it. Tutti runs all the time.
 """
 
 import asyncio
