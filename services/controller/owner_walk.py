@@ -9,7 +9,7 @@ import logging
 from shared.dialects.owned_gangs import STEPS_MAX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.kube.client import KubeClient
-from shared.kube.errors import MalformedAnswer, NotFound
+from shared.kube.errors import Forbidden, MalformedAnswer, NotFound
 from shared.kube.objects import Pod
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class OwnerWalk:
     async def owners_of(self, pod: Pod) -> tuple[Owned, ...]:
         """The objects above a pod that can be read. The walk ends at a kind that is not in the
         table, or is not served, and at an object that is gone, was created again under its name,
-        or cannot be decoded.
+        may not be read, or cannot be decoded.
 
         Raises:
             KubeError: A request failed.
@@ -54,7 +54,7 @@ class OwnerWalk:
             found = await self._client.get(kind.resource, name, kind.decoded, namespace=namespace)
         except NotFound:
             return None
-        except MalformedAnswer as error:
+        except (Forbidden, MalformedAnswer) as error:
             logger.warning(
                 "%s %s/%s cannot be read: %s", kind.resource.title, namespace, name, error
             )
