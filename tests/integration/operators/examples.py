@@ -31,8 +31,11 @@ def example_of(page: str, file: str = f"{NAME}.yaml") -> Example:
     """The example on a page of docs/operators whose manifest is this file."""
     path = _FOLDER / f"{page}.md"
     found = list(blocks(path.relative_to(ROOT).as_posix(), path.read_text()))
-    (manifest,) = [one.text for one in found if (one.what, one.detail) == ("file", file)]
-    return Example(manifest, _answers(found))
+    files = [at for at, one in enumerate(found) if one.what == "file"]
+    (start,) = [at for at in files if found[at].detail == file]
+    # The answers that follow a manifest are about it.
+    end = min((at for at in files if at > start), default=len(found))
+    return Example(found[start].text, _answers(found[start:end]))
 
 
 def _answers(found: list[Block]) -> dict[str, str]:
