@@ -114,8 +114,8 @@ def _tree(namespace: str, spec: PodGangSpec, errors: list[str]) -> Tree:
 def _reference_errors(
     namespace: str, group: PodGangGroup, path: str, group_of: dict[str, str]
 ) -> list[str]:
-    """The references of a pod group to pods of other namespaces or of other pod groups; the others
-    are added to `group_of`.
+    """The references of a pod group to pods of other namespaces or of other pod groups. The pods of
+    correct references are added to `group_of`.
     """
     errors: list[str] = []
     for number, pod in enumerate(group.pod_references):
