@@ -19,6 +19,9 @@ Quantity: TypeAlias = str | int | float
 
 ResourceList: TypeAlias = dict[str, Quantity]
 
+Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""The API's int64."""
+
 Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 """The API's int32. Custom resources with a lenient schema may contain larger numbers; decoding
 refuses those.

@@ -8,6 +8,7 @@ we refuse it.
 """
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -51,6 +52,16 @@ def amount(resource: str, text: Quantity) -> int:
     return _scaled(str(text), 3 if resource == "cpu" else 0)
 
 
+def exact(text: str) -> Fraction:
+    """A quantity of any sign, not rounded. Raises QuantityError: no quantity."""
+    matched = _parse(text)
+    whole, part = matched["whole"] or "", matched["part"] or matched["bare"] or ""
+    tens = _exponent(matched["exponent"]) + _DECIMAL.get(matched["decimal"] or "", 0) - len(part)
+    value = Fraction(int(whole + part)) * Fraction(10) ** tens
+    value *= 1 << _BINARY.get(matched["binary"] or "", 0)
+    return -value if matched["sign"] == "-" else value
+
+
 def format_quantity(resource: str, amount: int) -> str:
     """The shortest usual spelling of an amount in our unit: `amount(resource,
     format_quantity(resource, n)) == n`.
@@ -77,12 +88,7 @@ def _in_bytes(resource: str) -> bool:
 @lru_cache(maxsize=8192)
 def _scaled(text: str, power: int) -> int:
     """The quantity times 10**power, rounded up to an integer."""
-    matched = _GRAMMAR.fullmatch(text) if len(text) <= _TEXT_CHARACTERS_MAX else None
-    if matched is None:
-        raise QuantityError(
-            f"{text[:_TEXT_CHARACTERS_MAX]!r} is no quantity: it must be a number with an optional "
-            "suffix (n u m k M G T P E Ki Mi Gi Ti Pi Ei) or exponent"
-        )
+    matched = _parse(text)
     whole, part = matched["whole"] or "", matched["part"] or matched["bare"] or ""
     digits = int(whole + part)
     if digits == 0:
@@ -105,6 +111,16 @@ def _scaled(text: str, power: int) -> int:
     if value > INT64_MAX:
         raise QuantityError(f"{text!r} is too large: an amount must fit in 63 bits")
     return value
+
+
+def _parse(text: str) -> re.Match[str]:
+    matched = _GRAMMAR.fullmatch(text) if len(text) <= _TEXT_CHARACTERS_MAX else None
+    if matched is None:
+        raise QuantityError(
+            f"{text[:_TEXT_CHARACTERS_MAX]!r} is no quantity: it must be a number with an optional "
+            "suffix (n u m k M G T P E Ki Mi Gi Ti Pi Ei) or exponent"
+        )
+    return matched
 
 
 def _exponent(text: str | None) -> int:

@@ -7,6 +7,7 @@ import msgspec
 from shared.kube.objects import (
     Condition,
     Int32,
+    Int64,
     KubeObject,
     KubeStruct,
     LabelSelector,
@@ -233,12 +234,31 @@ class DeviceClass(KubeObject, frozen=True, kw_only=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
+class DeviceAttribute(KubeStruct, frozen=True, kw_only=True):
+    """One of the values is set; the lists exist since Kubernetes 1.37."""
+
+    int_value: Int64 | None = msgspec.field(name="int", default=None)
+    bool_value: bool | None = msgspec.field(name="bool", default=None)
+    string: str | None = None
+    version: str | None = None
+    int_values: tuple[Int64, ...] | None = msgspec.field(name="ints", default=None)
+    bool_values: tuple[bool, ...] | None = msgspec.field(name="bools", default=None)
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
+
+
+class CapacityValue(KubeStruct, frozen=True, kw_only=True):
+    value: Quantity = "0"
+
+
 class Device(KubeStruct, frozen=True, kw_only=True):
-    """`spec.devices[]` of a ResourceSlice: its name, and the fields that divide the device or
-    restrict its use.
+    """`spec.devices[]` of a ResourceSlice: its name, attributes and capacities, and the fields that
+    divide the device or restrict its use.
     """
 
     name: str = ""
+    attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, CapacityValue] = msgspec.field(default_factory=dict)
     taints: tuple[Present, ...] = ()
     consumes_counters: tuple[Present, ...] = ()
     allow_multiple_allocations: bool = False
@@ -273,7 +293,7 @@ class DeviceCapacity(KubeStruct, frozen=True, kw_only=True):
 
 class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
     device_class_name: str = ""
-    selectors: tuple[Present, ...] = ()
+    selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = "ExactCount"
     count: int = 1
     admin_access: bool = False

@@ -160,11 +160,33 @@ class HyperNode(ClusterScoped, frozen=True, kw_only=True):
 
 
 class DeviceClass(ClusterScoped, frozen=True, kw_only=True):
-    """A DeviceClass. `driver`: the driver of all its devices, if its selectors require only that;
-    "": they require something else, so the class is not supported.
-    """
+    """A DeviceClass: the devices that all its selectors match."""
 
+    #: The driver of all its devices, if its selectors require only that; "": they require something
+    #: else.
     driver: str = ""
+    #: Its CEL expressions; None: the sender's version reports none, and only `driver` is known.
+    selectors: tuple[str, ...] | None = None
+    #: Paths of its fields that are not supported; no device is allocated for such a class.
+    unsupported: tuple[str, ...] = ()
+
+
+class DeviceAttribute(Struct, frozen=True, kw_only=True):
+    """An attribute of a device, or several values of one."""
+
+    #: "domain/name"; the domain is the driver's unless the attribute names another.
+    name: str
+    value: bool | int | str | tuple[bool | int | str, ...]
+    #: Whether the texts are semantic versions.
+    version: bool = False
+
+
+class DeviceDetails(Struct, frozen=True, kw_only=True):
+    """The attributes and capacities that selectors of devices read."""
+
+    attributes: tuple[DeviceAttribute, ...] = ()
+    #: "domain/name" and the quantity, as the driver writes it.
+    capacity: tuple[tuple[str, str], ...] = ()
 
 
 class ResourceSlice(ClusterScoped, frozen=True, kw_only=True):
@@ -180,14 +202,18 @@ class ResourceSlice(ClusterScoped, frozen=True, kw_only=True):
     all_nodes: bool = False
     #: Names of devices without taints, partitions or shared counters.
     devices: tuple[str, ...] = ()
+    #: Details of the devices, in the order of `devices`; (): none has any.
+    details: tuple[DeviceDetails, ...] = ()
 
 
 class DeviceRequest(Struct, frozen=True, kw_only=True):
-    """A request of a claim: `count` whole devices of one class."""
+    """A request of a claim: `count` whole devices of one class that all selectors match."""
 
     name: str
     device_class: str
     count: int = 1
+    #: CEL expressions.
+    selectors: tuple[str, ...] = ()
 
 
 class ResourceClaim(Namespaced, frozen=True, kw_only=True):

@@ -183,6 +183,54 @@ async def test_a_claim_for_one_pod_and_a_bound_local_volume_are_kept_to(
     assert await stage.bound("second", 1) == {"second-0": "node-1"}
 
 
+async def test_devices_are_chosen_by_the_selectors_of_class_and_request(
+    stage: Stage, store: Store
+) -> None:
+    await stage.nodes(2)
+    name = stage.namespace
+    kind = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'gpu'"
+    classes = f"{DRA}/deviceclasses"
+    broken: Object = {"selectors": [{"cel": {"expression": "device.driver =="}}]}
+    with pytest.raises(ApiError) as refused:
+        await store.create(classes, {"metadata": {"name": f"{name}-broken"}, "spec": broken})
+    assert refused.value.status == 422
+    selectors = [{"cel": {"expression": kind}}]
+    await store.create(classes, {"metadata": {"name": name}, "spec": {"selectors": selectors}})
+    for node, memory in (("node-0", "20Gi"), ("node-1", "80Gi")):
+        devices = [
+            {
+                "name": device,
+                "attributes": {"type": {"string": device}},
+                "capacity": {"memory": {"value": memory}},
+            }
+            for device in ("gpu", "mig")
+        ]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": devices}
+        manifest: Object = {"metadata": {"name": f"{name}-{node}"}, "spec": spec}
+        await store.create(f"{DRA}/resourceslices", manifest)
+    large = f"device.capacity['{DRIVER}'].memory.compareTo(quantity('40Gi')) >= 0"
+    exactly = {"deviceClassName": name, "selectors": [{"cel": {"expression": large}}]}
+    requests = [{"name": "gpu", "exactly": exactly}]
+    template = {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": {"requests": requests}}}}
+    await stage.api.create(f"{DRA}/namespaces/{name}/resourceclaimtemplates", template)
+    pods = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
+    await stage.gang("two", 2, spec=pods)
+    await stage.waits("two", "NotEnoughResources", large)
+    await stage.gang("one", 1, spec=pods)
+    assert list((await stage.bound("one", 1)).values()) == ["node-1"]
+    found = (await stage.api.get(f"{DRA}/namespaces/{name}/resourceclaims"))["items"]
+    results = [
+        (result["pool"], result["device"])
+        for claim in found
+        for result in claim.get("status", {})
+        .get("allocation", {})
+        .get("devices", {})
+        .get("results", [])
+    ]
+    assert results == [("node-1", "gpu")]
+
+
 async def test_whole_devices_are_allocated_and_reserved_before_the_pods_are_bound(
     stage: Stage, store: Store
 ) -> None:

@@ -43,7 +43,9 @@ from shared.model.reference_objects import (
     CsiDriver,
     CsiLimit,
     CsiNode,
+    DeviceAttribute,
     DeviceClass,
+    DeviceDetails,
     DeviceRequest,
     HyperNode,
     HyperNodeMember,
@@ -352,6 +354,56 @@ SURROUNDING_SAMPLES: tuple[msgspec.Struct, ...] = (
                 reserved_for=("pod-1",),
                 owner_uid="pod-1",
                 deleting=True,
+            ),
+        ),
+    ),
+    DeviceClassChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            DeviceClass(
+                uid="dc-2",
+                name="large",
+                resource_version=3,
+                selectors=('device.driver == "gpu.example" && true',),
+                unsupported=("spec.config",),
+            ),
+        ),
+    ),
+    ResourceSliceChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            ResourceSlice(
+                uid="slice-2",
+                name="slice-2",
+                resource_version=3,
+                devices=("gpu-0", "gpu-1"),
+                details=(
+                    DeviceDetails(
+                        attributes=(
+                            DeviceAttribute(name="gpu.example/index", value=0),
+                            DeviceAttribute(name="gpu.example/healthy", value=True),
+                            DeviceAttribute(name="gpu.example/models", value=("a", "b")),
+                            DeviceAttribute(name="gpu.example/cuda", value="12.4.0", version=True),
+                        ),
+                        capacity=(("gpu.example/memory", "80Gi"),),
+                    ),
+                    DeviceDetails(),
+                ),
+            ),
+        ),
+    ),
+    ResourceClaimChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            ResourceClaim(
+                uid="claim-2",
+                namespace="kubeflow",
+                name="large",
+                resource_version=3,
+                requests=(DeviceRequest(name="gpu", device_class="large", selectors=("true",)),),
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Device classes, slices and claims, read: whole devices of one driver, and nothing by guess."""
+"""Device classes, slices and claims, read: whole devices, their details and selectors."""
 
 from typing import Any
 
@@ -67,7 +67,73 @@ def test_a_slice_offers_devices_that_any_claim_may_have_whole() -> None:
         pool_slices=1,
         node="n1",
         devices=("gpu-0",),
+        details=(
+            reference_objects.DeviceDetails(
+                attributes=(reference_objects.DeviceAttribute(name="gpu.example/x", value=1),)
+            ),
+        ),
     )
+
+
+def test_a_slice_has_the_attributes_and_capacities_of_its_devices() -> None:
+    attributes = {
+        "type": {"string": "gpu"},
+        "healthy": {"bool": True},
+        "cuda": {"version": "12.4.0"},
+        "resource.kubernetes.io/pcieRoot": {"string": "pci0"},
+        "links": {"ints": [1, 2]},
+        "newer": {"complex": {}},
+    }
+    device = {"name": "a", "attributes": attributes, "capacity": {"memory": {"value": "80Gi"}}}
+    spec = {"driver": "gpu.example", "devices": [{"name": "b"}, device]}
+    found = read(RESOURCE_SLICES, {"spec": spec})
+    assert found.devices == ("b", "a")
+    plain, details = found.details
+    assert plain == reference_objects.DeviceDetails()
+    assert details.capacity == (("gpu.example/memory", "80Gi"),)
+    values = {one.name: (one.value, one.version) for one in details.attributes}
+    assert values == {
+        "gpu.example/type": ("gpu", False),
+        "gpu.example/healthy": (True, False),
+        "gpu.example/cuda": ("12.4.0", True),
+        "resource.kubernetes.io/pcieRoot": ("pci0", False),
+        "gpu.example/links": ((1, 2), False),
+    }
+
+
+def test_devices_beyond_the_limit_of_details_are_left_out() -> None:
+    large = {"attributes": {f"a{index}": {"string": "x" * 64} for index in range(1_400)}}
+    devices = [{"name": f"gpu-{index}", **large} for index in range(3)]
+    found = read(RESOURCE_SLICES, {"spec": {"driver": "gpu.example", "devices": devices}})
+    assert found.devices == ("gpu-0", "gpu-1")
+    assert len(found.details) == 2
+
+
+def test_selectors_of_classes_and_requests_are_passed_on_as_text() -> None:
+    expressions = ("device.driver == 'a' && true", "has(device.attributes['a'].x)")
+    found = read(DEVICE_CLASSES, {"spec": cel(*expressions)})
+    assert (found.driver, found.selectors, found.unsupported) == ("", expressions, ())
+    asked = claim(requests=[exactly(**cel(*expressions))])
+    assert asked.requests[0].selectors == expressions
+    assert asked.unsupported == ()
+
+
+def test_more_of_a_class_than_selectors_is_named() -> None:
+    configured = read(DEVICE_CLASSES, {"spec": {**cel("true"), "config": [{"opaque": {}}]}})
+    assert configured.unsupported == ("spec.config",)
+    other = read(DEVICE_CLASSES, {"spec": {"selectors": [{"other": {}}]}})
+    assert other.unsupported == ("spec.selectors[0]",)
+    assert other.selectors == ()
+
+
+def test_selectors_that_are_too_long_together_are_named_and_left_out() -> None:
+    long = [f"device.driver == '{'x' * 10_000}'"] * 14
+    found = read(DEVICE_CLASSES, {"spec": cel(*long)})
+    assert found.selectors == ()
+    assert "more than 131072 characters" in found.unsupported[0]
+    asked = claim(requests=[exactly(**cel(*long[:7])), exactly(**cel(*long[7:]))])
+    assert [one.selectors for one in asked.requests] == [(), ()]
+    assert "more than 131072 characters" in asked.unsupported[0]
 
 
 def test_a_slice_of_several_nodes_says_which() -> None:
@@ -99,7 +165,7 @@ def test_a_claim_for_whole_devices_of_a_class_is_supported() -> None:
 @pytest.mark.parametrize(
     ("devices", "path"),
     [
-        ({"requests": [exactly(selectors=[{}])]}, "spec.devices.requests[0].exactly.selectors"),
+        ({"requests": [exactly(selectors=[{}])]}, "spec.devices.requests[0].exactly.selectors[0]"),
         (
             {"requests": [exactly(), exactly(allocationMode="All")]},
             "spec.devices.requests[1].exactly.allocationMode",

@@ -23,6 +23,7 @@ _UID_BYTES = 40
 _NAME_BYTES_MAX = 253
 #: Upper bound of the names of a pool and a device. Kubernetes allows longer pool names; drivers use
 #: node names.
+_DRIVER_BYTES_MAX = 63
 _DEVICE_BYTES_MAX = 253 + 63 + 16
 
 
@@ -55,7 +56,7 @@ def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -
     grants = sum(len(name) + each for name in shape.device_claims)
     for _, requests in node_capacity.devices.demand(member.shape).open:
         for one in requests:
-            texts = len(one.request) + len(one.driver)
+            texts = len(one.request) + (len(one.requirement.driver or "") or _DRIVER_BYTES_MAX)
             grants += one.number * (texts + _DEVICE_BYTES_MAX)
     return volumes + grants
 

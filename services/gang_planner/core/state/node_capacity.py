@@ -120,6 +120,7 @@ class NodeCapacity:
         node_capacity = NodeCapacity(self.nodes, self.storage.tables, self.topology)
         node_capacity.free = self.nodes.allocatable.copy()
         node_capacity.free.ensure(*self.free.cells.shape)
+        node_capacity.devices = self.devices.unused()
         return node_capacity
 
     def copy(self) -> "NodeCapacity":

@@ -26,16 +26,19 @@ class DynamicResources:
         demand = devices.demand(shape)
         if demand.refusal:
             return np.zeros(node_capacity.nodes.size, dtype=np.int64)[slots]
-        mask = devices.allocations_fit(demand) & devices.devices_fit(demand)
-        return np.where(mask, UNLIMITED, 0).astype(np.int64)[slots]
+        mask = devices.allocations_fit(demand)[slots] & devices.devices_fit(demand, slots)
+        return np.where(mask, UNLIMITED, 0).astype(np.int64)
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
         demand = node_capacity.devices.demand(shape)
         if demand.refusal:
             return Counter({demand.refusal: len(slots)})
-        elsewhere = ~node_capacity.devices.allocations_fit(demand)[slots]
+        devices = node_capacity.devices
+        elsewhere = ~devices.allocations_fit(demand)[slots]
         found = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
-        found[TOO_FEW] = len(slots) - found[ELSEWHERE]
+        for slot in slots[~elsewhere].tolist():
+            shortage = devices.shortage(demand, slot)
+            found[f"{TOO_FEW} ({shortage})" if shortage else TOO_FEW] += 1
         return +found
 
 

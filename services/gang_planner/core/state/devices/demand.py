@@ -2,9 +2,10 @@
 
 from typing import NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.devices.selection import Requirement, Selection
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.objects import Shape
-from shared.model.reference_objects import ResourceClaim
+from shared.model.reference_objects import DeviceClass, DeviceRequest, ResourceClaim
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
@@ -14,7 +15,7 @@ class Wanted(NamedTuple):
     """One request of a claim without allocated devices."""
 
     request: str
-    driver: str
+    requirement: Requirement
     number: int
 
 
@@ -35,7 +36,7 @@ def claim_keys(shape: Shape) -> list[Key]:
     return [(shape.namespace, name) for name in shape.device_claims]
 
 
-def demand_of(shape: Shape, tables: ReferenceObjects) -> DeviceDemand:
+def demand_of(shape: Shape, tables: ReferenceObjects, selection: Selection) -> DeviceDemand:
     """Read the shape's claims. The first claim that cannot be satisfied determines the refusal."""
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, tuple[Wanted, ...]]] = []
@@ -58,15 +59,41 @@ def demand_of(shape: Shape, tables: ReferenceObjects) -> DeviceDemand:
             return _unsupported(name, ", ".join(claim.unsupported))
         requests: list[Wanted] = []
         for one in claim.requests:
-            found = tables.device_classes.by_name.get(("", one.device_class))
-            if found is None:
-                missing = f"device class {one.device_class} does not exist"
-                return DeviceDemand(refusal=f"request {one.name}: {missing}")
-            if not found.driver:
-                return _unsupported(name, f"device class {one.device_class} selects by attributes")
-            requests.append(Wanted(one.name, found.driver, one.count))
+            wanted = _wanted(claim, one, tables, selection)
+            if isinstance(wanted, DeviceDemand):
+                return wanted
+            requests.append(wanted)
         waiting.append((claim, tuple(requests)))
     return DeviceDemand(allocated=tuple(allocated), open=tuple(waiting))
+
+
+def _wanted(
+    claim: ResourceClaim, request: DeviceRequest, tables: ReferenceObjects, selection: Selection
+) -> Wanted | DeviceDemand:
+    """One request of a claim, or the refusal of the claim."""
+    device_class = tables.device_classes.by_name.get(("", request.device_class))
+    if device_class is None:
+        missing = f"device class {request.device_class} does not exist"
+        return DeviceDemand(refusal=f"request {request.name}: {missing}")
+    if device_class.unsupported:
+        fields = ", ".join(device_class.unsupported)
+        return _unsupported(claim.name, f"device class {device_class.name} has {fields}")
+    requirement = _requirement(device_class, request)
+    if requirement is None:
+        return _unsupported(claim.name, f"device class {device_class.name} selects by attributes")
+    objection = selection.objection(requirement)
+    if objection:
+        return _unsupported(claim.name, f"request {request.name}: {objection}")
+    return Wanted(request.name, requirement, request.count)
+
+
+def _requirement(device_class: DeviceClass, request: DeviceRequest) -> Requirement | None:
+    """The devices that a request may get; None: the class's selectors are not known."""
+    if device_class.driver:
+        return Requirement(device_class.driver, request.selectors)
+    if device_class.selectors is None:
+        return None
+    return Requirement(None, device_class.selectors + request.selectors)
 
 
 def _unsupported(name: str, what: str) -> DeviceDemand:

@@ -5,17 +5,35 @@ the same device. Devices that do not belong to one node (network-attached) are n
 """
 
 from collections.abc import Collection, Iterable
-from typing import TypeAlias
+from typing import Final
 
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.devices.selection import (
+    Device,
+    Failure,
+    Requirement,
+    Selection,
+)
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from shared.model.reference_objects import ResourceSlice
+from shared.model.reference_objects import DeviceDetails, ResourceSlice
 
-Device: TypeAlias = tuple[str, str, str]
-"""Driver, pool and name."""
+#: Number of requirements whose devices are cached.
+_REQUIREMENTS_MAX: Final = 1_024
+_NO_DETAILS: Final = DeviceDetails()
+
+
+class Matches:
+    """The devices that a requirement may get, whether free or not."""
+
+    def __init__(self) -> None:
+        self.devices: set[Device] = set()
+        #: Node -> devices, in order.
+        self.on: dict[str, list[Device]] = {}
+        #: Nodes with devices on which a selector failed, and the first failure.
+        self.failed_on: dict[str, Failure] = {}
 
 
 class Inventory:
@@ -29,11 +47,12 @@ class Inventory:
         self._seen: tuple[int, ...] = ()
         #: Node of each device.
         self._homes: dict[Device, str] = {}
-        #: (driver, node) -> devices, in order.
-        self._on: dict[tuple[str, str], list[Device]] = {}
+        self._details: dict[Device, DeviceDetails] = {}
+        #: All devices, in order.
+        self._devices: list[Device] = []
         self._allocated: set[Device] = set()
-        #: Driver -> number of devices that are not allocated to a claim, per slot.
-        self._free: dict[str, Ints] = {}
+        self.selection = Selection()
+        self._matches: dict[Requirement, Matches] = {}
 
     @property
     def stamp(self) -> tuple[int, ...]:
@@ -45,11 +64,28 @@ class Inventory:
             self._nodes.changes.position,
         )
 
-    def free(self, driver: str) -> Ints:
-        """Per slot, the number of the driver's devices that no claim in the cluster has."""
+    def free(self, requirement: Requirement) -> Ints:
+        """Per slot, the number of suitable devices that no claim in the cluster has."""
+        counts = np.zeros(self._nodes.size, dtype=np.int64)
+        for node, devices in self.matches(requirement).on.items():
+            slot = self._nodes.find(node)
+            if slot is not None:
+                counts[slot] = _count_free(devices, self._allocated)
+        return counts
+
+    def matches(self, requirement: Requirement) -> Matches:
+        """The devices that the requirement may get."""
         self._refresh()
-        free = self._free.get(driver)
-        return free if free is not None else np.zeros(self._nodes.size, dtype=np.int64)
+        found = self._matches.get(requirement)
+        if found is None:
+            if len(self._matches) >= _REQUIREMENTS_MAX:
+                self._matches.clear()
+            found = self._matches[requirement] = self._match(requirement)
+        return found
+
+    def overlap(self, one: Requirement, other: Requirement) -> bool:
+        """Whether a device may serve both."""
+        return not self.matches(one).devices.isdisjoint(self.matches(other).devices)
 
     def slot_of(self, device: Device) -> int | None:
         """Slot of the device's node; None: the device or its node is unknown."""
@@ -61,18 +97,12 @@ class Inventory:
         self._refresh()
         return device in self._allocated
 
-    def pick(self, driver: str, slot: int, count: int, *taken: Collection[Device]) -> list[Device]:
-        """The first `count` free devices of a driver on a node that are not in `taken`, or fewer if
-        there are not enough.
-        """
-        self._refresh()
-        found: list[Device] = []
-        for device in self._on.get((driver, self._nodes.names[slot]), ()):
-            if len(found) == count:
-                break
-            if device not in self._allocated and all(device not in one for one in taken):
-                found.append(device)
-        return found
+    def available(
+        self, requirement: Requirement, slot: int, taken: Collection[Device]
+    ) -> list[Device]:
+        """The free devices on a node that the requirement may get and that are not in `taken`."""
+        on_node = self.matches(requirement).on.get(self._nodes.names[slot], ())
+        return [one for one in on_node if one not in self._allocated and one not in taken]
 
     def _refresh(self) -> None:
         if self._seen == self.stamp:
@@ -87,7 +117,20 @@ class Inventory:
             self._allocated = {
                 device for claim in tables.resource_claims.values() for device in claim.allocated
             }
-        self._count()
+
+    def _match(self, requirement: Requirement) -> Matches:
+        found = Matches()
+        for device in self._devices:
+            node = self._homes[device]
+            outcome = self.selection.matches(
+                requirement, device, self._details.get(device, _NO_DETAILS)
+            )
+            if isinstance(outcome, Failure):
+                found.failed_on.setdefault(node, outcome)
+            elif outcome:
+                found.devices.add(device)
+                found.on.setdefault(node, []).append(device)
+        return found
 
     def _read_slices(self) -> None:
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
@@ -97,28 +140,16 @@ class Inventory:
                 slices.clear()
             if not slices or one.generation == slices[0].generation:
                 slices.append(one)
-        self._homes = {
-            (one.driver, one.pool, name): one.node
-            for slices in pools.values()
-            if _is_whole(slices)
-            for one in slices
-            if one.node
-            for name in one.devices
-        }
-        self._on = {}
-        for device in sorted(self._homes, key=_natural):
-            self._on.setdefault((device[0], self._homes[device]), []).append(device)
-
-    def _count(self) -> None:
-        self._free = {}
-        for (driver, node), devices in self._on.items():
-            slot = self._nodes.find(node)
-            if slot is None:
-                continue
-            counts = self._free.get(driver)
-            if counts is None:
-                counts = self._free[driver] = np.zeros(self._nodes.size, dtype=np.int64)
-            counts[slot] = _count_free(devices, self._allocated)
+        self._homes, self._details = {}, {}
+        for slices in pools.values():
+            for one in slices if _is_whole(slices) else ():
+                names = [(one.driver, one.pool, name) for name in one.devices]
+                if one.node:
+                    self._homes.update(dict.fromkeys(names, one.node))
+                    self._details.update(zip(names, one.details, strict=False))
+        self._devices = sorted(self._homes, key=_natural)
+        self._matches.clear()
+        self.selection.forget_devices()
 
 
 def _is_whole(slices: list[ResourceSlice]) -> bool:

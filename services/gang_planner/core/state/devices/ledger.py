@@ -7,11 +7,12 @@ Invariant: no device is chosen for two claims.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from itertools import combinations
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.columns import Bools, Ints, Slots
 from services.gang_planner.core.state.devices.demand import (
     DeviceDemand,
     Key,
@@ -19,15 +20,27 @@ from services.gang_planner.core.state.devices.demand import (
     claim_keys,
     demand_of,
 )
-from services.gang_planner.core.state.devices.inventory import Device, Inventory
+from services.gang_planner.core.state.devices.inventory import Inventory
+from services.gang_planner.core.state.devices.selection import (
+    Device,
+    Requirement,
+    assign,
+    described,
+    quoted,
+)
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.reference_objects import ResourceClaim
 
+Open: TypeAlias = tuple[ResourceClaim, tuple[Wanted, ...]]
+"""A claim without devices, and its requests."""
+
 #: Number of cached demands.
-_DEMANDS_MAX = 65_536
+_DEMANDS_MAX: Final = 65_536
+#: Number of requirements whose free devices are counted.
+_COUNTED_MAX: Final = 256
 
 
 class Grant(NamedTuple):
@@ -54,8 +67,8 @@ class Devices:
         self._kept: set[Key] = set()
         #: Device -> claim, for all grants and pins.
         self._chosen: dict[Device, Key] = {}
-        #: Driver -> number of devices that are neither allocated nor chosen, per slot.
-        self._free: dict[str, Ints] = {}
+        #: Requirement -> number of devices that are neither allocated nor chosen, per slot.
+        self._free: dict[Requirement, Ints] = {}
         self._stamp: tuple[int, ...] = ()
         self._turns: dict[Key, int] = {}
         self._turn = 0
@@ -70,6 +83,12 @@ class Devices:
         other._grants, other._pins = dict(self._grants), dict(self._pins)
         other._chosen, other._kept = dict(self._chosen), set(self._kept)
         other._turns, other._turn = dict(self._turns), self._turn
+        return other
+
+    def unused(self) -> "Devices":
+        """The same devices without claims in use."""
+        other = Devices(self._tables, self._nodes)
+        other._inventory = self._inventory
         return other
 
     # ------------------------------------------------------------------- asking
@@ -94,7 +113,9 @@ class Devices:
             self._demands.clear()
         found = self._demands.get(shape.encoded)
         if found is None:
-            found = self._demands[shape.encoded] = demand_of(shape.shape, tables)
+            found = self._demands[shape.encoded] = demand_of(
+                shape.shape, tables, self._inventory.selection
+            )
         return found
 
     def grant(self, key: Key) -> Grant | None:
@@ -113,10 +134,12 @@ class Devices:
                 mask &= matching_any(claim.node_affinity, self._nodes, slice(0, self._nodes.size))
         return mask
 
-    def devices_fit(self, demand: DeviceDemand) -> Bools:
-        """One flag per slot: whether it has enough devices for all claims without devices."""
+    def devices_fit(self, demand: DeviceDemand, slots: Slots) -> Bools:
+        """One flag for each of these slots: whether it has enough devices for all claims without
+        devices.
+        """
         mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
-        needed: dict[str, int] = {}
+        needed: dict[Requirement, int] = {}
         for claim, requests in demand.open:
             grant = self.grant((claim.namespace, claim.name))
             if grant is not None:
@@ -127,26 +150,58 @@ class Devices:
                 mask &= only
                 continue
             for one in requests:
-                needed[one.driver] = needed.get(one.driver, 0) + one.number
-        for driver, count in needed.items():
-            mask &= self._free_devices(driver) >= count
+                needed[one.requirement] = needed.get(one.requirement, 0) + one.number
+        for requirement, count in needed.items():
+            mask &= self._free_devices(requirement) >= count
+        mask = mask[slots]
+        if any(self._inventory.overlap(*pair) for pair in combinations(needed, 2)):
+            # Enough for each may be too few for all.
+            every = np.arange(self._nodes.size)[slots]
+            for position in np.flatnonzero(mask):
+                mask[position] = self._assigned(needed.items(), int(every[position])) is not None
         return mask
+
+    def shortage(self, demand: DeviceDemand, slot: int) -> str:
+        """The first request of a claim for which the node has too few devices, as a phrase; "":
+        each request alone could be served there.
+        """
+        for claim, requests in demand.open:
+            if self.grant((claim.namespace, claim.name)) is not None:
+                continue
+            for one in requests:
+                if self._free_devices(one.requirement)[slot] >= one.number:
+                    continue
+                matches = self._inventory.matches(one.requirement)
+                name = self._nodes.names[slot]
+                failure = matches.failed_on.get(name)
+                text = f"request {one.request} of resourceclaim {claim.name}: "
+                if failure is not None:
+                    return f"{text}selector {quoted(failure.selector)} failed: {failure.cause}"
+                return f"{text}too few free devices match {described(one.requirement)}"
+        return ""
 
     # ------------------------------------------------------------------- taking
 
     def take(self, slot: int, shape: ShapeEntry, count: int = 1) -> None:
         """Count `count` pods or reservations of the shape on a node; choose missing devices."""
         demand = self.demand(shape)
+        missing: list[Open] = []
         for claim, requests in demand.open:
             key = (claim.namespace, claim.name)
             before = self._grants.get(key)
             if before is None or before.claim_uid != claim.uid:
                 if before is not None:
                     self._release(before.devices)
-                chosen = self._pinned(claim, slot) or self._choose(claim, requests, slot)
-                if chosen is not None:
-                    self._grants[key] = chosen
-                    self._hold(chosen.devices, key)
+                pinned = self._pinned(claim, slot)
+                if pinned is not None:
+                    self._grant(key, pinned)
+                else:
+                    missing.append((claim, requests))
+        # Together, so that no claim takes the only device of another one. A pod that another
+        # scheduler bound may use more than there is: then each claim gets what there is for it.
+        if missing and not self._choose(missing, slot):
+            for one in missing if len(missing) > 1 else ():
+                self._choose([one], slot)
         for key in claim_keys(shape.shape):
             self.uses[key] = self.uses.get(key, 0) + count
             self._moved(key)
@@ -222,6 +277,10 @@ class Devices:
             self._release(grant.devices)
             self._moved(key)
 
+    def _grant(self, key: Key, grant: Grant) -> None:
+        self._grants[key] = grant
+        self._hold(grant.devices, key)
+
     def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
         for _, device in devices:
             self._chosen[device] = key
@@ -233,21 +292,28 @@ class Devices:
                 self._count(device, 1)
 
     def _count(self, device: Device, by: int) -> None:
-        free = self._free.get(device[0])
-        if free is None or self._inventory.is_allocated(device):
+        if not self._free or self._inventory.is_allocated(device):
             return
         slot = self._inventory.slot_of(device)
-        if slot is not None and slot < len(free):
-            free[slot] += by
+        for requirement, free in self._free.items():
+            if (
+                slot is not None
+                and slot < len(free)
+                and device in self._inventory.matches(requirement).devices
+            ):
+                free[slot] += by
 
-    def _free_devices(self, driver: str) -> Ints:
-        """Per slot, the number of the driver's devices that are neither allocated nor chosen."""
+    def _free_devices(self, requirement: Requirement) -> Ints:
+        """Per slot, the number of suitable devices that are neither allocated nor chosen."""
         self._look()
-        free = self._free.get(driver)
+        free = self._free.get(requirement)
         if free is None:
-            free = self._free[driver] = self._inventory.free(driver).copy()
+            if len(self._free) >= _COUNTED_MAX:
+                self._free.clear()
+            free = self._free[requirement] = self._inventory.free(requirement)
+            matching = self._inventory.matches(requirement).devices
             for device in self._chosen:
-                if device[0] == driver and not self._inventory.is_allocated(device):
+                if device in matching and not self._inventory.is_allocated(device):
                     slot = self._inventory.slot_of(device)
                     if slot is not None:
                         free[slot] -= 1
@@ -283,17 +349,30 @@ class Devices:
         wanted = pin.claim_uid == claim.uid and pin.node == self._nodes.names[slot]
         return pin if wanted else None
 
-    def _choose(
-        self, claim: ResourceClaim, requests: tuple[Wanted, ...], slot: int
-    ) -> Grant | None:
-        """Devices for every request; None: the node has too few."""
+    def _choose(self, claims: list[Open], slot: int) -> bool:
+        """Choose devices for every request of these claims; False: the node has too few, nothing
+        is chosen.
+        """
         self._look()
-        mine: set[Device] = set()
-        devices: list[tuple[str, Device]] = []
-        for one in requests:
-            found = self._inventory.pick(one.driver, slot, one.number, self._chosen, mine)
-            if len(found) < one.number:
-                return None
-            mine.update(found)
-            devices.extend((one.request, device) for device in found)
-        return Grant(self._nodes.names[slot], claim.uid, tuple(devices))
+        found = self._assigned(
+            [(one.requirement, one.number) for _, requests in claims for one in requests], slot
+        )
+        if found is None:
+            return False
+        remaining = iter(found)
+        for claim, requests in claims:
+            devices = tuple((one.request, device) for one in requests for device in next(remaining))
+            grant = Grant(self._nodes.names[slot], claim.uid, devices)
+            self._grant((claim.namespace, claim.name), grant)
+        return True
+
+    def _assigned(
+        self, needed: Iterable[tuple[Requirement, int]], slot: int
+    ) -> list[list[Device]] | None:
+        """Free devices of a node for each of these needs; None: it has too few."""
+        return assign(
+            [
+                (number, self._inventory.available(requirement, slot, self._chosen))
+                for requirement, number in needed
+            ]
+        )

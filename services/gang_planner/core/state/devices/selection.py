@@ -1,0 +1,167 @@
+"""Which devices a request may get: by driver, and by CEL selectors.
+
+A selector is compiled once and evaluated once for all devices that agree in everything that it
+reads (`shared.cel.device`). A device on which a selector fails does not match. kube-scheduler
+refuses the pod for such a failure; here the verdict names it if the remaining devices are too few.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from shared.model.reference_objects import DeviceDetails
+
+if TYPE_CHECKING:
+    from shared.cel.device import Profile, Selector
+
+Device: TypeAlias = tuple[str, str, str]
+"""Driver, pool and name."""
+
+#: Number of cached selectors.
+_SELECTORS_MAX: Final = 1_024
+#: Characters of a selector that messages show.
+_SHOWN_CHARACTERS: Final = 120
+#: Selectors that messages show.
+_SHOWN_SELECTORS: Final = 3
+
+
+class Requirement(NamedTuple):
+    """The devices that a request may get."""
+
+    #: Their driver; None: of any that the selectors allow.
+    driver: str | None
+    #: CEL expressions of the class, then of the request; all must match.
+    selectors: tuple[str, ...] = ()
+
+
+class Failure(NamedTuple):
+    """The first selector of a requirement that failed on a device."""
+
+    selector: str
+    cause: str
+
+
+class Selection:
+    """Compiled selectors and the profiles of devices, cached."""
+
+    def __init__(self) -> None:
+        #: Compiled, or why it is not supported.
+        self._selectors: dict[str, Selector | str] = {}
+        self._profiles: dict[Device, Profile] = {}
+
+    def forget_devices(self) -> None:
+        """Drop the profiles, since the details of devices may have changed."""
+        self._profiles.clear()
+
+    def objection(self, requirement: Requirement) -> str:
+        """Why a selector of the requirement is not supported, with the selector; "": all are."""
+        for expression in requirement.selectors:
+            found = self._selector(expression)
+            if isinstance(found, str):
+                return f"selector {quoted(expression)}: {found}"
+        return ""
+
+    def matches(
+        self, requirement: Requirement, device: Device, details: DeviceDetails
+    ) -> bool | Failure:
+        """Whether a device may serve the requirement. Selectors apply in order up to the first
+        that does not match. One that is not supported matches nothing.
+        """
+        if requirement.driver not in {None, device[0]}:
+            return False
+        if not requirement.selectors:
+            return True
+        profile = self._profile(device, details)
+        for expression in requirement.selectors:
+            selector = self._selector(expression)
+            if isinstance(selector, str):
+                return False
+            outcome = selector.outcome(profile)
+            if outcome.failure:
+                return Failure(expression, outcome.failure)
+            if not outcome.matches:
+                return False
+        return True
+
+    def _selector(self, expression: str) -> "Selector | str":
+        """The compiled selector, or the reason why it is not supported."""
+        # Imported with the first selector: most clusters have none, and the parser takes 20 MB.
+        from shared.cel.device import Selector
+        from shared.cel.expressions import UnsupportedExpressionError
+
+        found = self._selectors.get(expression)
+        if found is None:
+            if len(self._selectors) >= _SELECTORS_MAX:
+                self._selectors.clear()
+            try:
+                found = Selector(expression)
+            except UnsupportedExpressionError as error:
+                found = str(error)
+            self._selectors[expression] = found
+        return found
+
+    def _profile(self, device: Device, details: DeviceDetails) -> "Profile":
+        from shared.cel.device import Profile
+
+        found = self._profiles.get(device)
+        if found is None:
+            found = self._profiles[device] = Profile(device[0], details)
+        return found
+
+
+def quoted(expression: str) -> str:
+    """A selector as messages show it: on one line, long ones cut."""
+    line = " ".join(expression.split())
+    return f"`{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}`"
+
+
+def described(requirement: Requirement) -> str:
+    """A requirement as messages show it."""
+    driver = [] if requirement.driver is None else [f"`device.driver == '{requirement.driver}'`"]
+    shown = [*driver, *map(quoted, requirement.selectors)]
+    more = ["…"] if len(shown) > _SHOWN_SELECTORS else []
+    return " and ".join([*shown[:_SHOWN_SELECTORS], *more]) or "any device"
+
+
+def assign(needs: Sequence[tuple[int, Sequence[Device]]]) -> list[list[Device]] | None:
+    """Give each need (number, candidates in order) so many of its candidates, none to two needs.
+
+    Returns the devices of each need, or None: together, the needs cannot be served. Augmenting
+    paths find an assignment if there is one.
+    """
+    places = [need for need, (number, _) in enumerate(needs) for _ in range(number)]
+    candidates = [needs[need][1] for need in places]
+    given: dict[int, Device] = {}
+    holders: dict[Device, int] = {}
+    for place in range(len(places)):
+        if not _augment(place, candidates, given, holders):
+            return None
+    found: list[list[Device]] = [[] for _ in needs]
+    for place, need in enumerate(places):
+        found[need].append(given[place])
+    return found
+
+
+def _augment(
+    place: int,
+    candidates: Sequence[Sequence[Device]],
+    given: dict[int, Device],
+    holders: dict[Device, int],
+) -> bool:
+    """Find a device for one more place; places that have one may get another."""
+    reached: dict[Device, int] = {}
+    waiting = [place]
+    for current in waiting:
+        for device in candidates[current]:
+            if device in reached:
+                continue
+            reached[device] = current
+            if device in holders:
+                waiting.append(holders[device])
+                continue
+            step: Device | None = device
+            while step is not None:
+                mover = reached[step]
+                holders[step] = mover
+                given[mover], step = step, given.get(mover)
+            return True
+    return False

@@ -1,0 +1,203 @@
+"""The variable `device` of selectors: a device's driver, attributes and capacities, and which of
+them an evaluation read.
+
+As in kube-scheduler, a domain without attributes is an empty map, so that
+`has(device.attributes["other"].x)` is false, and reading `.x` is an error. Devices that several
+claims may share are not offered to selectors: `device.allowMultipleAllocations` is false.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from shared.cel.expressions import Node, Scope, compile_expression
+from shared.cel.values import (
+    Budget,
+    CelError,
+    CostExceededError,
+    Quantity,
+    Semver,
+    Value,
+    type_name,
+)
+from shared.model.reference_objects import DeviceAttribute, DeviceDetails
+
+#: Steps of one evaluation; NVIDIA's selectors take about twenty. Kubernetes' limit (1,000,000 units
+#: of its own) would be seconds.
+STEPS_MAX: Final = 20_000
+#: Steps that all evaluations of a selector may take: per device, and to begin with.
+STEPS_PER_DEVICE_MAX: Final = 200
+STEPS_AT_FIRST_MAX: Final = 100_000
+#: Unused steps that are kept: a second of evaluation.
+_STEPS_LEFT_MAX: Final = 2_000_000
+#: Number of results that a selector remembers.
+_RESULTS_MAX: Final = 65_536
+
+_Section: TypeAlias = Mapping[str, Mapping[str, Value]]
+_Path: TypeAlias = tuple[str, str | None, str | None]
+"""Section, domain and name that an evaluation read; None: all of them."""
+
+
+class Outcome(NamedTuple):
+    """Whether a selector matches a device; with a failure, it does not."""
+
+    matches: bool
+    #: Why the selector has no result for the device; "": it has one.
+    failure: str = ""
+
+
+class Profile:
+    """What selectors read of a device."""
+
+    def __init__(self, driver: str, details: DeviceDetails) -> None:
+        self.driver = driver
+        #: Why selectors cannot read the device; "": they can.
+        self.failure = ""
+        self.sections: dict[str, dict[str, dict[str, Value]]] = {"attributes": {}, "capacity": {}}
+        try:
+            for attribute in details.attributes:
+                self._put("attributes", attribute.name, _value(attribute))
+            for name, text in details.capacity:
+                self._put("capacity", name, Quantity.parse(text))
+        except CelError as error:
+            self.failure = str(error)
+
+    def _put(self, section: str, name: str, value: Value) -> None:
+        domain, _, identifier = name.partition("/")
+        self.sections[section].setdefault(domain, {})[identifier] = value
+
+    def at(self, path: _Path) -> Value:
+        """What is at a path, in a form that is equal only for equal values of one type."""
+        section, domain, name = path
+        found = self.sections[section]
+        if domain is None:
+            return tuple((one, _contents(names)) for one, names in sorted(found.items()))
+        names = found.get(domain, {})
+        if name is None:
+            return _contents(names)
+        return _distinct(names[name]) if name in names else None
+
+
+class Selector:
+    """A compiled selector. A result is remembered for all devices that agree in everything that any
+    evaluation has read of a device.
+    """
+
+    def __init__(self, expression: str) -> None:
+        """Raises UnsupportedExpressionError."""
+        self._node: Node = compile_expression(expression, frozenset({"device"}))
+        self._paths: list[_Path] = []
+        self._results: dict[tuple[Value, ...], Outcome] = {}
+        self._steps_left = STEPS_AT_FIRST_MAX
+        self.evaluations = 0
+
+    def outcome(self, profile: Profile) -> Outcome:
+        """Whether the selector matches a device of this profile."""
+        if profile.failure:
+            return Outcome(False, profile.failure)
+        self._steps_left = min(self._steps_left + STEPS_PER_DEVICE_MAX, _STEPS_LEFT_MAX)
+        key = self._key(profile)
+        found = self._results.get(key)
+        if found is None:
+            reads: dict[_Path, None] = {}
+            found = self._evaluate(profile, reads)
+            fresh = [one for one in reads if one not in self._paths]
+            if fresh or len(self._results) >= _RESULTS_MAX:
+                self._paths += fresh
+                self._results.clear()
+                key = self._key(profile)
+            self._results[key] = found
+        return found
+
+    def _key(self, profile: Profile) -> tuple[Value, ...]:
+        return profile.driver, *[profile.at(one) for one in self._paths]
+
+    def _evaluate(self, profile: Profile, reads: dict[_Path, None]) -> Outcome:
+        self.evaluations += 1
+        budget = Budget(min(STEPS_MAX, self._steps_left))
+        device: dict[str, Value] = {
+            "driver": profile.driver,
+            "allowMultipleAllocations": False,
+            **{name: _Domains(name, one, reads) for name, one in profile.sections.items()},
+        }
+        before = budget.steps
+        try:
+            result = self._node(Scope({"device": device}, budget))
+        except CelError as error:
+            return Outcome(False, str(error))
+        except CostExceededError:
+            return Outcome(False, f"it takes more than {before} steps")
+        except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+            return Outcome(False, f"it cannot be evaluated: {type(error).__name__}")
+        finally:
+            self._steps_left -= before - max(budget.steps, 0)
+        if not isinstance(result, bool):
+            return Outcome(False, f"the result is of type {type_name(result)}, not bool")
+        return Outcome(result)
+
+
+def _value(attribute: DeviceAttribute) -> Value:
+    value = attribute.value
+    if not attribute.version:
+        return value
+    if isinstance(value, tuple):
+        return tuple(Semver.parse(str(one)) for one in value)
+    return Semver.parse(str(value))
+
+
+def _contents(names: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+    return tuple((name, _distinct(value)) for name, value in sorted(names.items()))
+
+
+def _distinct(value: Value) -> Value:
+    """With the type: Python counts True and 1 as equal."""
+    if isinstance(value, tuple):
+        return "list", tuple(_distinct(one) for one in value)
+    return type_name(value), value
+
+
+class _Domains(Mapping[str, Value]):
+    """`device.attributes` or `device.capacity`: a domain's names, none for an unknown domain."""
+
+    def __init__(self, section: str, domains: _Section, reads: dict[_Path, None]) -> None:
+        self._section = section
+        self._domains = domains
+        self._reads = reads
+
+    def __getitem__(self, domain: str) -> Value:
+        return _Names(self._section, domain, self._domains.get(domain, {}), self._reads)
+
+    def __contains__(self, domain: object) -> bool:
+        self._reads[self._section, None, None] = None
+        return domain in self._domains
+
+    def __iter__(self) -> Iterator[str]:
+        self._reads[self._section, None, None] = None
+        return iter(sorted(self._domains))
+
+    def __len__(self) -> int:
+        self._reads[self._section, None, None] = None
+        return len(self._domains)
+
+
+class _Names(Mapping[str, Value]):
+    """The attributes or capacities of one domain."""
+
+    def __init__(
+        self, section: str, domain: str, names: Mapping[str, Value], reads: dict[_Path, None]
+    ) -> None:
+        self._section = section
+        self._domain = domain
+        self._names = names
+        self._reads = reads
+
+    def __getitem__(self, name: str) -> Value:
+        self._reads[self._section, self._domain, name] = None
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._reads[self._section, self._domain, None] = None
+        return iter(sorted(self._names))
+
+    def __len__(self) -> int:
+        self._reads[self._section, self._domain, None] = None
+        return len(self._names)

@@ -1,0 +1,538 @@
+"""Compiles the text of an expression into a function of its variables.
+
+cel-python parses; its evaluator is not used, since it cannot be bounded, has no values of types
+that Kubernetes adds, and compares values of different types as older versions of CEL did
+(ADR 0077). Types are not checked: the API server has done so.
+
+`&&`, `||`, `all` and `exists` absorb errors as CEL does: `error && false` is false.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from celpy.celparser import CELParseError, CELParser
+from lark import Token, Tree
+
+from shared.cel import functions
+from shared.cel.literals import LiteralError, literal
+from shared.cel.values import Budget, CelError, CelType, Uint, Value, equal, is_number, type_name
+
+#: Kubernetes' limit of an expression, in characters.
+EXPRESSION_CHARACTERS_MAX: Final = 10 * 1024
+#: Levels that parentheses, calls and operators may be nested in.
+DEPTH_MAX: Final = 60
+
+
+class UnsupportedExpressionError(Exception):
+    """The expression does not parse, or uses something that is not supported; the message names
+    both and the position.
+    """
+
+
+class Scope:
+    """Variables of one evaluation, and its budget."""
+
+    __slots__ = ("budget", "variables")
+
+    def __init__(self, variables: Mapping[str, Value], budget: Budget) -> None:
+        self.variables = dict(variables)
+        self.budget = budget
+
+    def bound(self, name: str, value: Value) -> "Scope":
+        """The scope within, where a name has this value."""
+        return Scope({**self.variables, name: value}, self.budget)
+
+
+Node: TypeAlias = Callable[[Scope], Value]
+_Tree: TypeAlias = "Tree[Token]"
+_Branch: TypeAlias = "Tree[Token] | Token"
+
+_ABSENT: Final = object()
+_TYPES: Final = frozenset(
+    {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"}
+)
+#: Rules that only group: with one child, they mean the child.
+_GROUPS: Final = frozenset(
+    {
+        "expr",
+        "conditionalor",
+        "conditionaland",
+        "relation",
+        "addition",
+        "multiplication",
+        "unary",
+        "member",
+        "primary",
+        "paren_expr",
+    }
+)
+
+
+def compile_expression(text: str, variables: frozenset[str]) -> Node:
+    """The function of an expression over these variables.
+
+    Raises:
+        UnsupportedExpressionError: See there.
+    """
+    if len(text) > EXPRESSION_CHARACTERS_MAX:
+        raise UnsupportedExpressionError(f"it has more than {EXPRESSION_CHARACTERS_MAX} characters")
+    try:
+        tree = CELParser().parse(text)
+    except CELParseError as error:
+        where = f"{error.line}:{error.column}" if error.line and error.line > 0 else "its end"
+        raise UnsupportedExpressionError(f"unexpected syntax at {where}") from error
+    return _Compiler(variables).node(tree, 0)
+
+
+class _Compiler:
+    def __init__(self, variables: frozenset[str]) -> None:
+        #: Names in scope.
+        self._names = set(variables)
+
+    def node(self, branch: _Branch, depth: int) -> Node:
+        tree = _ungrouped(branch)
+        if depth > DEPTH_MAX:
+            raise _refusal(tree, f"it is nested in more than {DEPTH_MAX} levels")
+        if isinstance(tree, Token):
+            raise _refusal(tree, f"unexpected {tree}")
+        compiled = _RULES.get(str(tree.data))
+        if compiled is None:
+            raise _refusal(tree, f"{tree.data} is not supported")
+        return compiled(self, tree, depth + 1)
+
+    def ternary(self, tree: _Tree, depth: int) -> Node:
+        condition, yes, no = (self.node(one, depth) for one in tree.children)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            chosen = condition(scope)
+            if not isinstance(chosen, bool):
+                raise functions.overload("_?_:_", chosen)
+            return yes(scope) if chosen else no(scope)
+
+        return evaluate
+
+    def logical(self, tree: _Tree, depth: int) -> Node:
+        """A chain of one operator, flat: `a || b || c` is no nesting."""
+        rule, operands = str(tree.data), [tree.children[1]]
+        left = _ungrouped(tree.children[0])
+        while isinstance(left, Tree) and left.data == rule and len(left.children) == 2:
+            operands.append(left.children[1])
+            left = _ungrouped(left.children[0])
+        operands.append(left)
+        nodes = [self.node(one, depth) for one in reversed(operands)]
+        deciding = rule == "conditionalor"
+        return lambda scope: _decide(
+            scope,
+            deciding,
+            (lambda one=one: one(scope) for one in nodes),
+            "||" if deciding else "&&",
+        )
+
+    def binary(self, tree: _Tree, depth: int) -> Node:
+        first = _branch(tree.children[0])
+        left, right = self.node(first.children[0], depth), self.node(tree.children[1], depth)
+        operator = _OPERATORS[str(first.data)]
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            return operator(scope.budget, left(scope), right(scope))
+
+        return evaluate
+
+    def unary(self, tree: _Tree, depth: int) -> Node:
+        sign, operand = tree.children
+        negates = _branch(sign).data == "unary_not"
+        value = self.node(operand, depth)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found = value(scope)
+            if negates and isinstance(found, bool):
+                return not found
+            if not negates and isinstance(found, float):
+                return -found
+            if (
+                not negates
+                and is_number(found)
+                and isinstance(found, int)
+                and not isinstance(found, Uint)
+            ):
+                return functions.to_int(-found)
+            raise functions.overload("!_" if negates else "-_", found)
+
+        return evaluate
+
+    def literal(self, tree: _Tree, _depth: int) -> Node:
+        (token,) = tree.children
+        if not isinstance(token, Token):
+            raise _refusal(token, f"{token.data} is not supported")
+        try:
+            value = literal(token.type, str(token))
+        except LiteralError as error:
+            raise _refusal(token, str(error)) from error
+        return lambda _: value
+
+    def ident(self, tree: _Tree, _depth: int) -> Node:
+        token = tree.children[0]
+        name = str(token)
+        if name == "null":
+            return lambda _: None
+        if name in self._names:
+            return lambda scope: scope.variables[name]
+        if name in _TYPES:
+            kind = CelType(name)
+            return lambda _: kind
+        raise _refusal(token, f"undeclared reference to {name!r}")
+
+    def select(self, tree: _Tree, depth: int) -> Node:
+        value, name = self.node(tree.children[0], depth), str(tree.children[1])
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found = value(scope)
+            if not isinstance(found, Mapping):
+                raise CelError(f"type {type_name(found)} does not support field selection")
+            return _at(found, name)
+
+        return evaluate
+
+    def index(self, tree: _Tree, depth: int) -> Node:
+        value, key = (self.node(one, depth) for one in tree.children)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found, at = value(scope), key(scope)
+            if isinstance(found, Mapping):
+                return _at(found, at)
+            if isinstance(found, tuple) and isinstance(at, int) and not isinstance(at, bool):
+                if not 0 <= at < len(found):
+                    raise CelError(f"index out of bounds: {at}")
+                return found[at]
+            raise functions.overload("_[_]", found, at)
+
+        return evaluate
+
+    def list_literal(self, tree: _Tree, depth: int) -> Node:
+        nodes = [self.node(one, depth) for one in _arguments(tree.children)]
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1 + len(nodes))
+            return tuple(one(scope) for one in nodes)
+
+        return evaluate
+
+    def map_literal(self, tree: _Tree, depth: int) -> Node:
+        nodes = [self.node(one, depth) for one in _arguments(tree.children)]
+        pairs = list(zip(nodes[::2], nodes[1::2], strict=True))
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1 + len(pairs))
+            found: dict[Value, Value] = {}
+            for key, value in pairs:
+                at = key(scope)
+                if not isinstance(at, str | int):
+                    raise CelError(f"unsupported key type: {type_name(at)}")
+                found[at] = value(scope)
+            return found
+
+        return evaluate
+
+    def call(self, tree: _Tree, depth: int) -> Node:
+        token, arguments = tree.children[0], _arguments(tree.children[1:])
+        name = str(token)
+        if name == "has":
+            return self._has(token, arguments, depth)
+        return self._applied(token, functions.GLOBAL.get(name), arguments, depth)
+
+    def method(self, tree: _Tree, depth: int) -> Node:
+        receiver, token = tree.children[0], tree.children[1]
+        arguments, name = _arguments(tree.children[2:]), str(token)
+        space = _ungrouped(receiver)
+        if isinstance(space, Tree) and space.data == "ident":
+            qualified = f"{space.children[0]}.{name}"
+            if qualified == "cel.bind":
+                return self._bind(token, arguments, depth)
+            if qualified in functions.GLOBAL:
+                return self._applied(token, functions.GLOBAL[qualified], arguments, depth)
+        macro = _MACROS.get((name, len(arguments)))
+        if macro is not None:
+            return self._macro(macro, receiver, arguments, depth)
+        return self._applied(token, functions.METHODS.get(name), [receiver, *arguments], depth)
+
+    def _applied(
+        self,
+        token: _Branch,
+        found: tuple[functions.Function, range] | None,
+        arguments: Sequence[_Branch],
+        depth: int,
+    ) -> Node:
+        if found is None:
+            raise _refusal(token, f"function {token} is not supported")
+        function, numbers = found
+        if len(arguments) not in numbers:
+            raise _refusal(token, f"function {token} does not take {len(arguments)} arguments")
+        nodes = [self.node(one, depth) for one in arguments]
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            return function(scope.budget, *[one(scope) for one in nodes])
+
+        return evaluate
+
+    def _has(self, token: _Branch, arguments: Sequence[_Branch], depth: int) -> Node:
+        field = _ungrouped(arguments[0]) if len(arguments) == 1 else token
+        if not isinstance(field, Tree) or field.data != "member_dot":
+            raise _refusal(token, "has() takes one field selection")
+        value, name = self.node(field.children[0], depth), str(field.children[1])
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found = value(scope)
+            if not isinstance(found, Mapping):
+                raise CelError(f"type {type_name(found)} does not support field selection")
+            return name in found
+
+        return evaluate
+
+    def _bind(self, token: _Branch, arguments: Sequence[_Branch], depth: int) -> Node:
+        if len(arguments) != 3:
+            raise _refusal(token, "cel.bind takes a name and two expressions")
+        value = self.node(arguments[1], depth)
+        name, body = self._within(arguments[0], arguments[2], depth)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            return body(scope.bound(name, value(scope)))
+
+        return evaluate
+
+    def _within(self, name: _Branch, body: _Branch, depth: int) -> tuple[str, Node]:
+        """A body in which the variable is known."""
+        found = _ungrouped(name)
+        if not isinstance(found, Tree) or found.data != "ident":
+            raise _refusal(found, "a variable's name must be simple")
+        variable = str(found.children[0])
+        before = set(self._names)
+        self._names.add(variable)
+        try:
+            return variable, self.node(body, depth)
+        finally:
+            self._names = before
+
+    def _macro(
+        self, macro: "_Macro", receiver: _Branch, arguments: Sequence[_Branch], depth: int
+    ) -> Node:
+        value = self.node(receiver, depth)
+        bodies: list[Node] = []
+        name = ""
+        for one in arguments[1:]:
+            name, body = self._within(arguments[0], one, depth)
+            bodies.append(body)
+
+        def evaluate(scope: Scope) -> Value:
+            scope.budget.spend(1)
+            found = value(scope)
+            if not isinstance(found, tuple | Mapping):
+                raise CelError(f"got {type_name(found)!r}, expected iterable type")
+            inner = scope.bound(name, None)
+            return macro(inner, name, tuple(found), bodies)
+
+        return evaluate
+
+
+_Macro: TypeAlias = Callable[[Scope, str, tuple[Value, ...], list[Node]], Value]
+
+
+def _of(scope: Scope, name: str, body: Node, item: Value) -> Value:
+    scope.budget.spend(1)
+    scope.variables[name] = item
+    return body(scope)
+
+
+def _truth(value: Value, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise functions.overload(name, value)
+    return value
+
+
+def _all(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
+    (body,) = bodies
+    return _decide(
+        scope, False, (lambda one=one: _of(scope, name, body, one) for one in items), "all"
+    )
+
+
+def _exists(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
+    (body,) = bodies
+    return _decide(
+        scope, True, (lambda one=one: _of(scope, name, body, one) for one in items), "exists"
+    )
+
+
+def _exists_one(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
+    (body,) = bodies
+    return sum(_truth(_of(scope, name, body, one), "exists_one") for one in items) == 1
+
+
+def _filter(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
+    (body,) = bodies
+    return tuple(one for one in items if _truth(_of(scope, name, body, one), "filter"))
+
+
+def _map(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
+    if len(bodies) == 2:
+        items = tuple(one for one in items if _truth(_of(scope, name, bodies[0], one), "map"))
+    return tuple(_of(scope, name, bodies[-1], one) for one in items)
+
+
+def _sort_by(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
+    (body,) = bodies
+    keys = [_of(scope, name, body, one) for one in items]
+    order = functions.sorted_list(tuple(keys))
+    places = sorted(
+        range(len(items)),
+        key=lambda place: next(i for i, one in enumerate(order) if equal(one, keys[place])),
+    )
+    return tuple(items[place] for place in places)
+
+
+def _decide(
+    scope: Scope, deciding: bool, operands: Iterable[Callable[[], Value]], name: str
+) -> bool:
+    """The deciding value if an operand has it, else the other one, else the first error."""
+    failure: CelError | None = None
+    for operand in operands:
+        scope.budget.spend(1)
+        try:
+            if _truth(operand(), name) is deciding:
+                return deciding
+        except CelError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return not deciding
+
+
+def _at(found: Mapping[Value, Value], key: Value) -> Value:
+    if isinstance(key, Mapping | tuple):
+        raise functions.overload("_[_]", found, key)
+    value = found.get(key, _ABSENT)
+    if value is _ABSENT:
+        raise CelError(f"no such key: {key}")
+    return value
+
+
+def _ungrouped(branch: _Branch) -> _Branch:
+    while isinstance(branch, Tree) and branch.data in _GROUPS and len(branch.children) == 1:
+        branch = branch.children[0]
+    return branch
+
+
+def _branch(found: _Branch) -> _Tree:
+    """An inner node of the tree."""
+    if isinstance(found, Token):
+        raise _refusal(found, f"unexpected {found}")
+    return found
+
+
+def _arguments(children: Sequence[_Branch]) -> list[_Branch]:
+    """The expressions of a call's or literal's parentheses."""
+    return list(children[0].children) if children and isinstance(children[0], Tree) else []
+
+
+def _refusal(branch: _Branch, text: str) -> UnsupportedExpressionError:
+    found: _Branch = branch
+    while isinstance(found, Tree) and found.children:
+        found = found.children[0]
+    if isinstance(found, Token):
+        return UnsupportedExpressionError(f"{text} at {found.line}:{found.column}")
+    return UnsupportedExpressionError(text)
+
+
+def _added(budget: Budget, left: Value, right: Value) -> Value:
+    for kind in (str, bytes, tuple):
+        if isinstance(left, kind) and isinstance(right, kind):
+            functions.charged(budget, len(left) + len(right))
+            return left + right  # type: ignore[operator]
+    return _calculated("_+_", lambda a, b: a + b, left, right)
+
+
+def _calculated(
+    name: str, operation: Callable[[int, int], int], left: Value, right: Value
+) -> Value:
+    """Numbers of one type, and a result of that type."""
+    if type_name(left) != type_name(right) or not is_number(left):
+        raise functions.overload(name, left, right)
+    try:
+        found = operation(left, right)  # type: ignore[arg-type]
+    except ZeroDivisionError as error:
+        raise CelError("division by zero") from error
+    if isinstance(left, float):
+        return found
+    return functions.to_uint(found) if isinstance(left, Uint) else functions.to_int(found)
+
+
+def _divided(_budget: Budget, left: Value, right: Value) -> Value:
+    if isinstance(left, float) and isinstance(right, float) and right == 0:
+        return float("nan") if left == 0 or left != left else left * float("inf")
+    return _calculated("_/_", _quotient, left, right)
+
+
+def _quotient(left: int, right: int) -> int:
+    """Towards zero."""
+    if isinstance(left, float):
+        return left / right
+    return left // right if (left < 0) == (right < 0) else -(-left // right)
+
+
+def _remainder(_budget: Budget, left: Value, right: Value) -> Value:
+    if isinstance(left, float):
+        raise functions.overload("_%_", left, right)
+    return _calculated("_%_", lambda a, b: a - b * _quotient(a, b), left, right)
+
+
+_OPERATORS: Final[Mapping[str, functions.Function]] = {
+    "relation_lt": lambda _, left, right: functions.compare(left, right) < 0,
+    "relation_le": lambda _, left, right: functions.compare(left, right) <= 0,
+    "relation_gt": lambda _, left, right: functions.compare(left, right) > 0,
+    "relation_ge": lambda _, left, right: functions.compare(left, right) >= 0,
+    "relation_eq": lambda _, left, right: equal(left, right),
+    "relation_ne": lambda _, left, right: not equal(left, right),
+    "relation_in": lambda budget, left, right: functions.contains(budget, right, left),
+    "addition_add": _added,
+    "addition_sub": lambda _, left, right: _calculated("_-_", lambda a, b: a - b, left, right),
+    "multiplication_mul": lambda _, left, right: _calculated(
+        "_*_", lambda a, b: a * b, left, right
+    ),
+    "multiplication_div": _divided,
+    "multiplication_mod": _remainder,
+}
+_MACROS: Final[Mapping[tuple[str, int], _Macro]] = {
+    ("all", 2): _all,
+    ("exists", 2): _exists,
+    ("exists_one", 2): _exists_one,
+    ("existsOne", 2): _exists_one,
+    ("filter", 2): _filter,
+    ("map", 2): _map,
+    ("map", 3): _map,
+    ("sortBy", 2): _sort_by,
+}
+_RULES: Final[Mapping[str, Callable[[_Compiler, _Tree, int], Node]]] = {
+    "expr": _Compiler.ternary,
+    "conditionalor": _Compiler.logical,
+    "conditionaland": _Compiler.logical,
+    "relation": _Compiler.binary,
+    "addition": _Compiler.binary,
+    "multiplication": _Compiler.binary,
+    "unary": _Compiler.unary,
+    "literal": _Compiler.literal,
+    "ident": _Compiler.ident,
+    "dot_ident": _Compiler.ident,
+    "member_dot": _Compiler.select,
+    "member_index": _Compiler.index,
+    "member_dot_arg": _Compiler.method,
+    "ident_arg": _Compiler.call,
+    "list_lit": _Compiler.list_literal,
+    "map_lit": _Compiler.map_literal,
+}

@@ -1,0 +1,173 @@
+"""Values of CEL: Python's own bool, int, float, str, bytes, None, tuple (list) and Mapping, and
+the types here.
+"""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import total_ordering
+from typing import Final, Self, TypeAlias
+
+from shared.kube.quantities import QuantityError, exact
+
+Value: TypeAlias = object
+
+INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
+_DIGITS: Final = frozenset("0123456789")
+_SEMVER: Final = re.compile(
+    r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+
+
+class CelError(Exception):
+    """An evaluation failed; the message is a phrase such as "no such key: memory"."""
+
+
+class CostExceededError(Exception):
+    """An evaluation needs more steps than it may take; no operator absorbs this."""
+
+
+class Budget:
+    """The steps that one evaluation may still take."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def spend(self, steps: int) -> None:
+        """Raises CostExceededError: none are left."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise CostExceededError
+
+
+class Uint(int):
+    """An unsigned integer; every other int is signed."""
+
+
+class CelType(str):
+    """A type as a value, by its name."""
+
+    __slots__ = ()
+
+
+@total_ordering
+class Quantity:
+    """A Kubernetes quantity, exact."""
+
+    __slots__ = ("amount",)
+
+    def __init__(self, amount: Fraction) -> None:
+        self.amount = amount
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises CelError: no quantity."""
+        try:
+            return cls(exact(text))
+        except QuantityError as error:
+            raise CelError(str(error)) from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.amount == other.amount
+
+    def __lt__(self, other: "Quantity") -> bool:
+        return self.amount < other.amount
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
+
+
+@total_ordering
+class Semver:
+    """A semantic version 2.0.0; build metadata does not count in comparisons."""
+
+    __slots__ = ("numbers", "release")
+
+    def __init__(self, numbers: tuple[int, int, int], release: tuple[str, ...]) -> None:
+        self.numbers = numbers
+        #: Identifiers of the pre-release; (): a release.
+        self.release = release
+
+    @classmethod
+    def parse(cls, text: str, *, normalize: bool = False) -> Self:
+        """Read a version. `normalize`: a leading "v", leading zeros and missing parts are allowed.
+
+        Raises:
+            CelError: No semantic version.
+        """
+        found = _SEMVER.fullmatch(_normalized(text) if normalize else text)
+        release = tuple((found[4] or "").split(".")) if found and found[4] else ()
+        numeric = [one for one in release if one.isdecimal()]
+        if found is None or any(len(one) > 1 and one[0] == "0" for one in numeric):
+            raise CelError(f'"{text}" is no semantic version')
+        return cls((int(found[1]), int(found[2]), int(found[3])), release)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Semver) and self._key() == other._key()
+
+    def __lt__(self, other: "Semver") -> bool:
+        return self._key() < other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.numbers, self.release))
+
+    def _key(self) -> tuple[tuple[int, int, int], bool, list[tuple[bool, int, str]]]:
+        """A release is after its pre-releases; numbers are before names."""
+        names = [
+            (False, int(one), "") if one.isdecimal() else (True, 0, one) for one in self.release
+        ]
+        return self.numbers, not self.release, names
+
+
+def _normalized(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    for index, part in enumerate(parts):
+        if len(part) > 1:
+            shorter = part.lstrip("0")
+            parts[index] = shorter if shorter[:1] in _DIGITS else f"0{shorter}"
+    if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
+        raise CelError("a short version cannot have a pre-release or build metadata")
+    return ".".join(parts + ["0"] * (3 - len(parts)))
+
+
+def type_name(value: Value) -> str:
+    """The CEL name of a value's type."""
+    for kind, name in _NAMES:
+        if isinstance(value, kind):
+            return name
+    return type(value).__name__
+
+
+_NAMES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (Uint, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (CelType, "type"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (tuple, "list"),
+    (Mapping, "map"),
+    (type(None), "null_type"),
+    (Quantity, "kubernetes.Quantity"),
+    (Semver, "kubernetes.Semver"),
+)
+
+
+def is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def equal(left: Value, right: Value) -> bool:
+    """CEL's equality: numbers compare by value, values of different types are unequal."""
+    if is_number(left) and is_number(right):
+        return left == right
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return len(left) == len(right) and all(
+            key in right and equal(one, right[key]) for key, one in left.items()
+        )
+    return type_name(left) == type_name(right) and left == right
