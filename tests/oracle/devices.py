@@ -1,6 +1,6 @@
-"""Strategies for dynamic resource allocation: whole devices of two classes, on nodes that have some
-of them, pools whose slices are of an older generation or not all there, claims that have devices
-or none, requests for more than there are.
+"""Strategies for dynamic resource allocation: whole devices of three classes and of requests with
+CEL selectors, on nodes that have some of them, pools whose slices are of an older generation or not
+all there, claims that have devices or none, requests for more than there are.
 """
 
 from typing import Any, Final
@@ -12,7 +12,22 @@ from tests.oracle.scheduler import Cluster
 
 Json = dict[str, Any]
 _DRIVERS: Final = {"gpu": "gpu.example.com", "nic": "nic.example.com"}
-_CLASSES: Final = ("gpu", "gpu", "nic", "no-such")
+_CLASSES: Final = ("gpu", "gpu", "large", "nic", "no-such")
+_SELECTED: Final = {
+    **{name: f'device.driver == "{driver}"' for name, driver in _DRIVERS.items()},
+    "large": (
+        'device.driver == "gpu.example.com" && '
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0'
+    ),
+}
+#: None fails on any device: kube-scheduler gives up at the first failure, Tutti does not.
+_SELECTORS: Final = (
+    'has(device.attributes["gpu.example.com"].model) && '
+    'device.attributes["gpu.example.com"].model.startsWith("a")',
+    'cel.bind(all, device.capacity[device.driver], all.memory.isLessThan(quantity("1e11")))',
+    'device.attributes[device.driver].version.isGreaterThan(semver("1.9.0"))',
+    'device.attributes[device.driver].exists(name, name == "even")',
+)
 CLAIMS: Final = ("d0", "d1", "d2", "d9")
 
 
@@ -24,10 +39,30 @@ def _classes() -> list[Json]:
     return [
         {
             "metadata": _meta(name),
-            "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
+            "spec": {"selectors": [{"cel": {"expression": expression}}]},
         }
-        for name, driver in _DRIVERS.items()
+        for name, expression in _SELECTED.items()
     ]
+
+
+def _device(draw: st.DrawFn, index: int) -> Json:
+    attributes: Json = {
+        "model": {"string": draw(st.sampled_from(("a100", "b200")))},
+        "version": {"version": draw(st.sampled_from(("1.2.0", "1.10.0")))},
+    }
+    if index % 2 == 0:
+        attributes["even"] = {"bool": True}
+    memory = draw(st.sampled_from(("20Gi", "80Gi")))
+    return {
+        "name": f"dev-{index}",
+        "attributes": attributes,
+        "capacity": {"memory": {"value": memory}},
+    }
+
+
+def _selectors(draw: st.DrawFn) -> list[Json]:
+    chosen = draw(st.lists(st.sampled_from(_SELECTORS), max_size=2, unique=True))
+    return [{"cel": {"expression": one}} for one in chosen]
 
 
 @st.composite
@@ -39,7 +74,7 @@ def _slices(draw: st.DrawFn, node: str) -> list[Json]:
     for driver in _DRIVERS.values():
         generation = draw(st.sampled_from((1, 1, 2)))
         for version in range(1, generation + 1):
-            devices = [{"name": f"dev-{one}"} for one in range(draw(st.integers(0, 3)))]
+            devices = [_device(draw, one) for one in range(draw(st.integers(0, 3)))]
             missing = draw(st.sampled_from((0, 0, 0, 0, 1)))
             pool = {
                 "name": node,
@@ -60,6 +95,7 @@ def _requests(draw: st.DrawFn, classes: tuple[str, ...]) -> list[Json]:
                 "deviceClassName": draw(st.sampled_from(classes)),
                 "allocationMode": "ExactCount",
                 "count": draw(st.integers(1, 2)),
+                "selectors": _selectors(draw),
             },
         }
         for index in range(draw(st.integers(1, 2)))

@@ -107,8 +107,8 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
             claim = by_name.get((pod.namespace, name))
             if claim is not None and claim.unsupported and not claim.allocated:
                 message = (
-                    f"pod {pod.name} needs it, and it requests more than whole devices "
-                    f"that selectors match: {', '.join(claim.unsupported)}; Tutti does not allocate it"
+                    f"pod {pod.name} needs it, and it requests more than whole devices that "
+                    f"selectors match: {', '.join(claim.unsupported)}; Tutti does not allocate it"
                 )
                 yield Finding(
                     "blocks", "devices", f"ResourceClaim {claim.namespace}/{claim.name}", message
