@@ -9,6 +9,8 @@ claims may share are not offered to selectors: `device.allowMultipleAllocations`
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from typing_extensions import override
+
 from shared.cel.expressions import Node, Scope, compile_expression
 from shared.cel.values import (
     Budget,
@@ -163,17 +165,21 @@ class _Domains(Mapping[str, Value]):
         self._domains = domains
         self._reads = reads
 
+    @override
     def __getitem__(self, domain: str) -> Value:
         return _Names(self._section, domain, self._domains.get(domain, {}), self._reads)
 
+    @override
     def __contains__(self, domain: object) -> bool:
         self._reads[self._section, None, None] = None
         return domain in self._domains
 
+    @override
     def __iter__(self) -> Iterator[str]:
         self._reads[self._section, None, None] = None
         return iter(sorted(self._domains))
 
+    @override
     def __len__(self) -> int:
         self._reads[self._section, None, None] = None
         return len(self._domains)
@@ -190,14 +196,17 @@ class _Names(Mapping[str, Value]):
         self._names = names
         self._reads = reads
 
+    @override
     def __getitem__(self, name: str) -> Value:
         self._reads[self._section, self._domain, name] = None
         return self._names[name]
 
+    @override
     def __iter__(self) -> Iterator[str]:
         self._reads[self._section, self._domain, None] = None
         return iter(sorted(self._names))
 
+    @override
     def __len__(self) -> int:
         self._reads[self._section, self._domain, None] = None
         return len(self._names)

@@ -8,6 +8,7 @@ that Kubernetes adds, and compares values of different types as older versions o
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from celpy.celparser import CELParseError, CELParser
@@ -125,7 +126,7 @@ class _Compiler:
         return lambda scope: _decide(
             scope,
             deciding,
-            (lambda one=one: one(scope) for one in nodes),
+            (partial(one, scope) for one in nodes),
             "||" if deciding else "&&",
         )
 
@@ -358,16 +359,12 @@ def _truth(value: Value, name: str) -> bool:
 
 def _all(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    return _decide(
-        scope, False, (lambda one=one: _of(scope, name, body, one) for one in items), "all"
-    )
+    return _decide(scope, False, (partial(_of, scope, name, body, one) for one in items), "all")
 
 
 def _exists(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
     (body,) = bodies
-    return _decide(
-        scope, True, (lambda one=one: _of(scope, name, body, one) for one in items), "exists"
-    )
+    return _decide(scope, True, (partial(_of, scope, name, body, one) for one in items), "exists")
 
 
 def _exists_one(scope: Scope, name: str, items: tuple[Value, ...], bodies: list[Node]) -> Value:
@@ -474,15 +471,15 @@ def _calculated(
 
 
 def _divided(_budget: Budget, left: Value, right: Value) -> Value:
-    if isinstance(left, float) and isinstance(right, float) and right == 0:
-        return float("nan") if left == 0 or left != left else left * float("inf")
+    if isinstance(left, float) and isinstance(right, float):
+        if right == 0:
+            return float("nan") if left == 0 else left * float("inf")
+        return left / right
     return _calculated("_/_", _quotient, left, right)
 
 
 def _quotient(left: int, right: int) -> int:
     """Towards zero."""
-    if isinstance(left, float):
-        return left / right
     return left // right if (left < 0) == (right < 0) else -(-left // right)
 
 

@@ -92,7 +92,8 @@ def compare(left: Value, right: Value) -> int:
         raise overload("compare", left, right)
     a: Any = left
     b: Any = right
-    return (a > b) - (a < b)
+    order: int = (a > b) - (a < b)
+    return order
 
 
 # ------------------------------------------------------------------ standard library

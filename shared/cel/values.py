@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import total_ordering
 from typing import Final, Self, TypeAlias
 
+from typing_extensions import override
+
 from shared.kube.quantities import QuantityError, exact
 
 Value: TypeAlias = object
@@ -69,12 +71,14 @@ class Quantity:
         except QuantityError as error:
             raise CelError(str(error)) from error
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.amount == other.amount
 
     def __lt__(self, other: "Quantity") -> bool:
         return self.amount < other.amount
 
+    @override
     def __hash__(self) -> int:
         return hash(self.amount)
 
@@ -104,12 +108,14 @@ class Semver:
             raise CelError(f'"{text}" is no semantic version')
         return cls((int(found[1]), int(found[2]), int(found[3])), release)
 
+    @override
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Semver) and self._key() == other._key()
 
     def __lt__(self, other: "Semver") -> bool:
         return self._key() < other._key()
 
+    @override
     def __hash__(self) -> int:
         return hash((self.numbers, self.release))
 
