@@ -9,7 +9,7 @@ that Kubernetes adds, and compares values of different types as older versions o
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from celpy.celparser import CELParseError, CELParser
 from lark import Token, Tree
@@ -450,8 +450,10 @@ def _refusal(branch: _Branch, text: str) -> UnsupportedExpressionError:
 def _added(budget: Budget, left: Value, right: Value) -> Value:
     for kind in (str, bytes, tuple):
         if isinstance(left, kind) and isinstance(right, kind):
-            functions.charged(budget, len(left) + len(right))
-            return left + right  # type: ignore[operator]
+            one: Any = left
+            other: Any = right
+            functions.charged(budget, len(one) + len(other))
+            return one + other
     return _calculated("_+_", lambda a, b: a + b, left, right)
 
 
@@ -461,8 +463,10 @@ def _calculated(
     """Numbers of one type, and a result of that type."""
     if type_name(left) != type_name(right) or not is_number(left):
         raise functions.overload(name, left, right)
+    one: Any = left
+    other: Any = right
     try:
-        found = operation(left, right)  # type: ignore[arg-type]
+        found = operation(one, other)
     except ZeroDivisionError as error:
         raise CelError("division by zero") from error
     if isinstance(left, float):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
-from services.gang_planner.core.state.devices.selection import Requirement, Selection
+from services.gang_planner.core.state.devices.selection import DeviceRequirement, Selection
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.objects import Shape
 from shared.model.reference_objects import DeviceClass, DeviceRequest, ResourceClaim
@@ -15,7 +15,7 @@ class Wanted(NamedTuple):
     """One request of a claim without allocated devices."""
 
     request: str
-    requirement: Requirement
+    requirement: DeviceRequirement
     number: int
 
 
@@ -87,13 +87,13 @@ def _wanted(
     return Wanted(request.name, requirement, request.count)
 
 
-def _requirement(device_class: DeviceClass, request: DeviceRequest) -> Requirement | None:
+def _requirement(device_class: DeviceClass, request: DeviceRequest) -> DeviceRequirement | None:
     """The devices that a request may get; None: the class's selectors are not known."""
     if device_class.driver:
-        return Requirement(device_class.driver, request.selectors)
+        return DeviceRequirement(device_class.driver, request.selectors)
     if device_class.selectors is None:
         return None
-    return Requirement(None, device_class.selectors + request.selectors)
+    return DeviceRequirement(None, device_class.selectors + request.selectors)
 
 
 def _unsupported(name: str, what: str) -> DeviceDemand:

@@ -12,9 +12,9 @@ import numpy as np
 from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.devices.selection import (
     Device,
-    Failure,
-    Requirement,
+    DeviceRequirement,
     Selection,
+    SelectorFailure,
 )
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
@@ -33,7 +33,7 @@ class Matches:
         #: Node -> devices, in order.
         self.on: dict[str, list[Device]] = {}
         #: Nodes with devices on which a selector failed, and the first failure.
-        self.failed_on: dict[str, Failure] = {}
+        self.failed_on: dict[str, SelectorFailure] = {}
 
 
 class Inventory:
@@ -52,7 +52,7 @@ class Inventory:
         self._devices: list[Device] = []
         self._allocated: set[Device] = set()
         self.selection = Selection()
-        self._matches: dict[Requirement, Matches] = {}
+        self._matches: dict[DeviceRequirement, Matches] = {}
 
     @property
     def stamp(self) -> tuple[int, ...]:
@@ -64,7 +64,7 @@ class Inventory:
             self._nodes.changes.position,
         )
 
-    def free(self, requirement: Requirement) -> Ints:
+    def free(self, requirement: DeviceRequirement) -> Ints:
         """Per slot, the number of suitable devices that no claim in the cluster has."""
         counts = np.zeros(self._nodes.size, dtype=np.int64)
         for node, devices in self.matches(requirement).on.items():
@@ -73,7 +73,7 @@ class Inventory:
                 counts[slot] = _count_free(devices, self._allocated)
         return counts
 
-    def matches(self, requirement: Requirement) -> Matches:
+    def matches(self, requirement: DeviceRequirement) -> Matches:
         """The devices that the requirement may get."""
         self._refresh()
         found = self._matches.get(requirement)
@@ -83,7 +83,7 @@ class Inventory:
             found = self._matches[requirement] = self._match(requirement)
         return found
 
-    def overlap(self, one: Requirement, other: Requirement) -> bool:
+    def overlap(self, one: DeviceRequirement, other: DeviceRequirement) -> bool:
         """Whether a device may serve both."""
         return not self.matches(one).devices.isdisjoint(self.matches(other).devices)
 
@@ -98,7 +98,7 @@ class Inventory:
         return device in self._allocated
 
     def available(
-        self, requirement: Requirement, slot: int, taken: Collection[Device]
+        self, requirement: DeviceRequirement, slot: int, taken: Collection[Device]
     ) -> list[Device]:
         """The free devices on a node that the requirement may get and that are not in `taken`."""
         on_node = self.matches(requirement).on.get(self._nodes.names[slot], ())
@@ -118,14 +118,14 @@ class Inventory:
                 device for claim in tables.resource_claims.values() for device in claim.allocated
             }
 
-    def _match(self, requirement: Requirement) -> Matches:
+    def _match(self, requirement: DeviceRequirement) -> Matches:
         found = Matches()
         for device in self._devices:
             node = self._homes[device]
             outcome = self.selection.matches(
                 requirement, device, self._details.get(device, _NO_DETAILS)
             )
-            if isinstance(outcome, Failure):
+            if isinstance(outcome, SelectorFailure):
                 found.failed_on.setdefault(node, outcome)
             elif outcome:
                 found.devices.add(device)

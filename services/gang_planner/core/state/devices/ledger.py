@@ -23,7 +23,7 @@ from services.gang_planner.core.state.devices.demand import (
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.selection import (
     Device,
-    Requirement,
+    DeviceRequirement,
     assign,
     described,
     quoted,
@@ -68,7 +68,7 @@ class Devices:
         #: Device -> claim, for all grants and pins.
         self._chosen: dict[Device, Key] = {}
         #: Requirement -> number of devices that are neither allocated nor chosen, per slot.
-        self._free: dict[Requirement, Ints] = {}
+        self._free: dict[DeviceRequirement, Ints] = {}
         self._stamp: tuple[int, ...] = ()
         self._turns: dict[Key, int] = {}
         self._turn = 0
@@ -139,7 +139,7 @@ class Devices:
         devices.
         """
         mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
-        needed: dict[Requirement, int] = {}
+        needed: dict[DeviceRequirement, int] = {}
         for claim, requests in demand.open:
             grant = self.grant((claim.namespace, claim.name))
             if grant is not None:
@@ -303,7 +303,7 @@ class Devices:
             ):
                 free[slot] += by
 
-    def _free_devices(self, requirement: Requirement) -> Ints:
+    def _free_devices(self, requirement: DeviceRequirement) -> Ints:
         """Per slot, the number of suitable devices that are neither allocated nor chosen."""
         self._look()
         free = self._free.get(requirement)
@@ -367,7 +367,7 @@ class Devices:
         return True
 
     def _assigned(
-        self, needed: Iterable[tuple[Requirement, int]], slot: int
+        self, needed: Iterable[tuple[DeviceRequirement, int]], slot: int
     ) -> list[list[Device]] | None:
         """Free devices of a node for each of these needs; None: it has too few."""
         return assign(

@@ -24,7 +24,7 @@ _SHOWN_CHARACTERS: Final = 120
 _SHOWN_SELECTORS: Final = 3
 
 
-class Requirement(NamedTuple):
+class DeviceRequirement(NamedTuple):
     """The devices that a request may get."""
 
     #: Their driver; None: of any that the selectors allow.
@@ -33,7 +33,7 @@ class Requirement(NamedTuple):
     selectors: tuple[str, ...] = ()
 
 
-class Failure(NamedTuple):
+class SelectorFailure(NamedTuple):
     """The first selector of a requirement that failed on a device."""
 
     selector: str
@@ -52,7 +52,7 @@ class Selection:
         """Drop the profiles, since the details of devices may have changed."""
         self._profiles.clear()
 
-    def objection(self, requirement: Requirement) -> str:
+    def objection(self, requirement: DeviceRequirement) -> str:
         """Why a selector of the requirement is not supported, with the selector; "": all are."""
         for expression in requirement.selectors:
             found = self._selector(expression)
@@ -61,8 +61,8 @@ class Selection:
         return ""
 
     def matches(
-        self, requirement: Requirement, device: Device, details: DeviceDetails
-    ) -> bool | Failure:
+        self, requirement: DeviceRequirement, device: Device, details: DeviceDetails
+    ) -> bool | SelectorFailure:
         """Whether a device may serve the requirement. Selectors apply in order up to the first
         that does not match. One that is not supported matches nothing.
         """
@@ -77,7 +77,7 @@ class Selection:
                 return False
             outcome = selector.outcome(profile)
             if outcome.failure:
-                return Failure(expression, outcome.failure)
+                return SelectorFailure(expression, outcome.failure)
             if not outcome.matches:
                 return False
         return True
@@ -114,7 +114,7 @@ def quoted(expression: str) -> str:
     return f"`{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}`"
 
 
-def described(requirement: Requirement) -> str:
+def described(requirement: DeviceRequirement) -> str:
     """A requirement as messages show it."""
     driver = [] if requirement.driver is None else [f"`device.driver == '{requirement.driver}'`"]
     shown = [*driver, *map(quoted, requirement.selectors)]
