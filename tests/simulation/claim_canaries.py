@@ -128,10 +128,9 @@ CANARIES: Final[dict[str, Canary]] = {
     ),
     "former_pods_claim_used": Canary(
         _former_pods_claim_used,
-        24,
+        8,
         ("was made for another pod",),
-        claims=ClaimShape(share=1.0, kinds=("scratch",)),
-        first=105,
+        claims=ClaimShape(share=1.0, kinds=("scratch",), collector_s=60.0),
     ),
     "selected_node_taken_off": Canary(
         _selected_node_taken_off,

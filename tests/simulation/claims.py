@@ -56,6 +56,8 @@ class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
     zone_gib: int = CAPACITY_GIB
     #: The provisioner takes up to so much longer.
     slow_s: float = 0.0
+    #: The garbage collector deletes the claim of a deleted pod within so much.
+    collector_s: float = 3.0
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -215,8 +217,8 @@ class Claims:
             self.claim_volume(f"{key[1]}-{_VOLUME}", ZONAL, asked.number, ownerReferences=[owner])
         elif claim is not None and claim["metadata"]["ownerReferences"][0]["uid"] != uid:
             # A pod made again under the name waits until the garbage collector has been here.
-            self.loop.at(self._rng.random() ** 2 * 3.0, self._collect, claim)
-            self.loop.at(3.1, self._scratch, key, asked)
+            self.loop.at(self._rng.random() ** 2 * self.shape.collector_s, self._collect, claim)
+            self.loop.at(self.shape.collector_s + 0.1, self._scratch, key, asked)
 
     def _collect(self, claim: Obj) -> None:
         self.etcd.remove(VOLUME_CLAIMS, claim, by="gc")
