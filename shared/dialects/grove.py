@@ -209,6 +209,7 @@ DIALECT: Final = Dialect(
             read=by_object_alone(read_pod_gang),
             read_undecodable=by_object_alone(read_undecodable_pod_gang),
             status_at="status",
+            shared=True,
         ),
     ),
     status=status,

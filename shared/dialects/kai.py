@@ -223,6 +223,7 @@ DIALECT: Final = Dialect(
             read=by_object_alone(read_pod_group),
             read_undecodable=by_object_alone(read_undecodable_pod_group),
             status_at="status",
+            shared=True,
         ),
     ),
     status=status,

@@ -105,6 +105,7 @@ DIALECT: Final = Dialect(
             read=by_object_alone(read_composite),
             read_undecodable=by_object_alone(read_undecodable_composite),
             status_at="status",
+            shared=True,
             of_groups=True,
         ),
     ),

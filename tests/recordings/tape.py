@@ -304,6 +304,9 @@ def _without_sentences(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [_without_sentences(entry) for entry in value]
+    # Today the reason names the request and its selector in parentheses (ADR 0077).
+    if isinstance(value, str) and value.startswith("cannot allocate all claims ("):
+        return value.partition(" (")[0]
     return value
 
 

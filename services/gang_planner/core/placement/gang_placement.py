@@ -24,7 +24,7 @@ import numpy as np
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement.domains import Space, wider
 from services.gang_planner.core.placement.exact_search import GroupRequest, search, searchable
-from services.gang_planner.core.placement.parts import Group, Part, parts_of
+from services.gang_planner.core.placement.parts import Group, Part
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.needs import (
@@ -32,6 +32,7 @@ from services.gang_planner.core.state.needs import (
     Need,
     SetNeed,
     Structure,
+    Wanted,
 )
 from services.gang_planner.core.state.queues import QueueEntry
 
@@ -82,7 +83,7 @@ class GangPlacement:
         self.domain: str | None = None
         #: Where each set is placed in this attempt, by name.
         self._set_spaces: dict[str, Bools | None] = {}
-        self._parts = parts_of(session, need)
+        self._parts = _parts_of(session, need)
         self.groups = [group for part in self._parts for group in part.groups]
 
     def run(self) -> bool:
@@ -534,3 +535,40 @@ def _aim(groups: list[Group], amount: int) -> None:
         more = max(0, min(group.fit - group.target, amount))
         group.target += more
         amount -= more
+
+
+def _parts_of(session: Session, need: Need) -> list[Part]:
+    """The sub-gangs of a need, and last the part with all other members."""
+    structure = need.structure or NOTHING_SAID
+    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
+    parts: list[Part] = []
+    for sub in structure.sub_gangs:
+        for role, shape_id, count in sub.wanted:
+            left[role, shape_id] -= count
+        parts.append(
+            Part(
+                _groups(session, sub.wanted),
+                sub.quorum,
+                topology=sub.topology,
+                near=sub.near,
+                name=sub.part,
+                policy=sub.policy,
+            )
+        )
+    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
+    last = Part(_groups(session, rest), need.quorum, need.minima)
+    if structure.tasks is not None:
+        for group in last.groups:
+            group.turn = structure.tasks.turn(group.role)
+    if need.ranks and not parts:
+        for group, rank in zip(last.groups, need.ranks, strict=True):
+            group.rank = rank
+    return [*parts, last]
+
+
+def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
+    shapes = session.shapes.entries
+    return [
+        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
+        for role, shape_id, count in wanted
+    ]

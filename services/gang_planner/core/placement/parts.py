@@ -1,12 +1,10 @@
 """The parts in which one attempt places a gang: its sub-gangs, and all other members."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.gang_planner.core.placement.domains import Space
-from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools
-from services.gang_planner.core.state.needs import NO_SUB_GANG, NOTHING_SAID, Need, Wanted
+from services.gang_planner.core.state.needs import NO_SUB_GANG
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.objects import NetworkTopology
 
@@ -63,40 +61,3 @@ class Part:
     @property
     def wanted(self) -> int:
         return sum(group.wanted for group in self.groups)
-
-
-def parts_of(session: Session, need: Need) -> list[Part]:
-    """The sub-gangs of a need, and last the part with all other members."""
-    structure = need.structure or NOTHING_SAID
-    left = {(role, shape_id): count for role, shape_id, count in need.wanted}
-    parts: list[Part] = []
-    for sub in structure.sub_gangs:
-        for role, shape_id, count in sub.wanted:
-            left[role, shape_id] -= count
-        parts.append(
-            Part(
-                _groups(session, sub.wanted),
-                sub.quorum,
-                topology=sub.topology,
-                near=sub.near,
-                name=sub.part,
-                policy=sub.policy,
-            )
-        )
-    rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
-    last = Part(_groups(session, rest), need.quorum, need.minima)
-    if structure.tasks is not None:
-        for group in last.groups:
-            group.turn = structure.tasks.turn(group.role)
-    if need.ranks and not parts:
-        for group, rank in zip(last.groups, need.ranks, strict=True):
-            group.rank = rank
-    return [*parts, last]
-
-
-def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
-    shapes = session.shapes.entries
-    return [
-        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
-        for role, shape_id, count in wanted
-    ]

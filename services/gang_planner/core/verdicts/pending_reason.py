@@ -322,8 +322,14 @@ class Explainer:
                 for gang in self._holders_of(queue)
                 if any(rows[0] in shapes[held].by_row for held in gang.held)
             ]
-            oldest = nsmallest(_HOLDERS_MAX, holding, key=lambda one: (one.created_ms, one.key))
-            names = tuple(title_of(self._state, one) for one in oldest)
+            # A title takes a walk over owners, so only gangs that may be shown get one.
+            times = nsmallest(_HOLDERS_MAX, (gang.created_ms for gang in holding))
+            oldest = sorted(
+                (gang.created_ms, title_of(self._state, gang))
+                for gang in holding
+                if gang.created_ms <= times[-1]
+            )
+            names = tuple(name for _, name in oldest[:_HOLDERS_MAX])
             found = self._holders[key] = names, len(holding)
         return found
 

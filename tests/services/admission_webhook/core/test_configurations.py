@@ -76,7 +76,7 @@ def test_namespaces_opt_in_for_pods_of_gangs_that_name_a_scheduler_that_gives_wa
     assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE"])
     assert webhook["clientConfig"]["url"] == "https://127.0.0.1:9443/opt-in"
     named, declares = (one["expression"] for one in webhook["matchConditions"])
-    assert "['default-scheduler', 'kube-batch']" in named
+    assert "['default-scheduler', 'kai-scheduler', 'kube-batch']" in named
     assert "'scheduling.k8s.io/group-name'" in declares
     assert "tutti.dev/" not in declares
 

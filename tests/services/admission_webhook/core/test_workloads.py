@@ -30,8 +30,9 @@ def test_one_webhook_is_for_dry_runs_of_all_workloads() -> None:
     (condition,) = webhook["matchConditions"]
     assert condition["expression"].startswith("(has(request.dryRun) && request.dryRun) || ")
     assert len(webhook["rules"]) == len(RESOURCES)
-    keys = "has(object.spec.template.metadata.annotations) && ['scheduling.k8s.io/group-name']"
-    assert keys in condition["expression"]
+    keys = "['scheduling.k8s.io/group-name', 'pod-group-name']"
+    expected = f"has(object.spec.template.metadata.annotations) && {keys}"
+    assert expected in condition["expression"]
 
 
 @pytest.mark.parametrize(
