@@ -90,15 +90,20 @@ class CaseObjects:
         path = f"{self.address(reference).path}/status"
         await self.api.patch(path, {"status": status})
 
-    async def delete(self, reference: str) -> None:
-        """Delete an object, without grace."""
+    async def delete(self, reference: str) -> str:
+        """Delete an object, without grace; its UID."""
+        found = await self.get(reference)
         await self.api.delete(self.address(reference).path, _AT_ONCE)
+        return str(found["metadata"]["uid"])
 
-    async def is_deleted(self, address: Address) -> bool:
-        """Whether an object is gone, or waits for its finalizers only; a pod must be gone."""
+    async def is_deleted(self, address: Address, uid: str = "") -> bool:
+        """Whether an object is gone, or waits for its finalizers only; a pod must be gone. One of
+        its name with another UID than this one is its successor.
+        """
         found = await self._or_none(address.path)
-        deleting = found is not None and "deletionTimestamp" in found["metadata"]
-        return found is None or (deleting and address.kind != "Pod")
+        if found is None or (uid and found["metadata"]["uid"] != uid):
+            return True
+        return "deletionTimestamp" in found["metadata"] and address.kind != "Pod"
 
     async def pods(self) -> list[Object]:
         """The pods of the namespace."""

@@ -98,13 +98,12 @@ class _Player:
         await eventually(as_expected, timeout_s=SEEN_S, poll_s=POLL_S, because="all is as expected")
 
     async def _delete(self, references: tuple[str, ...]) -> None:
-        for reference in references:
-            await self._objects.delete(reference)
+        deleted = [(one, await self._objects.delete(one)) for one in references]
 
         async def are_gone() -> bool:
-            for reference in references:
+            for reference, uid in deleted:
                 address = self._objects.address(reference)
-                assert await self._objects.is_deleted(address), f"{reference} is there"
+                assert await self._objects.is_deleted(address, uid), f"{reference} is there"
             return True
 
         await eventually(are_gone, timeout_s=SEEN_S, poll_s=POLL_S, because="all are deleted")

@@ -233,7 +233,7 @@ CANARIES: Final[dict[str, Canary]] = {
     "repair_never_opened": Canary(
         _repair_never_opened, 160, ("without a repair", "undisturbed"), first=142
     ),
-    "start_assumed": Canary(_start_assumed, 80, ("never complete",), first=153),
+    "start_assumed": Canary(_start_assumed, 80, ("never complete",), first=123),
     "stale_epoch_obeyed": Canary(
         _stale_epoch_obeyed, 8, ("of a stale epoch",), overlook=("is in force",)
     ),
