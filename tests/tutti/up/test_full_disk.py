@@ -93,8 +93,9 @@ async def test_a_data_folder_that_is_removed_is_made_again_with_its_keys(
 
         async def well() -> bool:
             flags = (f"--data-dir={tmp_path / 'data'}", "--interval=0.1")
-            status, _, _ = await tutti("status", *flags)
-            return status == 0
+            status, said, errors = await tutti("status", *flags)
+            assert status == 0, said + errors
+            return True
 
         await eventually(well, timeout_s=60)
 
