@@ -86,7 +86,9 @@ async def test_a_data_folder_that_is_removed_is_made_again_with_its_keys(
         await running.wait_ready()
         await make_gang(api, namespace, "before")
         await bound(api, namespace, "before")
-        shutil.rmtree(tmp_path / "data")
+        # At once: NATS goes on to write into a folder that is emptied file by file.
+        (tmp_path / "data").rename(tmp_path / "removed")
+        shutil.rmtree(tmp_path / "removed", ignore_errors=True)
         await make_gang(api, namespace, "after")
         await eventually(lambda: "was removed or replaced" in running.errors, timeout_s=20)
         await bound(api, namespace, "after", timeout_s=60)
