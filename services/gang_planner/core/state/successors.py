@@ -63,14 +63,16 @@ def is_made_again(gang: Gang) -> bool:
 
 
 def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Gang]:
-    """Find gangs that may inherit holds, by the origin of their members: new gangs, and gangs that
-    have inherited holds already.
+    """Find gangs that may inherit holds, by the origin of their members: new gangs, gangs that have
+    inherited holds already, and started gangs that lack members. The last is the first gang itself,
+    if its new pods named another group first: the group of their Job, until the controller wrote
+    that of their JobSet into them.
     """
     found: dict[Origin, Gang] = {}
     gangs = [
         gang
         for gang in state.gangs.gangs.values()
-        if gang.ours and (_is_fresh(gang) or state.holds.of(gang)) and gang.living
+        if gang.ours and gang.living and (_is_fresh(gang) or state.holds.of(gang) or _lacks(gang))
     ]
     for gang in sorted(gangs, key=lambda one: (one.created_ms, one.key)):
         for member in gang.members.values():
@@ -82,6 +84,10 @@ def find_successors(state: State, workloads: Collection[str]) -> dict[Origin, Ga
 
 def _is_fresh(gang: Gang) -> bool:
     return not gang.history.attempt and not gang.history.has_started
+
+
+def _lacks(gang: Gang) -> bool:
+    return gang.history.has_started and not gang.quorum_held
 
 
 def topmost(state: State, workload: Workload) -> Workload:

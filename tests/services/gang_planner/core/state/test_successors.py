@@ -142,6 +142,33 @@ def test_a_gang_that_its_workload_makes_again_gets_its_place(way: Way, name: str
     assert scene.verdict("rival").phase == "Inqueue"
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_pods_that_join_the_group_of_their_workload_later_find_the_place_of_the_first_ones(
+    *, at_once: bool
+) -> None:
+    """As those of a JobSet for which Tutti makes the group: until its controller has written the
+    group's name into them, they imply a group of their Job.
+    """
+    scene = running()
+    scene.remove_together(*scene.pods_of("train"))
+    scene.settle()
+    _, pods = gang("train", 4, life=2)
+    scene.put(
+        *(
+            msgspec.structs.replace(pod, group_name="podgroup-child-2", group_implied=True)
+            for pod in pods
+        )
+    )
+    assert decided(scene) == []
+    for pod in pods:
+        scene.change(pod.uid, group_name="train", group_implied=False)
+        if not at_once and pod is not pods[-1]:
+            assert decided(scene) == []
+    assert names(decided(scene)) == ["team/train"]
+    assert set(ends(scene)) == {"Filled"}
+    assert scene.verdict("rival").phase == "Inqueue"
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("snapshot_first", [False, True])
 @pytest.mark.parametrize("checkpoint", [False, True])
