@@ -11,14 +11,20 @@ the same. `occupiedBy` is left to it, because only it reads it.
 
 from typing import Final
 
-import msgspec
-
 from shared.contracts.annotations import QUEUE_NAME, REPAIR_DEADLINE_SECONDS
 from shared.contracts.verdicts import Verdict
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects import requirements
 from shared.dialects.gangs_together import GROUPS, objection_to_list
-from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.group_metadata import (
+    TEXT_CHARACTERS_MAX,
+    GroupIdentity,
+    annotation_errors,
+    group_annotations,
+    group_identity,
+    shown,
+    undecodable_group,
+)
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -26,23 +32,20 @@ from shared.dialects.protocol import (
     Kind,
     StatusPatch,
     by_object_alone,
-    identity,
 )
-from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import CoschedulingPodGroup
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import PODGROUPS_COSCHEDULING
 from shared.model import objects as model
 
 NAME: Final = "coscheduling"
-_TEXT_CHARACTERS_MAX: Final = 253
 
 
 def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
     """The neutral group."""
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    errors = annotation_errors(metadata)
     together = objection_to_list(
         metadata.annotations.get(GROUPS, ""), metadata.namespace, metadata.name
     )
@@ -52,35 +55,31 @@ def read_pod_group(found: CoschedulingPodGroup) -> model.PodGroup:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_resources, resource_errors = fields.read_min_resources(spec.min_resources)
     errors += resource_errors
-    settings = dict(read_settings(metadata.annotations))
+    given = group_annotations(metadata)
+    settings = dict(given["settings"])
     timeout_s = spec.schedule_timeout_seconds
     if timeout_s is not None and timeout_s > 0:
         settings.setdefault(REPAIR_DEADLINE_SECONDS, str(timeout_s))
+    given["settings"] = tuple(sorted(settings.items()))
     return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
+        **_identity(metadata),
+        **given,
         min_member=max(0, spec.min_member),
         min_resources=min_resources,
-        queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
         queue_of_namespace=True,
-        deleting=metadata.deletion_timestamp is not None,
-        settings=tuple(sorted(settings.items())),
-        traceparent=traceparent(metadata.annotations),
         topology=requirements.label_topology(metadata.annotations),
-        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
-        preemptable=preemptable(metadata),
-        notes=requirements.policy_annotations(metadata.annotations),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+        errors=shown(errors),
     )
 
 
 def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
     """A group that does not fit its type: never planned, and its verdict names the field."""
-    group = fields.read_undecodable_pod_group(found, dialect=NAME, waits_for_inqueue=False)
-    return msgspec.structs.replace(group, shared=True)
+    return undecodable_group(found, _identity(found.metadata))
+
+
+def _identity(metadata: ObjectMeta) -> GroupIdentity:
+    return group_identity(metadata, dialect=NAME, shared=True)
 
 
 def status(verdict: Verdict) -> StatusPatch | None:

@@ -2,8 +2,8 @@
 
 Each of its pod groups needs `minReplicas` of the pods that it references. Grove's operator creates
 the pods with a scheduling gate, references them, and then removes its gate; the gang waits for
-that. A constraint names keys of node labels. `reuseReservationRef`
-is a suggestion, and is not read.
+that. A constraint names keys of node labels. `reuseReservationRef` is a suggestion, and is not
+read.
 
 The status has the phase, and the conditions Scheduled and DisruptionTarget. Conditions of other
 types (Initialized, Ready) are the operator's, and stay. `placementScore` is not written.
@@ -17,7 +17,15 @@ from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.group_metadata import (
+    TEXT_CHARACTERS_MAX,
+    GroupIdentity,
+    annotation_errors,
+    group_annotations,
+    group_identity,
+    shown,
+    undecodable_group,
+)
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -27,12 +35,11 @@ from shared.dialects.protocol import (
     Scheduler,
     StatusPatch,
     by_object_alone,
-    identity,
 )
-from shared.dialects.settings import read_settings, setting_errors
 from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import PodGang, PodGangGroup, PodGangSpec, PodGangTopology
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import POD_GANGS
 from shared.model import objects as model
 
@@ -40,37 +47,25 @@ NAME: Final = "grove"
 SCOPE: Final = POD_GANGS.title
 
 _QUEUE: Final = "kai.scheduler/queue"
-_TEXT_CHARACTERS_MAX: Final = 253
 
 
 def read_pod_gang(found: PodGang) -> model.PodGroup:
     """The neutral group."""
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    errors = annotation_errors(metadata)
     tree = _tree(metadata.namespace, spec, errors)
     queue = metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, "")
     return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
+        **_identity(metadata),
+        **group_annotations(metadata),
         min_member=max(1, tree.minimum),
-        queue=queue[:_TEXT_CHARACTERS_MAX],
-        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
-        deleting=metadata.deletion_timestamp is not None,
-        settings=read_settings(metadata.annotations),
-        traceparent=traceparent(metadata.annotations),
+        queue=queue[:TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         topology=_packed(spec.topology_constraint)
         or requirements.label_topology(metadata.annotations)
         or tree.topology,
         sub_groups=tree.policies,
-        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
-        preemptable=preemptable(metadata),
-        notes=requirements.policy_annotations(metadata.annotations),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+        errors=shown(errors),
     )
 
 
@@ -137,17 +132,11 @@ def _packed(found: PodGangTopology | None) -> model.NetworkTopology | None:
 
 def read_undecodable_pod_gang(found: Undecodable) -> model.PodGroup:
     """A PodGang that does not fit its type: never planned, and its verdict names the field."""
-    metadata = found.metadata
-    return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
-        deleting=metadata.deletion_timestamp is not None,
-        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
-    )
+    return undecodable_group(found, _identity(found.metadata))
+
+
+def _identity(metadata: ObjectMeta) -> GroupIdentity:
+    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
 
 
 def status(verdict: Verdict) -> StatusPatch | None:

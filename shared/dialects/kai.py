@@ -18,9 +18,17 @@ from typing import Final
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
+from shared.dialects.group_metadata import (
+    TEXT_CHARACTERS_MAX,
+    GroupIdentity,
+    annotation_errors,
+    group_annotations,
+    group_identity,
+    shown,
+    undecodable_group,
+)
 from shared.dialects.kubebatch_fields import instant, written_conditions
 from shared.dialects.pod_declared import declared_by
-from shared.dialects.pods import controller_owner, preemptable, traceparent
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -31,9 +39,7 @@ from shared.dialects.protocol import (
     Scheduler,
     StatusPatch,
     by_object_alone,
-    identity,
 )
-from shared.dialects.settings import read_settings, setting_errors
 from shared.dialects.sub_group_tree import Part, Tree, sub_group_tree
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import KaiPodGroup, KaiPodGroupSpec, KaiTopologyConstraint
@@ -54,7 +60,6 @@ _PREEMPTIBILITY: Final = {"preemptible": "true", "non-preemptible": "false"}
 #: KAI's lowest priority that is not preempted by default.
 _PROTECTED_FROM: Final = 100
 _NODE_POOL: Final = "default"
-_TEXT_CHARACTERS_MAX: Final = 253
 
 
 def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
@@ -74,8 +79,7 @@ def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
 def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
     """The neutral group."""
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    errors = annotation_errors(metadata)
     if spec.min_member is not None and spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     if spec.preemptibility and spec.preemptibility not in _PREEMPTIBILITY:
@@ -84,20 +88,16 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
             f"{', '.join(_PREEMPTIBILITY)}"
         )
     tree = _tree(spec, errors)
+    given = group_annotations(metadata)
+    if spec.preemptibility in _PREEMPTIBILITY:
+        given["preemptable"] = _PREEMPTIBILITY[spec.preemptibility]
     return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
+        **_identity(metadata),
+        **given,
         min_member=max(1, spec.min_member or 0, tree.minimum),
-        queue=(spec.queue or metadata.labels.get(_QUEUE, ""))[:_TEXT_CHARACTERS_MAX],
-        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        queue=(spec.queue or metadata.labels.get(_QUEUE, ""))[:TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         protected_from=_PROTECTED_FROM,
-        deleting=metadata.deletion_timestamp is not None,
-        settings=read_settings(metadata.annotations),
-        traceparent=traceparent(metadata.annotations),
         topology=_levels(spec.topology_constraint)
         or requirements.packed(
             metadata.annotations.get(f"{_TOPOLOGY}required-placement", ""),
@@ -106,10 +106,7 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
         or requirements.label_topology(metadata.annotations)
         or tree.topology,
         sub_groups=tree.policies,
-        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
-        preemptable=_PREEMPTIBILITY.get(spec.preemptibility, preemptable(metadata)),
-        notes=requirements.policy_annotations(metadata.annotations),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+        errors=shown(errors),
     )
 
 
@@ -139,17 +136,11 @@ def _levels(found: KaiTopologyConstraint) -> model.NetworkTopology | None:
 
 def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
     """A group that does not fit its type: never planned, and its verdict names the field."""
-    metadata = found.metadata
-    return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
-        deleting=metadata.deletion_timestamp is not None,
-        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
-    )
+    return undecodable_group(found, _identity(found.metadata))
+
+
+def _identity(metadata: ObjectMeta) -> GroupIdentity:
+    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
 
 
 def status(verdict: Verdict) -> StatusPatch | None:

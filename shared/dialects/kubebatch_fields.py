@@ -10,18 +10,25 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, get_args
 
+import msgspec
+
 from shared.contracts import annotations
 from shared.contracts.verdicts import GangPhase, Verdict
 from shared.dialects import requirements
 from shared.dialects.field_checks import Findings, quantity
-from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.group_metadata import (
+    annotation_errors,
+    group_annotations,
+    group_identity,
+    shown,
+    undecodable_group,
+)
 from shared.dialects.protocol import (
     JsonObject,
     Kind,
     StatusPatch,
     by_object_alone,
     cluster_identity,
-    identity,
 )
 from shared.dialects.settings import check_settings, read_settings, setting_errors
 from shared.dialects.trace_roots import link_of_job, trace_root
@@ -102,8 +109,7 @@ def read_pod_group(
             minTaskMember and minResources.
     """
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    errors = annotation_errors(metadata)
     if spec.min_member < 0:
         errors.append(f"spec.minMember: {spec.min_member} is negative")
     min_task_member: tuple[tuple[str, int], ...] = ()
@@ -116,14 +122,13 @@ def read_pod_group(
         errors.extend(resource_errors)
         topology = topology or requirements.topology(spec.network_topology)
         sub_groups = requirements.sub_groups(spec.sub_group_policy, errors)
-    owner = controller_owner(metadata)
+    of_group, given = group_identity(metadata, dialect=dialect), group_annotations(metadata)
+    owner = of_group["owner"]
     root = trace_root(metadata.annotations.get(annotations.TRACE_ROOT, ""), owner)
-    link = traceparent(metadata.annotations) or ("" if root else link_of_job(owner))
+    given["traceparent"] = given["traceparent"] or ("" if root else link_of_job(owner))
     return model.PodGroup(
-        **identity(metadata),
-        dialect=dialect,
-        created_ms=metadata.created_ms,
-        owner=owner,
+        **of_group,
+        **given,
         min_member=max(0, spec.min_member),
         min_task_member=min_task_member,
         min_resources=min_resources,
@@ -131,16 +136,10 @@ def read_pod_group(
         priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
         phase=found.status.phase[:_TEXT_CHARACTERS_MAX],
         waits_for_inqueue=with_volcano_fields,
-        deleting=metadata.deletion_timestamp is not None,
-        settings=read_settings(metadata.annotations),
-        traceparent=link,
         trace_root=root,
         topology=topology,
         sub_groups=sub_groups,
-        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
-        preemptable=preemptable(metadata),
-        notes=requirements.policy_annotations(metadata.annotations),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+        errors=shown(errors),
     )
 
 
@@ -148,16 +147,8 @@ def read_undecodable_pod_group(
     found: Undecodable, *, dialect: str, waits_for_inqueue: bool
 ) -> model.PodGroup:
     """A group that does not fit its type: never planned, and its verdict names the field."""
-    metadata = found.metadata
-    return model.PodGroup(
-        **identity(metadata),
-        dialect=dialect,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
-        waits_for_inqueue=waits_for_inqueue,
-        deleting=metadata.deletion_timestamp is not None,
-        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
-    )
+    group = undecodable_group(found, group_identity(found.metadata, dialect=dialect))
+    return msgspec.structs.replace(group, waits_for_inqueue=waits_for_inqueue)
 
 
 def read_queue(found: kube.Queue, *, dialect: str) -> model.Queue:

@@ -22,7 +22,15 @@ from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Verdict
 from shared.dialects import requirements
 from shared.dialects.conditions import condition_of, disruption_target, written_condition
-from shared.dialects.pods import controller_owner, preemptable, traceparent
+from shared.dialects.group_metadata import (
+    TEXT_CHARACTERS_MAX,
+    GroupIdentity,
+    annotation_errors,
+    group_annotations,
+    group_identity,
+    shown,
+    undecodable_group,
+)
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -30,9 +38,7 @@ from shared.dialects.protocol import (
     Kind,
     StatusPatch,
     by_object_alone,
-    identity,
 )
-from shared.dialects.settings import read_settings, setting_errors
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import (
     AnyDisruptionMode,
@@ -40,6 +46,7 @@ from shared.kube.group_objects import (
     KubernetesPodGroup,
     SchedulingConstraints,
 )
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import COMPOSITE_PODGROUPS, PODGROUPS_KUBERNETES, Resource
 from shared.model import objects as model
 
@@ -49,30 +56,24 @@ SCOPE: Final = PODGROUPS_KUBERNETES.title
 #: The first condition, by its name in the oldest version and in all others.
 _SCHEDULED_V1ALPHA2: Final = "PodGroupScheduled"
 _SCHEDULED: Final = "PodGroupInitiallyScheduled"
-_TEXT_CHARACTERS_MAX: Final = 253
 
 
 def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
     """The neutral group, from any version."""
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    errors = annotation_errors(metadata)
     policy = spec.scheduling_policy
     if policy.gang is None and policy.basic is None:
         errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
     topology = topology_of(metadata.annotations, spec.scheduling_constraints, errors)
-    parent = spec.parent_composite_pod_group_name[:_TEXT_CHARACTERS_MAX]
+    parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
     return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
+        **_identity(metadata),
+        **group_annotations(metadata),
         min_member=max(0, policy.gang.min_count) if policy.gang is not None else 0,
-        queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
         queue_of_namespace=True,
-        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         priority=spec.priority,
         preempts=spec.preemption_policy != "Never",
         uniform=True,
@@ -81,33 +82,21 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
             one.type in {_SCHEDULED, _SCHEDULED_V1ALPHA2} and one.status == "True"
             for one in found.status.conditions
         ),
-        deleting=metadata.deletion_timestamp is not None,
-        settings=read_settings(metadata.annotations),
-        traceparent=traceparent(metadata.annotations),
         topology=topology,
         parent=parent,
         parent_scope=COMPOSITE_PODGROUPS.title if parent else "",
-        made_from=spec.workload_ref.workload_name[:_TEXT_CHARACTERS_MAX],
-        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
-        preemptable=preemptable(metadata),
-        notes=requirements.policy_annotations(metadata.annotations),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+        made_from=spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
+        errors=shown(errors),
     )
 
 
 def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
     """A group that does not fit its type: never planned, and its verdict names the field."""
-    metadata = found.metadata
-    return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
-        deleting=metadata.deletion_timestamp is not None,
-        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
-    )
+    return undecodable_group(found, _identity(found.metadata))
+
+
+def _identity(metadata: ObjectMeta) -> GroupIdentity:
+    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
 
 
 def status(verdict: Verdict) -> StatusPatch | None:
@@ -130,7 +119,7 @@ def topology_of(
     """
     keys = [one.key for one in constraints.topology]
     if len(keys) == 1:
-        return model.NetworkTopology(mode="hard", label_key=keys[0][:_TEXT_CHARACTERS_MAX])
+        return model.NetworkTopology(mode="hard", label_key=keys[0][:TEXT_CHARACTERS_MAX])
     if keys:
         errors.append(f"spec.schedulingConstraints.topology: {len(keys)} keys, 1 is supported")
     return requirements.label_topology(annotations)

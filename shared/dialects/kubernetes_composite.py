@@ -8,15 +8,24 @@ not scheduled, and that all its groups have a condition with the reason Invalid.
 
 from typing import Final
 
+import msgspec
+
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.verdicts import Verdict
-from shared.dialects import requirements
+from shared.dialects.group_metadata import (
+    TEXT_CHARACTERS_MAX,
+    GroupIdentity,
+    annotation_errors,
+    group_annotations,
+    group_identity,
+    shown,
+    undecodable_group,
+)
 from shared.dialects.kubernetes import conditions_body, conditions_patch, topology_of
-from shared.dialects.pods import controller_owner, preemptable, traceparent
-from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone, identity
-from shared.dialects.settings import read_settings, setting_errors
+from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import CompositePodGroup
+from shared.kube.objects import ObjectMeta
 from shared.kube.resources import COMPOSITE_PODGROUPS
 from shared.model import objects as model
 
@@ -24,47 +33,35 @@ NAME: Final = "kubernetes_composite"
 SCOPE: Final = COMPOSITE_PODGROUPS.title
 
 _SCHEDULED: Final = "CompositePodGroupInitiallyScheduled"
-_TEXT_CHARACTERS_MAX: Final = 253
 
 
 def read_composite(found: CompositePodGroup) -> model.PodGroup:
     """The neutral group of groups."""
     metadata, spec = found.metadata, found.spec
-    errors = list(setting_errors(metadata.annotations))
-    errors += [one.text for one in requirements.objections(metadata.annotations)]
+    errors = annotation_errors(metadata)
     policy = spec.scheduling_policy
     if policy.gang is None and policy.basic is None:
         errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
     topology = topology_of(metadata.annotations, spec.scheduling_constraints, errors)
-    parent = spec.parent_composite_pod_group_name[:_TEXT_CHARACTERS_MAX]
+    parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
     return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
+        **_identity(metadata),
+        **group_annotations(metadata),
         min_groups=max(1, policy.gang.min_group_count) if policy.gang is not None else 1,
         parent=parent,
         parent_scope=SCOPE if parent else "",
-        made_from=spec.workload_ref.workload_name[:_TEXT_CHARACTERS_MAX],
-        queue=metadata.annotations.get(QUEUE_NAME, "")[:_TEXT_CHARACTERS_MAX],
+        made_from=spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
+        queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
         queue_of_namespace=True,
-        priority_class=spec.priority_class_name[:_TEXT_CHARACTERS_MAX],
+        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         priority=spec.priority,
         preempts=spec.preemption_policy != "Never",
         uniform=True,
         scheduled_once=any(
             one.type == _SCHEDULED and one.status == "True" for one in found.status.conditions
         ),
-        deleting=metadata.deletion_timestamp is not None,
-        settings=read_settings(metadata.annotations),
-        traceparent=traceparent(metadata.annotations),
         topology=topology,
-        sla_waiting_ms=requirements.sla_waiting_ms(metadata.annotations),
-        preemptable=preemptable(metadata),
-        notes=requirements.policy_annotations(metadata.annotations),
-        errors=tuple(error[:_TEXT_CHARACTERS_MAX] for error in errors[:10]),
+        errors=shown(errors),
     )
 
 
@@ -72,18 +69,12 @@ def read_undecodable_composite(found: Undecodable) -> model.PodGroup:
     """A group that does not fit its type: its tree is never planned, and the verdict names the
     field.
     """
-    metadata = found.metadata
-    return model.PodGroup(
-        **identity(metadata),
-        dialect=NAME,
-        shared=True,
-        scope=SCOPE,
-        created_ms=metadata.created_ms,
-        owner=controller_owner(metadata),
-        min_groups=1,
-        deleting=metadata.deletion_timestamp is not None,
-        errors=(found.error[:_TEXT_CHARACTERS_MAX],),
-    )
+    group = undecodable_group(found, _identity(found.metadata))
+    return msgspec.structs.replace(group, min_groups=1)
+
+
+def _identity(metadata: ObjectMeta) -> GroupIdentity:
+    return group_identity(metadata, dialect=NAME, scope=SCOPE, shared=True)
 
 
 def status(verdict: Verdict) -> StatusPatch | None:
