@@ -4,7 +4,7 @@ for the objects of operators that ask for one gang of all their pods.
 `podgroup_controller` creates a group when a workload's first pods want one. From then on this
 controller updates it by the workload's annotations and size, and deletes it when the workload was
 scaled to zero or suspended, so that old revisions of Deployments leave no groups, and a resumed
-JobSet starts as a whole again. A group that any pod names is never deleted.
+JobSet starts as a whole again. A group is never deleted while a pod that can still run names it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,11 +22,12 @@ from shared.dialects.owned_gangs import PREFIX, Owned
 from shared.dialects.owner_kinds import OWNER_KINDS, owner_kind
 from shared.dialects.workload_sizes import Workload
 from shared.kinds.podgroup import PodGroup
-from shared.kube.objects import KubeObject
+from shared.kube.objects import KubeObject, Pod
 from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 
 #: Interval of checks while terminating pods still name the group.
 _AGAIN_S: Final = 2.0
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class WorkloadReconciler:
@@ -121,15 +122,18 @@ class WorkloadReconciler:
         return None
 
     async def _is_named(self, group: PodGroup, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels names the group; read from the API server."""
+        """Whether a pod with these labels that can still run names the group; read from the API
+        server.
+        """
         page = await self._client.list(
             PODS,
-            KubeObject,
+            Pod,
             namespace=group.metadata.namespace,
             label_selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
         )
         return any(
-            isinstance(pod, KubeObject)
+            isinstance(pod, Pod)
+            and pod.status.phase not in _ENDED
             and pod.metadata.annotations.get(annotations.GROUP_NAME) == group.metadata.name
             for pod in page.items
         )

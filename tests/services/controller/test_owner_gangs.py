@@ -277,11 +277,14 @@ async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(
             await change({"replicatedJobs": jobs})
             await becomes(size, (6, {"driver": 1, "workers": 5}))
             joined = {
-                "name": "p",
                 "labels": {OF_SET: "train"},
                 "annotations": {"scheduling.k8s.io/group-name": name},
             }
-            await make(client, PODS, {"metadata": joined, **template()}, namespace)
+            for pod in ("p", "ended"):
+                manifest = {"metadata": {"name": pod, **joined}, **template()}
+                await make(client, PODS, manifest, namespace)
+            failed = {"status": {"phase": "Failed"}}
+            await client.patch(PODS, "ended", failed, namespace=namespace, subresource="status")
             await change({"suspend": True})
             # The next change comes after this one was acted on: the group is still there.
             await make(
@@ -289,7 +292,9 @@ async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(
             )
             assert await groups() == ["own", name]
             await client.delete(PODS, "p", namespace=namespace, grace_s=0)
+            # A pod that has ended does not keep it.
             await becomes(groups, ["own"])
+            assert await names_of(client, PODS, namespace) == ["ended"]
 
 
 async def test_the_group_of_a_job_follows_its_parallelism(
