@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.objects import KubeStruct
@@ -15,21 +16,17 @@ from tutti.api.failures import Refusal
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 #: API groups with kinds that are workloads or groups of pods. A bare name is searched among them.
-_WORKLOAD_GROUPS: Final = frozenset(
+_WORKLOAD_GROUPS: Final = frozenset(one.group for one in group_resources()) | frozenset(
     {
         "apps",
         "batch",
         "batch.volcano.sh",
         "flow.volcano.sh",
+        "grove.io",
         "jobset.x-k8s.io",
         "kubeflow.org",
         "leaderworkerset.x-k8s.io",
         "ray.io",
-        "scheduling.incubator.k8s.io",
-        "scheduling.k8s.io",
-        "scheduling.sigs.dev",
-        "scheduling.volcano.sh",
-        "scheduling.x-k8s.io",
         "sparkoperator.k8s.io",
         "trainer.kubeflow.org",
     }

@@ -1,8 +1,9 @@
 import pytest
 
+from shared.dialects.discovery import group_resources
 from shared.kube.resources import Resource
 from tutti.api.failures import Refusal
-from tutti.why.kinds import Kind, matching, read_reference
+from tutti.why.kinds import Kind, matching, read_reference, workloads
 
 
 def kind(
@@ -54,6 +55,12 @@ def test_the_preferred_version_of_a_kind_is_taken_and_another_one_when_it_is_nam
     assert [each.resource.version for each in matching("tfjob", SERVED)] == ["v1"]
     named = matching("tfjobs.v1alpha2.kubeflow.org", SERVED)
     assert [each.resource.version for each in named] == ["v1alpha2"]
+
+
+@pytest.mark.parametrize("resource", group_resources(), ids=lambda one: one.title)
+def test_a_bare_name_is_searched_among_the_groups_of_every_dialect(resource: Resource) -> None:
+    served = Kind(resource=resource, words=frozenset({resource.plural}))
+    assert workloads([served]) == [resource]
 
 
 @pytest.mark.parametrize(
