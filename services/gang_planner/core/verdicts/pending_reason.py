@@ -386,7 +386,7 @@ def _sentence(
         words = f"{fit}; there are no nodes"
     elif fitting >= wanted:
         # No pod is left to which a reason of a node would apply.
-        return f"{domains}; apart from that {fit}" if domains else f"{fit} now, Tutti tries again"
+        return f"{domains}; apart from that {fit}" if domains else f"{fit} now; Tutti tries again"
     elif not blocking:
         if domains:
             return f"{domains}, so only {fit}"
