@@ -121,9 +121,7 @@ class CaseObjects:
         for address in known:
             if address.kind not in _LAST:
                 await self._or_none(address.path, delete=True)
-        # The embedded cluster deletes no collections.
-        for pod in await self.pods():
-            await self._or_none(self.address(f"pod/{pod['metadata']['name']}").path, delete=True)
+        await self.api.delete(f"/api/v1/namespaces/{self.namespace}/pods", _AT_ONCE)
         for address in known:
             if address.kind in _LAST:
                 await self._or_none(address.path, delete=True)

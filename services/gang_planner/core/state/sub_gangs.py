@@ -266,13 +266,20 @@ def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
     known = gang.parts.get(pod.uid)
     if known is not None and known[0] is policies and known[1] == pod.labels:
         return known[2]
-    found: Belonging = None
-    if policies[0].set_name:
-        index = bisect_left(policies, pod.group_name, key=lambda one: one.name)
-        if index < len(policies) and policies[index].name == pod.group_name:
-            found = policies[index], ()
-        gang.parts[pod.uid] = (policies, pod.labels, found)
-        return found
+    found = _named(policies, pod) if policies[0].set_name else _selected(policies, pod)
+    gang.parts[pod.uid] = (policies, pod.labels, found)
+    return found
+
+
+def _named(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
+    """Of a gang with sets: the policy of the group that the pod names. Policies are sorted."""
+    index = bisect_left(policies, pod.group_name, key=lambda one: one.name)
+    if index < len(policies) and policies[index].name == pod.group_name:
+        return policies[index], ()
+    return None
+
+
+def _selected(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
     labels = dict(_LABELS.decode(pod.labels)) if pod.labels else {}
     for policy in policies:
         if (
@@ -280,10 +287,8 @@ def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
             and (policy.selector is None or selects(policy.selector, labels))
             and all(key in labels for key in policy.match_label_keys)
         ):
-            found = policy, tuple(labels[key] for key in policy.match_label_keys)
-            break
-    gang.parts[pod.uid] = (policies, pod.labels, found)
-    return found
+            return policy, tuple(labels[key] for key in policy.match_label_keys)
+    return None
 
 
 def _contains(names: tuple[str, ...], name: str) -> bool:
