@@ -15,7 +15,7 @@ for all groups in it that name none. A group that is a part of a CompositePodGro
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypedDict
 
 from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.pending_reasons import PendingReason
@@ -42,8 +42,11 @@ from shared.dialects.protocol import (
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import (
     AnyDisruptionMode,
+    CompositePodGroupSpec,
     DisruptionMode,
     KubernetesPodGroup,
+    KubernetesPodGroupSpec,
+    KubernetesPodGroupStatus,
     SchedulingConstraints,
 )
 from shared.kube.objects import ObjectMeta
@@ -62,32 +65,59 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
     """The neutral group, from any version."""
     metadata, spec = found.metadata, found.spec
     errors = annotation_errors(metadata)
-    policy = spec.scheduling_policy
-    if policy.gang is None and policy.basic is None:
-        errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
-    topology = topology_of(metadata.annotations, spec.scheduling_constraints, errors)
-    parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
+    of_spec = spec_fields(metadata, spec, errors)
+    gang = spec.scheduling_policy.gang
     return model.PodGroup(
         **_identity(metadata),
         **group_annotations(metadata),
-        min_member=max(0, policy.gang.min_count) if policy.gang is not None else 0,
-        queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
-        queue_of_namespace=True,
-        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
-        priority=spec.priority,
-        preempts=spec.preemption_policy != "Never",
-        uniform=True,
+        **of_spec,
+        min_member=max(0, gang.min_count) if gang is not None else 0,
         disrupted_whole=_is_whole(spec.disruption_mode),
-        scheduled_once=any(
-            one.type in {_SCHEDULED, _SCHEDULED_V1ALPHA2} and one.status == "True"
-            for one in found.status.conditions
-        ),
-        topology=topology,
-        parent=parent,
-        parent_scope=COMPOSITE_PODGROUPS.title if parent else "",
-        made_from=spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
+        scheduled_once=has_been(found.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
         errors=shown(errors),
     )
+
+
+class SpecFields(TypedDict):
+    """The fields of a neutral group that PodGroup and CompositePodGroup specify alike."""
+
+    queue: str
+    queue_of_namespace: bool
+    priority_class: str
+    priority: int | None
+    preempts: bool
+    uniform: bool
+    topology: model.NetworkTopology | None
+    parent: str
+    parent_scope: str
+    made_from: str
+
+
+def spec_fields(
+    metadata: ObjectMeta, spec: KubernetesPodGroupSpec | CompositePodGroupSpec, errors: list[str]
+) -> SpecFields:
+    """Read these fields; violations are appended to `errors`."""
+    policy = spec.scheduling_policy
+    if policy.gang is None and policy.basic is None:
+        errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
+    parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
+    return {
+        "queue": metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
+        "queue_of_namespace": True,
+        "priority_class": spec.priority_class_name[:TEXT_CHARACTERS_MAX],
+        "priority": spec.priority,
+        "preempts": spec.preemption_policy != "Never",
+        "uniform": True,
+        "topology": _topology(metadata.annotations, spec.scheduling_constraints, errors),
+        "parent": parent,
+        "parent_scope": COMPOSITE_PODGROUPS.title if parent else "",
+        "made_from": spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
+    }
+
+
+def has_been(status: KubernetesPodGroupStatus, *kinds: str) -> bool:
+    """Whether a condition of one of these types is True."""
+    return any(one.type in kinds and one.status == "True" for one in status.conditions)
 
 
 def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:
@@ -111,7 +141,7 @@ def status(verdict: Verdict) -> StatusPatch | None:
     )
 
 
-def topology_of(
+def _topology(
     annotations: Mapping[str, str], constraints: SchedulingConstraints, errors: list[str]
 ) -> model.NetworkTopology | None:
     """The topology of `spec.schedulingConstraints`, else that of the annotations; None: there is

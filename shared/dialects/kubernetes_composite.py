@@ -10,10 +10,8 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.annotations import QUEUE_NAME
 from shared.contracts.verdicts import Verdict
 from shared.dialects.group_metadata import (
-    TEXT_CHARACTERS_MAX,
     GroupIdentity,
     annotation_errors,
     group_annotations,
@@ -21,7 +19,7 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
-from shared.dialects.kubernetes import conditions_body, conditions_patch, topology_of
+from shared.dialects.kubernetes import conditions_body, conditions_patch, has_been, spec_fields
 from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone
 from shared.kube.decoding import Undecodable
 from shared.kube.group_objects import CompositePodGroup
@@ -39,28 +37,14 @@ def read_composite(found: CompositePodGroup) -> model.PodGroup:
     """The neutral group of groups."""
     metadata, spec = found.metadata, found.spec
     errors = annotation_errors(metadata)
-    policy = spec.scheduling_policy
-    if policy.gang is None and policy.basic is None:
-        errors.append("spec.schedulingPolicy: neither basic nor gang, which are the known policies")
-    topology = topology_of(metadata.annotations, spec.scheduling_constraints, errors)
-    parent = spec.parent_composite_pod_group_name[:TEXT_CHARACTERS_MAX]
+    of_spec = spec_fields(metadata, spec, errors)
+    gang = spec.scheduling_policy.gang
     return model.PodGroup(
         **_identity(metadata),
         **group_annotations(metadata),
-        min_groups=max(1, policy.gang.min_group_count) if policy.gang is not None else 1,
-        parent=parent,
-        parent_scope=SCOPE if parent else "",
-        made_from=spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
-        queue=metadata.annotations.get(QUEUE_NAME, "")[:TEXT_CHARACTERS_MAX],
-        queue_of_namespace=True,
-        priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
-        priority=spec.priority,
-        preempts=spec.preemption_policy != "Never",
-        uniform=True,
-        scheduled_once=any(
-            one.type == _SCHEDULED and one.status == "True" for one in found.status.conditions
-        ),
-        topology=topology,
+        **of_spec,
+        min_groups=max(1, gang.min_group_count) if gang is not None else 1,
+        scheduled_once=has_been(found.status, _SCHEDULED),
         errors=shown(errors),
     )
 

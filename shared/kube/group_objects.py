@@ -41,16 +41,21 @@ class WorkloadReference(KubeStruct, frozen=True, kw_only=True):
     workload_name: str = ""
 
 
-class KubernetesPodGroupSpec(KubeStruct, frozen=True, kw_only=True):
-    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
+    """What PodGroup and CompositePodGroup of scheduling.k8s.io have in common."""
+
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
-    disruption_mode: AnyDisruptionMode = None
     priority_class_name: str = ""
     #: Set at admission where the API server has priorities of groups.
     priority: Int32 | None = None
     preemption_policy: str = ""
     parent_composite_pod_group_name: str = ""
     workload_ref: WorkloadReference = WorkloadReference()
+
+
+class KubernetesPodGroupSpec(_GroupSpec, frozen=True, kw_only=True):
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    disruption_mode: AnyDisruptionMode = None
 
 
 class KubernetesPodGroupStatus(KubeStruct, frozen=True, kw_only=True):
@@ -75,14 +80,8 @@ class CompositeSchedulingPolicy(KubeStruct, frozen=True, kw_only=True):
     gang: GangOfGroups | None = None
 
 
-class CompositePodGroupSpec(KubeStruct, frozen=True, kw_only=True):
+class CompositePodGroupSpec(_GroupSpec, frozen=True, kw_only=True):
     scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
-    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
-    priority_class_name: str = ""
-    priority: Int32 | None = None
-    preemption_policy: str = ""
-    parent_composite_pod_group_name: str = ""
-    workload_ref: WorkloadReference = WorkloadReference()
 
 
 class CompositePodGroup(KubeObject, frozen=True, kw_only=True):
