@@ -44,7 +44,7 @@ def group_identity(
     scope: str = model.GROUP_NAME_SCOPE,
     shared: bool = False,
 ) -> GroupIdentity:
-    """Which group it is, and of whom.
+    """Which group it is, and of which queue and owner.
 
     Args:
         metadata: The object's.
