@@ -2,12 +2,14 @@
 
 Runs the tests marked `certify` and the long runs, two at a time, then every benchmark alone, each
 in a process of its own, and writes docs/certificates/<date>-issue<N>-<commit>.md after each of
-them, so that nothing is lost. Outputs are in build/certify: started again it runs what has not
-ended, and of what has only that which depends on something that was changed since (`inputs`); the
-page names the commit of each. Parts that do not begin within `--hours` are named as not run.
+them, so that nothing is lost. Outputs are in build/certify, outcomes also in
+docs/certificates/parts.jsonl: started again, also elsewhere, it runs what has not ended, and of
+what has only that which depends on something that was changed since (`inputs`); the page names the
+commit of each. Parts that do not begin within `--hours` are named as not run.
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import time
@@ -22,7 +24,7 @@ import msgspec
 from bench import plots
 from bench.certify.inputs import digest_of, is_document
 from bench.certify.page import certificate
-from bench.certify.parts import ROOT, Extent, Part, long_tests, programs
+from bench.certify.parts import DRAINS, ROOT, Extent, Part, long_tests, programs
 from bench.certify.running import Ended, Ledger
 from bench.session import Session
 
@@ -39,7 +41,8 @@ def main() -> None:
     tree = _git("ls-tree", "-r", "HEAD")
     folder = ROOT / "build" / "certify"
     folder.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger(folder, commit, lambda part: digest_of(part, tree))
+    committed = _CERTIFICATES / "parts.jsonl"
+    ledger = Ledger(folder, committed, commit, lambda part: digest_of(part, tree))
     extent = Extent(
         runs=arguments.runs,
         minutes=arguments.minutes,
@@ -54,9 +57,12 @@ def main() -> None:
         sys.exit(f"no part is called {' or '.join(arguments.only)}; there are {known}")
     stem = _CERTIFICATES / f"{datetime.now(UTC):%Y-%m-%d}-issue{arguments.issue}-{commit}"
     run = CertifyRun(ledger, again=arguments.again, hours=arguments.hours)
+    if not measured.is_file():
+        _fetch_session(ledger, everything, measured)
     for _ in run.all(chosen, together=arguments.together):
         ended = [run.ended[part.name] for part in everything if part.name in run.ended]
         left_out = [part.name for part in everything if part.name not in run.ended]
+        ledger.commit_to(ended)
         _write(stem, ended, left_out, measured, arguments.note, commit, arguments.issue)
     print(stem.with_suffix(".md").relative_to(ROOT))
     fine = len(run.ended) == len(chosen) and all(one.how == "ok" for one in run.ended.values())
@@ -100,6 +106,14 @@ class CertifyRun:
         one = (None if self._again else self._ledger.find(part)) or self._ledger.run(part)
         _say(f"{part.name}: {one.how} after {one.minutes:.1f} minutes: {one.summary}")
         self.ended[part.name] = one
+
+
+def _fetch_session(ledger: Ledger, parts: Sequence[Part], measured: Path) -> None:
+    """Copy the session of drains that ran elsewhere from the page of their commit."""
+    for part in parts:
+        if part.name == DRAINS and (ended := ledger.find(part)):
+            for session in _CERTIFICATES.glob(f"*-{ended.commit}.json"):
+                shutil.copyfile(session, measured)
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,8 @@ ROOT: Final = Path(__file__).parents[2]
 #: A file of tests marked `certify` may build an API server of another minor before it starts.
 _TESTS_MINUTES: Final = 120.0
 _COLLECTION_S: Final = 300.0
+#: The part whose session has the figures of the page.
+DRAINS: Final = "drains"
 #: What `tests.rights` runs to have each service do all that it may do.
 _RUN_FOR_RIGHTS: Final = (
     "tests/conformance/",
@@ -67,7 +69,7 @@ def programs(extent: Extent, session_file: Path) -> list[Part]:
         Part("simulation", "tests.simulation", ("--minutes", sixth), extent.minutes / 6 + 15),
         Part("chaos", "tests.chaos", ("--minutes", sixth), extent.minutes / 6 + 20),
         Part("fuzz", "tests.fuzz", ("--minutes", sixth), extent.minutes / 6 + 15),
-        _measuring("drains", "bench", ("all", "--each-run", *runs, *session), 60 * extent.runs),
+        _measuring(DRAINS, "bench", ("all", "--each-run", *runs, *session), 60 * extent.runs),
         _measuring("dialects", "bench.dialects", ("--rounds", str(max(3, extent.runs))), 60),
         _measuring("planner", "bench.planner", ("--strict",), 30),
         _measuring("queues", "bench.queues", ("--strict",), 20),

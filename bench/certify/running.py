@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -33,6 +33,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float
     #: The commit that was tried; what the part depends on has not changed since.
     commit: str = ""
+    #: Of what the part depends on (`inputs.digest_of`).
+    digest: str = ""
     #: The last line that it printed.
     summary: str
     #: Tests that failed, where it was tests.
@@ -42,32 +44,59 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """What has ended, kept in a folder: a certificate that was interrupted continues where it was,
-    and after a change only what depends on what was changed is run again.
+    """How parts ended: a certificate that was interrupted continues where it was, also on another
+    machine, and after a change only what depends on what was changed is run again.
+
+    Each part has a file in a folder. The newest outcome of each is also a line of a file that is
+    committed, since a machine may not live as long as a certificate takes.
     """
 
-    def __init__(self, folder: Path, commit: str, digest_of: Callable[[Part], str]) -> None:
+    def __init__(
+        self, folder: Path, committed: Path, commit: str, digest_of: Callable[[Part], str]
+    ) -> None:
         """Of this commit; `digest_of` what a part depends on in it."""
         self._folder = folder
+        self._committed = committed
         self._commit = commit
         self._digest_of = digest_of
         folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, part: Part) -> Ended | None:
-        """How it ended, if it was run already with the same arguments."""
+        """How it ended, if it was run already with the same arguments and inputs."""
         path = self._path(part, ".json")
-        if not path.is_file():
+        if path.is_file():
+            here = msgspec.json.decode(path.read_bytes(), type=Ended)
+            return here if here.typed == part.typed else None
+        there = self._elsewhere().get(part.name)
+        if there is None or (there.typed, there.digest) != (part.typed, self._digest_of(part)):
             return None
-        ended = msgspec.json.decode(path.read_bytes(), type=Ended)
-        return ended if ended.typed == part.typed else None
+        return there
 
     def minutes_before(self, part: Part) -> float:
         """How long it took the last time, whatever was changed since; infinite if it never ran."""
         kept = self._folder.glob(f"{_stem(part)}-*.json")
         newest = max(kept, key=lambda path: path.stat().st_mtime, default=None)
-        if newest is None:
-            return math.inf
-        return msgspec.json.decode(newest.read_bytes(), type=Ended).minutes
+        if newest is not None:
+            return msgspec.json.decode(newest.read_bytes(), type=Ended).minutes
+        before = self._elsewhere().get(part.name)
+        return before.minutes if before is not None else math.inf
+
+    def commit_to(self, ended: Iterable[Ended]) -> None:
+        """Have the committed file state how these ended, instead of what it had of them."""
+        lines = self._elsewhere() | {one.name: one for one in ended}
+        encoded = msgspec.json.Encoder(order="deterministic").encode_lines(
+            [lines[name] for name in sorted(lines)]
+        )
+        written = self._committed.with_suffix(".new")
+        written.write_bytes(encoded)
+        written.replace(self._committed)
+
+    def _elsewhere(self) -> dict[str, Ended]:
+        """The committed outcomes, by part."""
+        if not self._committed.is_file():
+            return {}
+        lines = msgspec.json.Decoder(Ended).decode_lines(self._committed.read_bytes())
+        return {one.name: one for one in lines}
 
     def run(self, part: Part) -> Ended:
         """Run it; its output is in the folder, and how it ended."""
@@ -94,6 +123,7 @@ class Ledger:
             status=status,
             minutes=(time.monotonic() - started) / 60,
             commit=self._commit,
+            digest=self._digest_of(part),
             # A certificate names no folder of the machine that it comes from.
             summary=_last_line(text.replace(f"{ROOT}/", "")),
             failed=tuple(dict.fromkeys(_FAILED.findall(text))),

@@ -21,7 +21,7 @@ LONG = Part("long", "timeit", ("-n", "1", "-r", "1", "import time; time.sleep(60
 
 def ledger(folder: Path, commit: str = "c0") -> Ledger:
     """One whose parts depend on the commit alone."""
-    return Ledger(folder, commit, lambda _: commit)
+    return Ledger(folder, folder / "parts.jsonl", commit, lambda _: commit)
 
 
 CHAOS = Ended(name="chaos", typed="python -m x", how="ok", status=0, minutes=3.4, summary="0 lost")
@@ -41,6 +41,23 @@ def test_what_has_ended_is_remembered_unless_it_would_be_run_otherwise(tmp_path:
     assert ledger(tmp_path).find(GOOD) == ran
     assert ledger(tmp_path).find(GOOD._replace(arguments=("--aliased",))) is None
     assert ledger(tmp_path).find(BAD) is None
+
+
+def test_what_has_ended_elsewhere_is_read_from_the_committed_file(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    good, bad = (ledger(there).run(part) for part in (GOOD, BAD))
+    ledger(there).commit_to([good])
+    ledger(there).commit_to([bad])
+    here.mkdir()
+    (there / "parts.jsonl").rename(here / "parts.jsonl")
+    assert ledger(here).find(GOOD) == good
+    assert ledger(here).find(BAD) == bad
+    assert ledger(here, "c1").find(GOOD) is None, "it depends on what was changed"
+    assert ledger(here, "c1").minutes_before(GOOD) == good.minutes
+    again = replace(good, commit="c1", digest="c1")
+    ledger(here, "c1").commit_to([again])
+    assert ledger(here, "c1").find(GOOD) == again
+    assert ledger(here, "c1").find(BAD) is None
 
 
 def test_failed_tests_are_named(tmp_path: Path) -> None:
