@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 UNIT := $(wildcard tests/services/*/core) $(addprefix tests/shared/,model contracts dialects job_plugins kinds) \
 	tests/scenarios tests/test_tidy.py tests/test_import_cycles.py
 BIN := .venv/bin
@@ -47,7 +47,7 @@ lint: $(STAMP) ## Linters, both type checkers, the import contracts, spelling
 unit: $(STAMP) ## Tests of everything pure, and the repository's rules: a minute, to run after every change
 	$(BIN)/pytest -m "not certify and not slow and not integration" --numprocesses $(WORKERS) --dist loadfile $(UNIT) $(ARGS)
 
-test: $(STAMP) ## All tests but those of `make certify`: 20 minutes at most, when all is built (ARGS="-k name" chooses)
+test: $(STAMP) ## All tests but those of `make certify`: 20 minutes at most, once all is built (ARGS="-k name" chooses)
 	$(BIN)/pytest -m "not certify" --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 sim: $(STAMP) ## Simulate: SEED=7 tells one run (ARGS=--shrink makes it small), MINUTES=10 runs many (ARGS="--totals FILE")

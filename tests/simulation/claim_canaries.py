@@ -131,6 +131,7 @@ CANARIES: Final[dict[str, Canary]] = {
         8,
         ("was made for another pod",),
         claims=ClaimShape(share=1.0, kinds=("scratch",), collector_s=60.0),
+        first=101,
     ),
     "selected_node_taken_off": Canary(
         _selected_node_taken_off,

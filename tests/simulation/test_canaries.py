@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 LONG = {
     "capacity_ignored",
     "choices_forgotten",
+    "former_pods_claim_used",
     "selected_node_taken_off",
     "volume_limits_ignored",
 }
