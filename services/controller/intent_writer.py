@@ -197,13 +197,17 @@ class IntentWriter:
                     # A user's annotations may leave no space for ours; the status matters more.
                     logger.info("group %s/%s: %s", patch.namespace, patch.name, error)
                     await self._send(bare)
-            except Conflict as error:
-                # Another object has the name, or two writes within the API server collided.
+            except (Conflict, Invalid) as error:
+                # Another object has the name: that is a Conflict for a custom resource, and Invalid
+                # for a kind of Kubernetes itself, where a UID is immutable.
                 stored = await self._stored(patch.resource, patch.namespace, patch.name)
-                if stored is not None and stored.metadata.uid == patch.body["metadata"]["uid"]:
-                    raise RetryLater(str(error), RETRY_S) from error
-                memory.group_missing = True
-                return
+                if stored is None or stored.metadata.uid != patch.body["metadata"]["uid"]:
+                    memory.group_missing = True
+                    return
+                if isinstance(error, Invalid):
+                    raise
+                # Two writes within the API server collided.
+                raise RetryLater(str(error), RETRY_S) from error
             self._reporting.wrote("group").inc()
 
     async def _send(self, patch: StatusPatch) -> None:

@@ -162,9 +162,11 @@ async def test_a_group_whose_annotations_leave_no_room_gets_its_status_all_the_s
         figures = bench.metrics.figures()
         assert not any(figures[name] for name in figures if name.startswith("refused_total"))
     assert len(asked) == 2
-    async with a_bench(full, full) as (bench, _):
+    group = {"metadata": {"uid": "gang-uid"}}
+    async with a_bench(full, full, answer(200, group)) as (bench, _):
         await bench.write(make_running(), PatchGroup)
         assert bench.metrics.figures()['refused_total{kind="PatchGroup"}'] == 1
+        assert not bench.memory.group_missing
 
 
 async def test_a_conflict_over_the_same_group_is_tried_again() -> None:
@@ -180,6 +182,20 @@ async def test_a_conflict_with_another_group_of_that_name_ends_the_writing() -> 
     async with a_bench(failure(409, "Conflict"), answer(200, group)) as (bench, _):
         await bench.write(make_running(), PatchGroup)
         assert bench.memory.group_missing
+
+
+async def test_a_group_of_kubernetes_that_was_created_again_counts_as_missing() -> None:
+    """The API server answers Invalid there, because the UID of an object is immutable."""
+    refusal = failure(422, "Invalid", 'metadata.uid: Invalid value: "uid-g": field is immutable')
+    for found in (answer(200, {"metadata": {"uid": "another"}}), ABSENT):
+        # Where the object is missing, the served version is looked up again.
+        script = [*serving("v1beta1"), refusal, found, *serving("v1beta1")]
+        async with a_bench(*script) as (bench, asked):
+            await bench.write(KUBERNETES, PatchGroup)
+            assert bench.memory.group_missing
+            figures = bench.metrics.figures()
+            assert not any(figures[name] for name in figures if name.startswith("refused_total"))
+        assert [line.split()[0] for line in asked].count("PATCH") == 1
 
 
 async def test_comparing_finds_a_group_that_is_gone() -> None:
