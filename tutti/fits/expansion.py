@@ -2,20 +2,22 @@
 Pure.
 
 A workload has the templates of its pods (`shared.dialects.workloads`); a PodGroup has the pods that
-name it.
+name it; a tree of groups (`shared.model.group_trees`) is one gang with the pods of all its groups.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from shared.contracts.questions import FitRequest
-from shared.dialects.discovery import dialects
+from shared.dialects.discovery import dialects, kinds
 from shared.dialects.protocol import ReadingContext
 from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
+from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.minimums import group_declared_by
 from shared.model.objects import Pod, PodGroup
 from tutti.api.failures import Refusal
@@ -29,10 +31,12 @@ def expand(
     """One question for each gang of the parsed manifests; `namespace` is for objects without one.
 
     Raises:
-        Refusal: A document is not a manifest, is of an unknown kind, or is too large.
+        Refusal: A document is not a manifest, is of an unknown kind, or is too large; or a tree of
+            groups is invalid, or not complete.
     """
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     groups: dict[GangKey, PodGroup] = {}
+    trees = GroupTrees()
     members: dict[GangKey, list[Pod]] = {}
     questions: list[FitRequest] = []
     for where, one in flattened(documents):
@@ -45,12 +49,16 @@ def expand(
                 questions.append(found)
             case FitRequest():
                 groups[key_of_group(found.group)] = found.group
+                if is_in_tree(found.group):
+                    trees.put(found.group)
             case Pod():
                 key = found.group_scope, found.namespace, found.group_name or found.name
                 members.setdefault(key, []).append(found)
-    for key in [*groups, *(key for key in members if key not in groups)]:
-        pods = members.get(key, [])
-        group = groups.get(key) or _of_pods(key, pods)
+    of_gangs: dict[GangKey, list[Pod]] = {trees.gang_of(key): [] for key in [*groups, *members]}
+    for key, pods in members.items():
+        of_gangs[trees.gang_of(key)] += pods
+    for key, pods in of_gangs.items():
+        group = _of_tree(key, trees) or groups.get(key) or _of_pods(key, pods)
         questions.append(FitRequest(group=group, pods=tuple(pods)))
     return questions
 
@@ -75,30 +83,58 @@ def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Po
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
     metadata = one.setdefault("metadata", {})
     metadata.setdefault("namespace", namespace)
-    if kind == "PodGroup":
+    if kind in _group_kinds():
+        metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
         return FitRequest(group=_declared(one, api_group, context))
     if kind == "Pod":
         return template_pod(one, context)
     name = metadata.get("name", "") or "unnamed"
     found = declared(one, uid=f"asked/{metadata['namespace']}/{name}", context=context)
     if found is None:
-        raise ValueError(
-            "its kind is not known: PodGroup, Pod, Job, JobSet, vcjob, the training operators' "
-            f"kinds and {', '.join(sorted(REPLICATED))} are"
-        )
+        known = [
+            *sorted(_group_kinds()),
+            *("Pod", "Job", "JobSet", "vcjob", "the training operators' kinds"),
+            *sorted(REPLICATED),
+        ]
+        raise ValueError(f"its kind is not known: {', '.join(known[:-1])} and {known[-1]} are")
     return found
 
 
 def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
     for dialect in dialects():
         for kind in dialect.kinds:
-            if kind.resource.kind == "PodGroup" and kind.resource.group == api_group:
+            if (kind.resource.kind, kind.resource.group) == (one["kind"], api_group):
                 found = kind.read(msgspec.convert(one, kind.decoded), context)
                 if isinstance(found, PodGroup):
                     if found.errors:
                         raise ValueError("; ".join(found.errors))
                     return found
-    raise ValueError(f"no dialect reads PodGroups of {api_group or 'the core group'}")
+    raise ValueError(f"no dialect reads {one['kind']}s of {api_group or 'the core group'}")
+
+
+@cache
+def _group_kinds() -> frozenset[str]:
+    """The kinds of group objects that pods or groups name."""
+    return frozenset(
+        one.resource.kind
+        for one in kinds()
+        if one.neutral == "podgroup" and not one.claims_by_owner
+    )
+
+
+def _of_tree(key: GangKey, trees: GroupTrees) -> PodGroup | None:
+    """The group of a gang that is a tree of groups; None: it is none."""
+    group = trees.group_of_gang(key)
+    scope, namespace, name = key
+    if group is None and (parts := trees.parts(key)):
+        named = ", ".join(one.name for one in parts if one.parent == name)
+        raise Refusal(
+            f"{named}: the parent {namespace}/{name} ({scope}) is not in these files, and groups "
+            "of a tree start together"
+        )
+    if group is not None and group.errors:
+        raise Refusal(f"{namespace}/{name}: {'; '.join(group.errors)}")
+    return group
 
 
 def _of_pods(key: GangKey, pods: list[Pod]) -> PodGroup:

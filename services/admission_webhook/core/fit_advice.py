@@ -122,7 +122,9 @@ def _of_workload(case: Case, uid: str) -> FitRequest | None:
 
 
 def _of_pod(case: Case, review: AdmissionRequest) -> FitRequest | None:
-    """One pod; the planner knows the other members of the group that the pod names."""
+    """One pod; the planner knows the other members of the group that the pod names, and the tree of
+    groups that it is in.
+    """
     whole = plain_object(review.object)
     given = as_object(whole.get("metadata")) or {}
     metadata = {**given, "namespace": case.namespace, "name": case.name}
@@ -137,6 +139,7 @@ def _of_pod(case: Case, review: AdmissionRequest) -> FitRequest | None:
         dialect="",
         namespace=case.namespace,
         name=pod.group_name or case.name,
+        scope=pod.group_scope,
         resource_version=0,
         min_member=1,
         queue=pod.queue,

@@ -156,3 +156,55 @@ def test_gangs_of_two_apis_with_one_name_are_asked_about_one_by_one() -> None:
         ("kubernetes", ["q"]),
         ("volcano", ["p"]),
     ]
+
+
+TREE = """
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: all}
+spec:
+  workloadRef: {workloadName: w, templateName: t}
+  schedulingPolicy: {gang: {minGroupCount: 2}}
+"""
+PART = """
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: PART}
+spec:
+  workloadRef: {workloadName: w, templateName: t}
+  parentCompositePodGroupName: all
+  schedulingPolicy: {gang: {minCount: 2}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: PART-0}
+spec: {schedulingGroup: {podGroupName: PART}, containers: [{name: main}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: PART-1}
+spec: {schedulingGroup: {podGroupName: PART}, containers: [{name: main}]}
+"""
+PARTS = "---".join(PART.replace("PART", name) for name in ("leader", "workers"))
+
+
+def test_a_tree_of_groups_is_one_gang_in_any_order() -> None:
+    for text in (f"{TREE}---{PARTS}", f"{PARTS}---{TREE}"):
+        (one,) = asked(text)
+        group = one.group
+        assert (group.namespace, group.name, group.min_member) == ("team", "all", 4)
+        assert [(part.name, part.size) for part in group.sub_groups] == [
+            ("leader", 2),
+            ("workers", 2),
+        ]
+        assert sorted(pod.group_name for pod in one.pods) == ["leader"] * 2 + ["workers"] * 2
+
+
+def test_a_tree_whose_parent_is_not_in_the_files_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"leader, workers: the parent team/all .* is not in"):
+        asked(PARTS)
+
+
+def test_a_tree_with_errors_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"team/all: .* name different Workloads: other, w"):
+        asked(f"{TREE.replace('workloadName: w', 'workloadName: other')}---{PARTS}")

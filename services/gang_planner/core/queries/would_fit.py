@@ -31,6 +31,7 @@ from services.gang_planner.core.verdicts.member_messages import unsupported_word
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
+from shared.model.group_trees import without_missing
 from shared.model.objects import Pod, PodGroup, Resources
 
 if TYPE_CHECKING:
@@ -89,8 +90,9 @@ class Asker:
         return self._displacing(answer, now, gang, need)
 
     def _joined(self, group: PodGroup, pods: tuple[Pod, ...]) -> tuple[PodGroup, tuple[Pod, ...]]:
-        """Add the waiting pods of the existing group that the query's pods name."""
-        known = self._state.gangs.gangs.get(key_of_group(group))
+        """Add the waiting pods of the existing group, or tree, that the query's pods name."""
+        table = self._state.gangs
+        known = table.gangs.get(table.trees.gang_of(key_of_group(group)))
         named = not group.dialect and all(
             (pod.group_scope, pod.group_name) == (group.scope, group.name) for pod in pods
         )
@@ -120,6 +122,7 @@ def _gang(
     gang = Gang(key_of_group(group), group.namespace, group.name, queue)
     gang.gang_id = gang.gang_id or gang.full_name
     # If the query has fewer pods than the gang needs, the missing ones are not checked.
+    group = without_missing(group, pods)
     size = min(max(group.min_member, 1), len(pods))
     roles = Counter(pod.role for pod in pods)
     for pod, entry in zip(pods, entries, strict=True):

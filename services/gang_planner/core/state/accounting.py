@@ -10,7 +10,6 @@ from typing import Final
 
 from services.gang_planner.core.state import successors
 from services.gang_planner.core.state.gangs import Gang, Member
-from services.gang_planner.core.state.group_trees import Moved
 from services.gang_planner.core.state.holds import DELETED, EVICTED, FAILED_POD, NODE_LOST, Loss
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.member_states import (
@@ -26,6 +25,7 @@ from services.gang_planner.core.state.members import state_of
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.reservations import UNDATED, Reservation
 from shared.model.gang_keys import UNNAMED, is_of_pods, key_of
+from shared.model.group_trees import Moved
 from shared.model.objects import Pod
 
 #: The kubelet's reasons for a refused pod, besides OutOf<resource>.

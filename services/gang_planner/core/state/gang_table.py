@@ -5,7 +5,8 @@ all other objects are *twins* and get the verdict DuplicateGroup. The object who
 lowest precedence is preferred, unless pods prefer the dialects of their scheduler
 (`Scheduler.prefers_own_groups`).
 
-A tree of groups declares one gang (`group_trees`): its objects are in no gang by themselves.
+A tree of groups declares one gang (`shared.model.group_trees`): its objects are in no gang by
+themselves.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,13 +15,13 @@ from typing import Final
 from services.gang_planner.core.state.admission_queue import AdmissionQueue
 from services.gang_planner.core.state.gang_history import History, Kept
 from services.gang_planner.core.state.gangs import Gang
-from services.gang_planner.core.state.group_trees import GroupTrees, Moved, is_in_tree
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.queues import QueueTable
 from services.gang_planner.core.state.reference_objects import Table
 from shared.contracts.identity import nameless_gang_id
 from shared.dialects.discovery import precedence_of, preferred_dialects
 from shared.model.gang_keys import UNNAMED, GangKey, is_of_pods, key_of_group, scope_of
+from shared.model.group_trees import GroupTrees, Moved, is_in_tree
 from shared.model.objects import PodGroup, PriorityClass
 from shared.model.reference_objects import Namespace
 

@@ -1,5 +1,5 @@
-"""Verdicts of the groups in a tree (`state.group_trees`): each object of a tree gets a status, but
-only the gang of the whole tree is planned.
+"""Verdicts of the groups in a tree (`shared.model.group_trees`): each object of a tree gets a
+status, but only the gang of the whole tree is planned.
 
 A group waits for what its gang waits for, until its own pods are placed. Its verdict names no pods:
 that of the gang does.

@@ -154,6 +154,17 @@ def test_a_workload_of_another_scheduler_is_not_for_us() -> None:
     assert asked(review(workload, resource=DEPLOYMENTS, dryRun=True)) is None
 
 
+def test_a_dry_run_of_a_pod_of_a_kubernetes_group_names_that_group() -> None:
+    """So that the planner adds the pods of the group, or of its tree, that wait already."""
+    pod = a_pod()
+    pod["spec"] |= template(2)["spec"] | {"schedulingGroup": {"podGroupName": "workers"}}
+    found = asks(pod, dryRun=True)
+    assert found is not None
+    (one,) = found.pods
+    assert (found.group.scope, found.group.name) == (one.group_scope, one.group_name)
+    assert one.group_name == "workers"
+
+
 def test_a_dry_run_of_a_pod_reports_on_that_pod() -> None:
     pod = a_pod()
     pod["spec"] |= template(2)["spec"]

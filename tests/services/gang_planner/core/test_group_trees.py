@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.gang_planner.core.state.group_trees import LEVELS_MAX
+from shared.contracts.questions import FitAnswer, FitRequest
+from shared.model.gang_keys import key_of_group
+from shared.model.group_trees import LEVELS_MAX, GroupTrees
 from shared.model.objects import NetworkTopology, Pod, PodGroup
 from tests.services.gang_planner.core.scene import (
     Scene,
@@ -364,3 +366,51 @@ def test_a_tree_starts_exactly_when_its_smallest_selection_of_groups_fits(
     assert bool(placed) == (capacity >= smallest), (placed, smallest, capacity)
     sizes = {one.name: one.min_member for one in objects if isinstance(one, PodGroup)}
     assert all(placed.count(name) >= sizes[name] for name in set(placed)), placed
+
+
+def asked_about(scene: Scene, *trees: PodGroup, members: list[Pod]) -> FitAnswer:
+    """What the planner answers about a tree of groups that does not exist."""
+    declared = GroupTrees()
+    for one in trees:
+        declared.put(one)
+    whole = declared.group_of_gang(key_of_group(trees[0]))
+    assert whole is not None
+    return scene.planner.would_fit(FitRequest(group=whole, pods=tuple(members)))
+
+
+def test_a_tree_is_asked_about_as_a_whole() -> None:
+    tree = (
+        composite("all", 2),
+        composite("inner", 1, parent="all"),
+        group("a", 2, "all"),
+        group("b", 2, "inner"),
+        group("c", 3, "inner"),
+    )
+    members = [*pods("a", 2), *pods("b", 2), *pods("c", 3)]
+    answer = asked_about(Scene(nodes(3)), *tree, members=members)
+    assert (answer.fits, answer.ever) == (False, False)
+    assert "3 of 4 pods fit" in answer.sentence
+    answer = asked_about(Scene(nodes(4)), *tree, members=members)
+    assert answer.fits
+    assert sum(count for _, count in answer.where) == 4
+
+
+def test_pods_that_are_not_known_yet_are_not_asked_about() -> None:
+    tree = composite("all", 2), group("a", 2, "all"), group("b", 2, "all")
+    answer = asked_about(Scene(nodes(1)), *tree, members=pods("a", 1))
+    assert answer.where == (("n0", 1),)
+    answer = asked_about(Scene(nodes(2)), *tree, members=[*pods("a", 2), *pods("b", 1)])
+    assert not answer.fits
+
+
+def test_a_pod_is_asked_about_with_the_pods_of_its_tree_that_wait_already() -> None:
+    scene = Scene(nodes(3))
+    scene.put(composite("all", 2), group("a", 2, "all"), group("b", 2, "all"))
+    scene.put(*pods("a", 2), *pods("b", 1))
+    assert bound(scene) == []
+    last = msgspec.structs.replace(pods("b", 1)[0], uid="last", name="last")
+    alone = make_group("b", 1, dialect="", uid="asked", scope=PODS)
+    question = FitRequest(group=alone, pods=(last,))
+    assert "only 2 of 4 pods fit" in scene.planner.would_fit(question).sentence
+    scene.put(make_node("more", {"cpu": 1000, "memory": 8 << 30, "pods": 110}))
+    assert sum(count for _, count in scene.planner.would_fit(question).where) == 4
