@@ -46,6 +46,10 @@ class GroupTrees:
         """The key of the gang whose members name the group of this key."""
         return self._gangs.get(key, key)
 
+    def group(self, key: GangKey) -> PodGroup | None:
+        """The group of this key, if it is in a tree, as its object declares it."""
+        return self._groups.get(key)
+
     def is_part(self, uid: str) -> bool:
         """Whether an object is in a tree and is not its outermost group."""
         key = self._key_by_uid.get(uid)
@@ -60,11 +64,11 @@ class GroupTrees:
             del self._key_by_uid[before.uid]
         self._key_by_uid[group.uid] = key
         if before is not None:
-            if _parent_of(before) == _parent_of(group):
+            if parent_of(before) == parent_of(group):
                 return []
             self._unlink(key, before)
         if group.parent:
-            self._children.setdefault(_parent_of(group), {})[key] = None
+            self._children.setdefault(parent_of(group), {})[key] = None
         return self._follow(key)
 
     def remove(self, group: PodGroup) -> list[Moved]:
@@ -167,9 +171,9 @@ class GroupTrees:
         last = self._groups.get(above[-1])
         if last is None or not last.parent:
             return above[-1]
-        if _parent_of(last) in above:
+        if parent_of(last) in above:
             # All groups of a cycle, and those below it, are one gang.
-            return min(above[above.index(_parent_of(last)) :])
+            return min(above[above.index(parent_of(last)) :])
         return key
 
     def _above(self, key: GangKey) -> list[GangKey]:
@@ -179,7 +183,7 @@ class GroupTrees:
         found: list[GangKey] = []
         group = self._groups.get(key)
         while group is not None and group.parent and len(found) < _STEPS_MAX:
-            parent = _parent_of(group)
+            parent = parent_of(group)
             if parent in found:
                 break
             found.append(parent)
@@ -205,10 +209,10 @@ class GroupTrees:
     def _unlink(self, key: GangKey, group: PodGroup) -> None:
         if not group.parent:
             return
-        children = self._children[_parent_of(group)]
+        children = self._children[parent_of(group)]
         del children[key]
         if not children:
-            del self._children[_parent_of(group)]
+            del self._children[parent_of(group)]
 
 
 def is_in_tree(group: PodGroup) -> bool:
@@ -241,7 +245,8 @@ def without_missing(group: PodGroup, pods: Iterable[Pod]) -> PodGroup:
     )
 
 
-def _parent_of(group: PodGroup) -> GangKey:
+def parent_of(group: PodGroup) -> GangKey:
+    """The key of the group that a group names as its parent, whether or not that exists."""
     return group.parent_scope, group.namespace, group.parent
 
 

@@ -12,7 +12,12 @@ from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
 from tutti.api.output import echo_json
-from tutti.explain.live_objects import read_groups, read_namespace, read_object
+from tutti.explain.live_objects import (
+    read_groups,
+    read_namespace,
+    read_object,
+    read_tree_groups,
+)
 from tutti.explain.report import Report
 from tutti.explain.understanding import understand
 from tutti.explain.view import show
@@ -56,7 +61,7 @@ def explain_dialect(
     The files are read by the functions that read objects in a cluster. For files no cluster is
     asked, so all APIs count as installed, and of all namespaces only those in the files as opted
     in. KIND/NAME is an object of the cluster, which is read with the group objects that its pods
-    name, and with its namespace.
+    name, the other groups of their tree, and its namespace.
 
     Exits with status 0 when Tutti schedules every gang as it stands, 1 when something is missing, 2
     when a file or an object cannot be read.
@@ -101,12 +106,26 @@ async def _live(
                 places, namespace=namespace, scheduler_names=scheduler_names, namespaces=own
             )
 
-        given = {one["metadata"].get("uid") for _, one in places}
+        def add(groups: Iterable[dict[str, Any]]) -> None:
+            given = {one["metadata"].get("uid") for _, one in places}
+            places.extend(
+                (f"{group['kind'].lower()}/{group['metadata']['name']}", group)
+                for group in groups
+                if group["metadata"].get("uid") not in given
+            )
+
         names = [gang.title.partition("/")[2] for gang in report().gangs]
-        for group in await read_groups(client, namespace, names):
-            if group["metadata"].get("uid") not in given:
-                title = f"{group['kind'].lower()}/{group['metadata']['name']}"
-                places.append((title, group))
+        add(await read_groups(client, namespace, names))
+        found = report()
+        if not any(gang.parts for gang in found.gangs):
+            return found
+        known = len(places)
+        add(await read_tree_groups(client, namespace))
+        objects = report().objects
+        gangs = {title for one in objects[:known] for title in one.gangs}
+        # Of the groups of other trees nothing is reported.
+        added = zip(places[known:], objects[known:], strict=True)
+        places[known:] = [place for place, one in added if gangs.intersection(one.gangs)]
         return report()
 
 

@@ -7,9 +7,12 @@ import msgspec
 
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
 from shared.model.gang_keys import GangKey, has_objects, is_of_pods, key_of, key_of_group
+from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.minimums import binding_role_minima, group_declared_by
-from shared.model.objects import NetworkTopology, Pod, PodGroup
+from shared.model.objects import Pod, PodGroup
 from tutti.explain.report import GangReport, RoleReport, Scheduling
+from tutti.explain.topology import in_words
+from tutti.explain.trees import Tree
 
 #: The queue of a gang that names none.
 _DEFAULT_QUEUE: Final = "default"
@@ -35,39 +38,76 @@ class Gang(msgspec.Struct, kw_only=True):
     declared_by: str = ""
     #: Whether its group object is created by a controller, so that none has to be in the files.
     made: bool = False
+    #: The tree of groups that it is; None: it is none.
+    tree: Tree | None = None
 
 
 class Gangs:
-    """The gangs by the key by which watcher and planner distinguish them."""
+    """The gangs by the key by which watcher and planner distinguish them.
+
+    The groups of a tree are collected each by itself, and are one gang in the report, because the
+    objects of a tree come in any order.
+    """
 
     def __init__(self) -> None:
         self._gangs: dict[GangKey, Gang] = {}
+        self._trees = GroupTrees()
 
-    def put_group(self, group: PodGroup) -> Gang:
-        """A group object of the files."""
-        gang = self._gang(key_of_group(group), f"{group.namespace}/{group.name}")
-        gang.groups.append(group)
-        return gang
+    def put_group(self, group: PodGroup) -> GangKey:
+        """A group object of the files; returns the key of its gang."""
+        key = key_of_group(group)
+        self._gang(key, f"{group.namespace}/{group.name}").groups.append(group)
+        if is_in_tree(group):
+            self._trees.put(group)
+        return key
 
-    def put_made_group(self, group: PodGroup, declared_by: str) -> Gang:
-        """A group that a controller creates for an object of the files."""
-        gang = self.put_group(group)
-        gang.made = True
-        gang.declared_by = declared_by
-        return gang
+    def put_made_group(self, group: PodGroup, declared_by: str) -> GangKey:
+        """A group that a controller creates for an object of the files; as `put_group`."""
+        key = self.put_group(group)
+        self._gangs[key].made = True
+        self._gangs[key].declared_by = declared_by
+        return key
 
-    def put_members(self, members: Members) -> Gang | None:
-        """Pods; None when they are in no gang."""
+    def put_members(self, members: Members) -> GangKey | None:
+        """Pods; returns the key of their gang, None when they are in no gang."""
         key = key_of(members.pod)
         if key is None or not members.pod.group_name:
             return None
-        gang = self._gang(key, f"{members.pod.namespace}/{members.pod.group_name}")
-        gang.members.append(members)
-        return gang
+        title = f"{members.pod.namespace}/{members.pod.group_name}"
+        self._gang(key, title).members.append(members)
+        return key
+
+    def title(self, key: GangKey) -> str:
+        """The title of a gang, once all objects are read."""
+        root = self._trees.gang_of(key)
+        return self._gangs[key].title if root == key else f"{root[1]}/{root[2]}"
 
     def reports(self) -> tuple[GangReport, ...]:
         """All gangs, in the order in which the files have them."""
-        return tuple(_report(gang) for gang in self._gangs.values())
+        roots = dict.fromkeys(map(self._trees.gang_of, self._gangs))
+        return tuple(_report(self._whole(key)) for key in roots)
+
+    def _whole(self, key: GangKey) -> Gang:
+        """A gang, with the members of all its groups if it is a tree."""
+        counts = {
+            one: sum(each.count for each in gang.members) for one, gang in self._gangs.items()
+        }
+        tree = Tree(self._trees, key, counts)
+        if not tree:
+            return self._gangs[key]
+        group = self._trees.group_of_gang(key)
+        return Gang(
+            title=f"{key[1]}/{key[2]}",
+            groups=[group] if group is not None else [],
+            members=[
+                member
+                for one, gang in self._gangs.items()
+                if self._trees.gang_of(one) == key
+                for member in gang.members
+            ],
+            declared_by=f"a tree of {tree.objects} group objects",
+            tree=tree,
+        )
 
     def _gang(self, key: GangKey, title: str) -> Gang:
         return self._gangs.setdefault(key, Gang(title=title))
@@ -87,6 +127,7 @@ def _report(gang: Gang) -> GangReport:
         queue=_queue(group, pods),
         priority_class=_priority_class(group, pods),
         topology=_topology(group),
+        parts=tuple(gang.tree.reports()) if gang.tree is not None else (),
         scheduled=not _errors(group)
         and all(one.scheduling.taken and not one.objections for one in gang.members),
         missing=tuple(_missing(gang, group, minimum, members)),
@@ -157,8 +198,8 @@ def _priority_class(group: PodGroup | None, pods: list[Pod]) -> str:
 
 
 def _topology(group: PodGroup | None) -> str:
-    if group is None:
-        return ""
+    if group is None or group.sets:
+        return ""  # each group of a tree has its own
     parts = [in_words(group.topology)] if group.topology is not None else []
     parts += [
         f"sub-groups {one.name}: {one.size} pods each"
@@ -166,19 +207,6 @@ def _topology(group: PodGroup | None) -> str:
         for one in group.sub_groups
     ]
     return "; ".join(parts)
-
-
-def in_words(topology: NetworkTopology) -> str:
-    """Where pods must be, or should be if possible."""
-    if topology.label_key:
-        domain = f"one value of the node label {topology.label_key}"
-    elif topology.highest_tier_name:
-        domain = f"one HyperNode of at most tier {topology.highest_tier_name}"
-    elif topology.highest_tier:
-        domain = f"one HyperNode of at most tier {topology.highest_tier}"
-    else:
-        domain = "one HyperNode"
-    return f"inside {domain}" + ("" if topology.mode == "hard" else ", if possible")
 
 
 def _errors(group: PodGroup | None) -> tuple[str, ...]:
@@ -189,7 +217,9 @@ def _missing(
     gang: Gang, group: PodGroup | None, minimum: int | None, members: int
 ) -> Iterator[str]:
     yield from (f"never planned: {error}" for error in _errors(group))
-    if group is None and not gang.made and _needs_object(gang.members):
+    if gang.tree is not None:
+        yield from gang.tree.missing()
+    elif group is None and not gang.made and _needs_object(gang.members):
         yield _group_missing(gang)
     untaken = sum(one.count for one in gang.members if not one.scheduling.taken)
     if untaken:
@@ -199,7 +229,8 @@ def _missing(
     refused = sum(one.count for one in gang.members if one.objections)
     if refused:
         yield f"{refused} of its {members} pods are not bound: see their objects"
-    if group is not None and not gang.made and minimum is not None and members < minimum:
+    alone = gang.tree is None and not gang.made
+    if group is not None and alone and minimum is not None and members < minimum:
         yield f"{minimum - members} of {minimum} pods are not in these files: it waits for them"
 
 

@@ -1,21 +1,22 @@
 """Reads objects of a cluster for `tutti explain-dialect KIND/NAME`, with the rights of its user.
 
-Beside the object itself: the group objects of the gangs that it names, and whether its namespace
-has opted in. What the user may not read counts as absent.
+Beside the object itself: the group objects of the gangs that it names, all groups that may be in
+trees if one of these is, and whether its namespace has opted in. What the user may not read counts
+as absent.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shared.dialects.discovery import group_resources
+from shared.dialects.discovery import group_resources, kinds
 from shared.dialects.protocol import JsonObject
 from shared.kube.client import KubeClient
 from shared.kube.decoding import without_nulls
 from shared.kube.errors import Forbidden, NotFound
 from shared.kube.resources import NAMESPACES, Resource
 from tutti.api.failures import Refusal
-from tutti.api.fetches import get
+from tutti.api.fetches import Wanted, fetch, get
 from tutti.why.kinds import resolve
 
 #: Fields that say nothing about how an object is understood.
@@ -63,6 +64,22 @@ async def read_groups(client: KubeClient, namespace: str, names: Iterable[str]) 
     ]
 
 
+async def read_tree_groups(client: KubeClient, namespace: str) -> list[JsonObject]:
+    """All group objects of the APIs that have trees of groups.
+
+    Raises:
+        KubeError: A request failed.
+    """
+    of_groups = [kind.resource for kind in kinds() if kind.of_groups]
+    apis = {resource.group for resource in of_groups}
+    of_pods = [resource for resource in group_resources() if resource.group in apis]
+    return [
+        one
+        for resource in (*of_groups, *of_pods)
+        for one in await _all(client, resource, namespace)
+    ]
+
+
 async def read_namespace(client: KubeClient, namespace: str) -> JsonObject:
     """The namespace; without labels if the user may not read it.
 
@@ -99,6 +116,17 @@ async def _get(
         return _stripped(resource, await get(client, resource, name, namespace))
     except (NotFound, Forbidden):
         return None
+
+
+async def _all(client: KubeClient, resource: Resource, namespace: str) -> list[JsonObject]:
+    """All objects of a kind in the first version in which it is served; [] if it is in none."""
+    for variant in resource.variants:
+        try:
+            found = await fetch(client, Wanted(resource=variant, namespace=namespace))
+        except (NotFound, Forbidden):
+            continue
+        return [_stripped(variant, one) for one in found]
+    return []
 
 
 def _stripped(resource: Resource, one: JsonObject) -> JsonObject:

@@ -1,5 +1,7 @@
 """The report on manifests: what `--output json` prints."""
 
+from typing import Literal
+
 import msgspec
 
 
@@ -67,6 +69,28 @@ class RoleReport(msgspec.Struct, frozen=True, kw_only=True):
     minimum: int
 
 
+class PartReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of a tree of groups.
+
+    Attributes:
+        name: Its name.
+        parent: The name of the group that it is in; "": it is the outermost one.
+        level: 1 for the outermost group, 2 for the groups in it, and so on.
+        of: Whether it is a group of groups or of pods.
+        count: The groups in it, or its pods, in these files.
+        minimum: How many of them start together.
+        topology: Where its pods must be together; "": anywhere.
+    """
+
+    name: str
+    parent: str
+    level: int
+    of: Literal["groups", "pods"]
+    count: int
+    minimum: int
+    topology: str = ""
+
+
 class GangReport(msgspec.Struct, frozen=True, kw_only=True):
     """One gang.
 
@@ -79,6 +103,7 @@ class GangReport(msgspec.Struct, frozen=True, kw_only=True):
         queue: Its queue.
         priority_class: Its PriorityClass; "": none.
         topology: Where its pods must be together; "": anywhere.
+        parts: The groups of a tree of groups, each followed by those in it.
         scheduled: Whether Tutti schedules all of its pods.
         missing: What is not in these files and must exist, or must be changed.
         ignored: What is not in force, and why.
@@ -92,6 +117,7 @@ class GangReport(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     priority_class: str = ""
     topology: str = ""
+    parts: tuple[PartReport, ...] = ()
     scheduled: bool
     missing: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()

@@ -30,8 +30,9 @@ from shared.kinds.job_shape import completed
 from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder, Undecodable, without_nulls
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO, NAMESPACES, PODS, Resource
+from shared.model.gang_keys import GangKey
 from shared.model.objects import Pod, PodGroup
-from tutti.explain.gangs import Gang, Gangs, Members
+from tutti.explain.gangs import Gangs, Members
 from tutti.explain.owner_gangs import OwnerGang, is_known_owner, owner_gang
 from tutti.explain.report import Declared, ObjectReport, Report, Scheduling
 
@@ -64,7 +65,8 @@ def understand(
     objects = list(documents)
     opted_in = _opted_in([*namespaces, *(one for _, one in objects)])
     reader = _Reader(namespace, scheduler_names, opted_in)
-    reports = tuple(reader.read(place, one) for place, one in objects)
+    read = [(place, reader.read(one)) for place, one in objects]
+    reports = tuple(found.report(place, reader.gangs) for place, found in read)
     return Report(objects=reports, gangs=reader.gangs.reports())
 
 
@@ -100,7 +102,7 @@ class _Object:
         place = self.name if of_cluster else f"{self.namespace}/{self.name}"
         self.title = f"{self.kind} {place}"
         # Dictionaries: in order, and each sentence once.
-        self._gangs: dict[str, None] = {}
+        self._gangs: dict[GangKey, None] = {}
         self._facts: dict[str, None] = {}
         self._declared: dict[Declared, None] = {}
         self._scheduling: dict[Scheduling, None] = {}
@@ -111,8 +113,8 @@ class _Object:
         """Whether it is an object of this kind, in any version."""
         return (self.api_group, self.kind) == (resource.group, resource.kind)
 
-    def joins(self, gang: Gang) -> None:
-        self._gangs[gang.title] = None
+    def joins(self, gang: GangKey) -> None:
+        self._gangs[gang] = None
 
     def notes(self, fact: str) -> None:
         self._facts[fact] = None
@@ -129,11 +131,12 @@ class _Object:
     def schedules(self, scheduling: Scheduling) -> None:
         self._scheduling[scheduling] = None
 
-    def report(self, place: str) -> ObjectReport:
+    def report(self, place: str, gangs: Gangs) -> ObjectReport:
+        """The report on it, once all objects are read."""
         return ObjectReport(
             place=place,
             title=self.title,
-            gangs=tuple(self._gangs),
+            gangs=tuple(dict.fromkeys(map(gangs.title, self._gangs))),
             facts=tuple(self._facts),
             declared=tuple(self._declared),
             scheduling=tuple(self._scheduling),
@@ -158,14 +161,14 @@ class _Reader:
             served=dialects_watched_for_pods(),
         )
 
-    def read(self, place: str, one: JsonObject) -> ObjectReport:
-        """The report on one object; what it adds to gangs is kept."""
+    def read(self, one: JsonObject) -> _Object:
+        """Read one object; what it adds to gangs is kept."""
         found = _Object(one, self._namespace)
         try:
             self._read(found)
         except ValueError as error:  # msgspec.ValidationError is one
             found.lacks(f"cannot be read: {error}")
-        return found.report(place)
+        return found
 
     def _read(self, found: _Object) -> None:
         if found.is_of(PODS):

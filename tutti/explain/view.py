@@ -47,6 +47,10 @@ def _of_gang(gang: GangReport) -> Iterator[tuple[str, str]]:
     for role in gang.roles:
         least = f", minimum {role.minimum}" if role.minimum else ""
         yield "role", f"{role.role}: {role.members}{least}"
+    for part in gang.parts:
+        where = f", {part.topology}" if part.topology else ""
+        name = f"{'  ' * (part.level - 1)}{part.name}"
+        yield "group", f"{name}: {part.count} {part.of}, minimum {part.minimum}{where}"
     yield "queue", gang.queue
     if gang.priority_class:
         yield "priority", gang.priority_class

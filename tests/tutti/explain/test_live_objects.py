@@ -11,7 +11,15 @@ from click.testing import CliRunner, Result
 
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.resources import JOBS_BATCH, NAMESPACES, PODGROUPS_VOLCANO, PODS, Resource
+from shared.kube.resources import (
+    COMPOSITE_PODGROUPS,
+    JOBS_BATCH,
+    NAMESPACES,
+    PODGROUPS_KUBERNETES,
+    PODGROUPS_VOLCANO,
+    PODS,
+    Resource,
+)
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.explain.command import explain_dialect
 from tutti.manifests.crds import manifests
@@ -107,3 +115,56 @@ async def test_what_does_not_exist_is_named(kubeconfig: Path, word: str, sentenc
 async def test_files_and_objects_are_not_mixed(kubeconfig: Path) -> None:
     for words in ((), ("pod/pair-0", "-f", str(kubeconfig))):
         assert (await ran(kubeconfig, *words)).exit_code == 2
+
+
+def served(resource: Resource) -> dict[str, Any]:
+    """A CRD in place of a kind of Kubernetes that the embedded cluster does not have."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": resource.version, "served": True, "storage": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.title},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+            },
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+async def test_a_group_is_understood_with_the_others_of_its_tree(tmp_path: Path) -> None:
+    groups = PODGROUPS_KUBERNETES.at("v1beta1")
+    crds = tuple(served(one) for one in (COMPOSITE_PODGROUPS, groups))
+    async with EmbeddedCluster(Settings(nodes=0, crds=crds)) as cluster:
+        path = cluster.kubeconfig(tmp_path / "config")
+        async with KubeClient(await load(str(path))) as client:
+            for resource, name, parent in (
+                (groups, "leader", "all"),
+                (groups, "workers", "inner"),
+                (COMPOSITE_PODGROUPS, "inner", "all"),
+                (COMPOSITE_PODGROUPS, "all", ""),
+                (groups, "other", "elsewhere"),
+            ):
+                one = {
+                    "apiVersion": resource.api_version,
+                    "kind": resource.kind,
+                    "metadata": {"name": name},
+                    "spec": {
+                        "workloadRef": {"workloadName": "w", "templateName": "t"},
+                        "parentCompositePodGroupName": parent,
+                        "schedulingPolicy": {"basic": {}},
+                    },
+                }
+                await client.create(resource, one, namespace="default")
+        found = await report(path, f"{groups.title}/workers")
+    (gang,) = found["gangs"]
+    assert gang["title"] == "default/all"
+    assert [one["name"] for one in gang["parts"]] == ["all", "inner", "workers", "leader"]
+    assert {title for one in found["objects"] for title in one["gangs"]} == {"default/all"}

@@ -352,3 +352,77 @@ def test_values_of_the_wrong_type_are_reported(manifest: str) -> None:
 def test_the_topology_is_shown_in_words(topology: str, words: str) -> None:
     group = GROUP.replace("minMember: 2", f"minMember: 2, networkTopology: {topology}")
     assert only_gang(group).topology == words
+
+
+TREE = """
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: NAME, namespace: team}
+spec:
+  workloadRef: {workloadName: w, templateName: t}
+  parentCompositePodGroupName: PARENT
+  schedulingPolicy: {gang: {minGroupCount: 2}}
+  schedulingConstraints: {topology: [{key: zone}]}
+---
+"""
+PART = """
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: NAME, namespace: team}
+spec:
+  workloadRef: {workloadName: w, templateName: t}
+  parentCompositePodGroupName: PARENT
+  schedulingPolicy: {gang: {minCount: 1}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME-0, namespace: team}
+spec: {schedulerName: tutti, schedulingGroup: {podGroupName: NAME}, containers: [{name: main}]}
+---
+"""
+
+
+def tree(text: str, name: str, parent: str = '""') -> str:
+    return text.replace("NAME", name).replace("PARENT", parent)
+
+
+def test_a_tree_of_groups_is_one_gang_with_its_nested_groups() -> None:
+    objects = (
+        tree(PART, "leader", "all"),
+        tree(PART, "first", "inner"),
+        tree(PART, "second", "inner"),
+        tree(TREE, "inner", "all"),
+        tree(TREE, "all"),
+    )
+    found = report(*objects)
+    (gang,) = found.gangs
+    assert (gang.title, gang.minimum, gang.members, gang.scheduled) == ("team/all", 3, 3, True)
+    assert gang.declared_by == "a tree of 5 group objects"
+    assert gang.missing == ()
+    inside = "inside one value of the node label zone"
+    assert [
+        (one.level, one.name, one.of, one.count, one.minimum, one.topology) for one in gang.parts
+    ] == [
+        (1, "all", "groups", 2, 2, inside),
+        (2, "inner", "groups", 2, 2, inside),
+        (3, "first", "pods", 1, 1, ""),
+        (3, "second", "pods", 1, 1, ""),
+        (2, "leader", "pods", 1, 1, ""),
+    ]
+    assert {one.gangs for one in found.objects} == {("team/all",)}
+
+
+def test_what_a_tree_waits_for_is_named() -> None:
+    gang = only_gang(tree(PART, "leader", "all"), tree(PART, "other", "all"))
+    assert gang.title == "team/all"
+    assert gang.missing == (
+        "the parent team/all (compositepodgroups.scheduling.k8s.io) of leader, other is not in "
+        "these files: the tree waits until it exists",
+    )
+    gang = only_gang(tree(PART, "leader", "all"), tree(TREE, "all"))
+    assert gang.missing == (
+        "1 of 2 groups of all have all their pods in these files: the tree waits for the rest",
+    )
+    gang = only_gang(tree(PART, "leader", "a"), tree(TREE, "a", "b"), tree(TREE, "b", "a"))
+    assert not gang.scheduled
+    assert any("its parents form a cycle: a → b → a" in one for one in gang.missing), gang.missing
