@@ -53,7 +53,7 @@ def read_pod_gang(found: PodGang) -> model.PodGroup:
     """The neutral group."""
     metadata, spec = found.metadata, found.spec
     errors = annotation_errors(metadata)
-    tree = _tree(metadata.namespace, spec, errors)
+    tree = _tree(metadata, spec, errors)
     queue = metadata.annotations.get(QUEUE_NAME) or metadata.labels.get(_QUEUE, "")
     return model.PodGroup(
         **_identity(metadata),
@@ -62,14 +62,14 @@ def read_pod_gang(found: PodGang) -> model.PodGroup:
         queue=queue[:TEXT_CHARACTERS_MAX],
         priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         topology=_packed(spec.topology_constraint)
-        or requirements.label_topology(metadata.annotations)
-        or tree.topology,
-        sub_groups=tree.policies,
+        or requirements.label_topology(metadata.annotations),
+        sets=tree.sets,
+        sub_groups=tree.sub_groups,
         errors=shown(errors),
     )
 
 
-def _tree(namespace: str, spec: PodGangSpec, errors: list[str]) -> Tree:
+def _tree(metadata: ObjectMeta, spec: PodGangSpec, errors: list[str]) -> Tree:
     """The pod groups, and the sets of them that have a constraint together."""
     sets: list[Part] = []
     #: Name of a pod group -> the set that contains it.
@@ -90,7 +90,7 @@ def _tree(namespace: str, spec: PodGangSpec, errors: list[str]) -> Tree:
     groups: list[Part] = []
     for index, group in enumerate(spec.podgroups):
         path = f"spec.podgroups[{index}]"
-        errors += _reference_errors(namespace, group, path, group_of)
+        errors += _reference_errors(metadata.namespace, group, path, group_of)
         if group.min_replicas < 1:
             errors.append(f"{path}.minReplicas: {group.min_replicas} is less than 1")
         groups.append(
@@ -103,7 +103,8 @@ def _tree(namespace: str, spec: PodGangSpec, errors: list[str]) -> Tree:
                 pods=tuple(sorted(one.name for one in group.pod_references)),
             )
         )
-    return sub_group_tree([*sets, *groups], errors, path="spec.podgroups")
+    title = f"PodGang {metadata.name}"
+    return sub_group_tree(title, [*sets, *groups], errors, path="spec.podgroups")
 
 
 def _reference_errors(

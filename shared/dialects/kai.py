@@ -87,7 +87,7 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
             f'spec.preemptibility: "{spec.preemptibility[:50]}" is none of '
             f"{', '.join(_PREEMPTIBILITY)}"
         )
-    tree = _tree(spec, errors)
+    tree = _tree(metadata.name, spec, errors)
     given = group_annotations(metadata)
     if spec.preemptibility in _PREEMPTIBILITY:
         given["preemptable"] = _PREEMPTIBILITY[spec.preemptibility]
@@ -103,14 +103,14 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
             metadata.annotations.get(f"{_TOPOLOGY}required-placement", ""),
             metadata.annotations.get(f"{_TOPOLOGY}preferred-placement", ""),
         )
-        or requirements.label_topology(metadata.annotations)
-        or tree.topology,
-        sub_groups=tree.policies,
+        or requirements.label_topology(metadata.annotations),
+        sets=tree.sets,
+        sub_groups=tree.sub_groups,
         errors=shown(errors),
     )
 
 
-def _tree(spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
+def _tree(name: str, spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
     parts: list[Part] = []
     for index, one in enumerate(spec.sub_groups):
         path = f"spec.subGroups[{index}]"
@@ -127,7 +127,13 @@ def _tree(spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
                 label=_SUB_GROUP,
             )
         )
-    return sub_group_tree(parts, errors, path="spec.subGroups", parts_needed=spec.min_sub_group)
+    return sub_group_tree(
+        f"PodGroup {name}",
+        parts,
+        errors,
+        path="spec.subGroups",
+        parts_needed=spec.min_sub_group,
+    )
 
 
 def _levels(found: KaiTopologyConstraint) -> model.NetworkTopology | None:

@@ -9,14 +9,14 @@ A tree is invalid, and never planned, if groups form a cycle, if it has more tha
 levels, if its groups were made from different objects, or if a group of it has errors itself.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 
 from shared.model.gang_keys import GangKey, key_of_group
-from shared.model.objects import Pod, PodGroup, SubGroup, SubGroupSet
+from shared.model.minimums import least_members
+from shared.model.objects import PodGroup, SubGroup, SubGroupSet
 
 #: Levels of a tree, the groups of pods included: the limit of Kubernetes' API.
 LEVELS_MAX: Final = 4
@@ -119,7 +119,7 @@ class GroupTrees:
         ]
         return msgspec.structs.replace(
             root,
-            min_member=least_members(sets, sub_groups),
+            min_member=max(1, least_members(sets, sub_groups)[root.name]),
             sets=tuple(sets),
             sub_groups=tuple(sorted(sub_groups, key=lambda one: one.name)),
             queue=root.queue or next((one.queue for one in parts if one.queue), ""),
@@ -220,46 +220,6 @@ def is_in_tree(group: PodGroup) -> bool:
     return bool(group.parent) or group.min_groups is not None
 
 
-def without_missing(group: PodGroup, pods: Iterable[Pod]) -> PodGroup:
-    """The group of a tree, with minima that these pods reach: for answers about a tree of which not
-    all pods are known. A group without sets is returned as it is.
-    """
-    if not group.sets:
-        return group
-    counts = Counter(pod.group_name for pod in pods)
-    sub_groups = tuple(
-        msgspec.structs.replace(one, size=min(one.size, counts[one.name]))
-        for one in group.sub_groups
-        if counts[one.name]
-    )
-    parts = Counter(one.set_name for one in sub_groups)
-    sets: list[SubGroupSet] = []
-    for one_set in reversed(group.sets):
-        if parts[one_set.name]:
-            least = min(one_set.least, parts[one_set.name])
-            sets.insert(0, msgspec.structs.replace(one_set, least=least))
-            parts[one_set.set_name] += 1
-    least_of_all = least_members(sets, sub_groups)
-    return msgspec.structs.replace(
-        group, min_member=least_of_all, sub_groups=sub_groups, sets=tuple(sets)
-    )
-
-
 def parent_of(group: PodGroup) -> GangKey:
     """The key of the group that a group names as its parent, whether or not that exists."""
     return group.parent_scope, group.namespace, group.parent
-
-
-def least_members(sets: Sequence[SubGroupSet], sub_groups: Sequence[SubGroup]) -> int:
-    """The smallest number of members with which the outermost set is complete; that of all its
-    groups where too few exist.
-    """
-    sizes: dict[str, list[int]] = {}
-    for one in sub_groups:
-        sizes.setdefault(one.set_name, []).append(one.size)
-    least = 0
-    # Each set comes after the one that it is in.
-    for one_set in reversed(sets):
-        least = sum(sorted(sizes.get(one_set.name, ()))[: one_set.least])
-        sizes.setdefault(one_set.set_name, []).append(least)
-    return max(1, least)

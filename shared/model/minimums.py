@@ -18,12 +18,12 @@ member that names no minimum, or no queue, has no influence on it. Members that 
 trace, so a restarted process decides the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from shared.model.objects import Pod, PodGroup
+from shared.model.objects import Pod, PodGroup, SubGroup, SubGroupSet
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -153,6 +153,20 @@ def binding_role_minima(
     if not role_minima or minimum < sum(count for _, count in role_minima):
         return ()
     return role_minima
+
+
+def least_members(sets: Sequence[SubGroupSet], sub_groups: Sequence[SubGroup]) -> dict[str, int]:
+    """The smallest number of members with which each set is complete, by its name; where a set has
+    too few parts, that of all of them. Each set comes after the one that it is in.
+    """
+    sizes: dict[str, list[int]] = {}
+    for one in sub_groups:
+        sizes.setdefault(one.set_name, []).append(one.size)
+    least: dict[str, int] = {}
+    for each in reversed(sets):
+        least[each.name] = sum(sorted(sizes.get(each.name, ()))[: each.least])
+        sizes.setdefault(each.set_name, []).append(least[each.name])
+    return least
 
 
 def _values(pod: Pod) -> tuple[int, int, str, PodGroup | None]:

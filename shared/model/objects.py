@@ -256,13 +256,17 @@ class NetworkTopology(Struct, frozen=True, kw_only=True):
 
 class SubGroup(Struct, frozen=True, kw_only=True):
     """`spec.subGroupPolicy[]`: pods that match `selector` and have `match_label_keys`, one sub-gang
-    of `size` per distinct tuple of their values. In a gang with `PodGroup.sets` instead: the pods
-    that name the group `name`, which are one sub-gang.
+    of `size` per distinct tuple of their values.
+
+    In a gang with `PodGroup.sets` it is one sub-gang instead: the pods that have `name` in the
+    label `label`, or those that `pods` names, or else those that name the group `name`.
     """
 
     name: str
     #: `SubGroupSet.name` of the set that it is in; "": the gang has no sets.
     set_name: str = ""
+    #: Key of the label in which its pods have its name; "": none.
+    label: str = ""
     #: Names of its pods, sorted; None: any.
     pods: tuple[str, ...] | None = None
     selector: Selector | None = None
@@ -341,8 +345,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...] = ()
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroup, ...] = ()
-    #: Sets of sub-groups, each after the one that it is in. With sets, `sub_groups` are sorted by
-    #: name.
+    #: Sets of sub-groups, each after the one that it is in; the first one is the gang. With sets,
+    #: `sub_groups` are sorted by name, and find their pods in one way.
     sets: tuple[SubGroupSet, ...] = ()
     #: The group of groups that it is a part of, in the same namespace: name and scope; "": none.
     parent: str = ""

@@ -202,6 +202,11 @@ def _topology(group: PodGroup | None) -> str:
         return ""  # each group of a tree has its own
     parts = [in_words(group.topology)] if group.topology is not None else []
     parts += [
+        f"{one.least} of the groups in {one.name}"
+        + (f", {in_words(one.topology)}" if one.topology is not None else "")
+        for one in group.sets
+    ]
+    parts += [
         f"sub-groups {one.name}: {one.size} pods each"
         + (f", {in_words(one.topology)}" if one.topology is not None else "")
         for one in group.sub_groups

@@ -39,10 +39,11 @@ def test_each_pod_group_needs_its_minimum_of_the_pods_that_it_references() -> No
     found = gang(
         pods("prefill", "p-0"), pods("decode", "d-1", "d-0", least=2), priorityClassName="high"
     )
-    assert [(one.name, one.pods, one.size, one.min_sub_groups) for one in found.sub_groups] == [
-        ("prefill", ("p-0",), 1, 1),
-        ("decode", ("d-0", "d-1"), 2, 1),
+    assert [(one.name, one.pods, one.size) for one in found.sub_groups] == [
+        ("decode", ("d-0", "d-1"), 2),
+        ("prefill", ("p-0",), 1),
     ]
+    assert [(one.name, one.least) for one in found.sets] == [("PodGang one", 2)]
     assert (found.min_member, found.priority_class, found.errors) == (3, "high", ())
     assert (found.scope, found.shared, found.dialect) == (SCOPE, True, "grove")
     assert gang().min_member == 1
@@ -68,16 +69,23 @@ def test_constraints_of_the_gang_and_of_its_pod_groups_are_read() -> None:
     assert gang(pods("a", topologyConstraint={})).sub_groups[0].topology is None
 
 
-def test_a_set_of_pod_groups_has_a_constraint_if_it_has_all_of_them_or_one() -> None:
+def test_pod_groups_may_have_a_constraint_together() -> None:
     def of(*names: str) -> PodGroup:
-        config = {"name": "set", "podGroupNames": names, "topologyConstraint": IN_RACK}
+        config = {"name": "pair", "podGroupNames": names, "topologyConstraint": IN_RACK}
         return gang(pods("a"), pods("b"), pods("c"), topologyConstraintGroupConfigs=[config])
 
-    assert (of("a", "b", "c").topology, of("a", "b", "c").errors) == (RACK, ())
-    assert [one.topology for one in of("b").sub_groups] == [RACK, None, None]
-    assert of().errors == ()
-    (error,) = of("a", "b").errors
-    assert error.startswith("spec.topologyConstraintGroupConfigs[0]: a required domain")
+    found = of("a", "b")
+    assert [(one.name, one.set_name, one.least, one.topology) for one in found.sets] == [
+        ("PodGang one", "", 2, None),
+        ("set pair", "PodGang one", 2, RACK),
+    ]
+    assert [(one.name, one.set_name) for one in found.sub_groups] == [
+        ("a", "set pair"),
+        ("b", "set pair"),
+        ("c", "PodGang one"),
+    ]
+    assert (found.min_member, found.errors) == (3, ())
+    assert [one.name for one in of().sets] == ["PodGang one"]
 
 
 def test_bad_input_is_reported() -> None:

@@ -41,10 +41,29 @@ def test_the_group_needs_at_least_what_its_sub_groups_need() -> None:
     assert group(minMember=8, subGroups=parts).min_member == 8
     assert group(minSubGroup=1, subGroups=[parts[0], {"name": "b", "minMember": 1}]).min_member == 1
     found = group(subGroups=parts)
-    assert [(one.name, one.size, one.min_sub_groups) for one in found.sub_groups] == [
-        ("leader", 1, 1),
-        ("workers", 4, 1),
+    assert [(one.name, one.size, one.label) for one in found.sub_groups] == [
+        ("leader", 1, SUB_GROUP),
+        ("workers", 4, SUB_GROUP),
     ]
+    assert [(one.name, one.least) for one in found.sets] == [("PodGroup one", 2)]
+
+
+def test_sub_groups_may_contain_others_with_numbers_and_domains_of_their_own() -> None:
+    rack = {"requiredTopologyLevel": "rack"}
+    found = group(
+        minSubGroup=1,
+        subGroups=[
+            {"name": "first", "topologyConstraint": rack},
+            {"name": "first-leader", "parent": "first", "minMember": 1},
+            {"name": "first-workers", "parent": "first", "minMember": 3},
+            {"name": "second", "minMember": 2},
+        ],
+    )
+    assert [(one.name, one.set_name, one.least, one.topology) for one in found.sets] == [
+        ("PodGroup one", "", 1, None),
+        ("first", "PodGroup one", 2, NetworkTopology(label_key="rack")),
+    ]
+    assert (found.min_member, found.errors) == (2, ())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The parts in which one attempt places a gang: its sub-gangs, and all other members."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from services.gang_planner.core.placement.domains import Space
@@ -47,6 +48,8 @@ class Part:
     #: The sub-gang, and the policy that makes it; None: it is no sub-gang.
     name: str = NO_SUB_GANG
     policy: str | None = None
+    #: The set that it is in; "": its gang has no sets.
+    set_name: str = ""
     #: Where its quorum was placed, and the space around, of its set or its gang.
     space: Space = field(default_factory=lambda: Space(None))
     around: Bools | None = None
@@ -61,3 +64,13 @@ class Part:
     @property
     def wanted(self) -> int:
         return sum(group.wanted for group in self.groups)
+
+
+def placed_of(groups: Iterable[Group], role: str) -> int:
+    """How many members of a role are placed."""
+    return sum(group.placed for group in groups if group.role == role)
+
+
+def scarcest_first(groups: Iterable[Group]) -> list[Group]:
+    """The order in which groups are placed: the gang's own order, then the hardest to place."""
+    return sorted(groups, key=lambda one: (one.turn, *one.plenty))

@@ -27,11 +27,11 @@ from services.gang_planner.core.state.needs import RESERVED, Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
+from services.gang_planner.core.state.sub_gangs import without_missing
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
-from shared.model.group_trees import without_missing
 from shared.model.objects import Pod, PodGroup, Resources
 
 if TYPE_CHECKING:

@@ -104,6 +104,8 @@ def _lacking(gang: Gang, structure: Structure | None) -> int:
         return 0
     of_roles = sum(max(0, count - gang.have(role)) for role, count in gang.role_minima)
     lacking = max(gang.min_member - gang.have(), of_roles, 0)
+    if structure is not None and structure.sets:
+        return max(lacking, structure.sets[0].quorum)
     if structure is not None and (lacking or structure.sub_minima):
         lacking = _in_whole_parts(structure, lacking)
     return lacking

@@ -88,6 +88,8 @@ class SubNeed(NamedTuple):
     topology: NetworkTopology | None = None
     #: Nodes that hold members of it.
     near: tuple[str, ...] = ()
+    #: The set that it is in; "": its gang has no sets.
+    set_name: str = ""
 
 
 class SetNeed(NamedTuple):
@@ -100,8 +102,6 @@ class SetNeed(NamedTuple):
     missing: int
     #: The smallest number of members with which it is complete.
     quorum: int
-    #: Policies of all sub-gangs in it that have waiting members, sorted.
-    policies: tuple[str, ...]
     topology: NetworkTopology | None = None
     #: Nodes that hold members of it.
     near: tuple[str, ...] = ()

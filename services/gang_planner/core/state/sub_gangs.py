@@ -5,11 +5,13 @@ whose selector matches its labels and whose `matchLabelKeys` it has. Each distin
 values is one sub-gang. A sub-gang is placed up to its size or not at all. A policy may set how many
 of its sub-gangs the gang needs.
 
-In a gang with sets (`PodGroup.sets`), the pods that name one group are a sub-gang instead, and the
-gang needs its outermost set: a set is complete with enough complete sub-gangs and sets in it.
+In a gang with sets (`PodGroup.sets`), each policy is one sub-gang, and the gang needs its outermost
+set: a set is complete with enough complete sub-gangs and sets in it. A sub-gang of size 0 is
+complete without pods.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -26,10 +28,13 @@ from services.gang_planner.core.state.member_states import (
 from services.gang_planner.core.state.needs import NO_SUB_GANG, SetNeed, SubNeed, Wanted
 from services.gang_planner.core.state.node_labels import as_number
 from shared.model.label_selectors import selects
-from shared.model.objects import Labels, Pod, PodGroup, SubGroup
+from shared.model.minimums import least_members
+from shared.model.objects import Labels, Pod, PodGroup, SubGroup, SubGroupSet
 
 _LABELS: Final = msgspec.msgpack.Decoder(Labels)
 _PLACED: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
+#: Sets, and groups, that a message names.
+_NAMED_MAX: Final = 3
 
 
 class SubGang(msgspec.Struct, eq=False):
@@ -131,9 +136,12 @@ def needs(
         wanted: tuple[Wanted, ...] = tuple(
             (role, shape_id, count) for (role, shape_id), count in sorted(one.waiting.items())
         )
-        quorum = max(0, one.policy.size - one.have)
-        near = nodes_of(one.members, names) if one.policy.topology is not None else ()
-        found.append(SubNeed(one.policy.name, one.name, quorum, wanted, one.policy.topology, near))
+        policy = one.policy
+        quorum = max(0, policy.size - one.have)
+        near = nodes_of(one.members, names) if policy.topology is not None else ()
+        found.append(
+            SubNeed(policy.name, one.name, quorum, wanted, policy.topology, near, policy.set_name)
+        )
     sets = gang.group is not None and gang.group.sets
     return tuple(found), () if sets else tuple(_missing(gang, lambda one: one.have))
 
@@ -145,39 +153,27 @@ def set_needs(gang: Gang, parts: Sequence[SubNeed], names: Sequence[str]) -> tup
     group = gang.group
     if group is None or not group.sets:
         return ()
-    ready = _complete(group, sub_gangs(gang), lambda one: one.have)
-    quorums = {part.policy: part.quorum for part in parts}
-    inside: dict[str, list[str]] = {}
-    sizes: dict[str, list[int]] = {}
-    for one in group.sub_groups:
-        if one.name in quorums:
-            inside.setdefault(one.set_name, []).append(one.name)
-            if quorums[one.name]:
-                sizes.setdefault(one.set_name, []).append(quorums[one.name])
+    every_part = sub_gangs(gang)
+    ready = _complete(group, every_part, lambda one: one.have)
+    #: Set -> its members.
+    members: dict[str, list[Member]] = {}
+    for one in every_part:
+        members.setdefault(one.policy.set_name, []).extend(one.members)
+    #: Sets with waiting members -> the quorums of their incomplete parts.
+    quorums: dict[str, list[int]] = {}
+    for need in parts:
+        quorums.setdefault(need.set_name, []).extend([need.quorum] if need.quorum else [])
     found: list[SetNeed] = []
     for each in reversed(group.sets):
-        missing = max(0, each.least - ready[each.name])
-        quorum = sum(sorted(sizes.get(each.name, ()))[:missing])
-        of_set = inside.get(each.name, [])
-        if not of_set:
+        inside = members.get(each.name, [])
+        members.setdefault(each.set_name, []).extend(inside)
+        if each.name not in quorums:
             continue
-        inside.setdefault(each.set_name, []).extend(of_set)
-        if missing:
-            sizes.setdefault(each.set_name, []).append(quorum)
-        near: tuple[str, ...] = ()
-        if each.topology is not None:
-            near = nodes_of(_members_in(gang, group, each.name), names)
-        found.append(
-            SetNeed(
-                each.name,
-                each.set_name,
-                missing,
-                quorum,
-                tuple(sorted(of_set)),
-                each.topology,
-                near,
-            )
-        )
+        missing = max(0, each.least - ready[each.name])
+        quorum = sum(sorted(quorums[each.name])[:missing])
+        quorums.setdefault(each.set_name, []).extend([quorum] if missing else [])
+        near = nodes_of(inside, names) if each.topology is not None else ()
+        found.append(SetNeed(each.name, each.set_name, missing, quorum, each.topology, near))
     return tuple(reversed(found))
 
 
@@ -207,6 +203,32 @@ def nodes_of(members: Iterable[Member], names: Sequence[str]) -> tuple[str, ...]
     return tuple(sorted(found))
 
 
+def without_missing(group: PodGroup, pods: Iterable[Pod]) -> PodGroup:
+    """The group with minima that these pods reach, if it has sets: for answers about a gang of
+    which not all pods are known. A group without sets is returned as it is.
+    """
+    if not group.sets:
+        return group
+    found = (_find(group.sub_groups, pod) for pod in pods)
+    counts = Counter(belonging[0].name for belonging in found if belonging is not None)
+    sub_groups = tuple(
+        msgspec.structs.replace(one, size=min(one.size, counts[one.name]))
+        for one in group.sub_groups
+        if counts[one.name]
+    )
+    parts = Counter(one.set_name for one in sub_groups)
+    sets: list[SubGroupSet] = []
+    for one_set in reversed(group.sets):
+        if parts[one_set.name]:
+            least = min(one_set.least, parts[one_set.name])
+            sets.insert(0, msgspec.structs.replace(one_set, least=least))
+            parts[one_set.set_name] += 1
+    smallest = least_members(sets, sub_groups).get(group.sets[0].name, 0)
+    return msgspec.structs.replace(
+        group, min_member=max(1, smallest), sub_groups=sub_groups, sets=tuple(sets)
+    )
+
+
 def _missing(gang: Gang, count: Callable[[SubGang], int]) -> list[tuple[str, int]]:
     """The policies that lack sub-gangs, or the outermost set if it is not complete, each with the
     missing number.
@@ -234,31 +256,31 @@ def _complete(
     group: PodGroup, parts: Sequence[SubGang], count: Callable[[SubGang], int]
 ) -> dict[str, int]:
     """Set -> number of its sub-gangs and sets that are complete, by this count of members."""
+    counts = {part.policy.name: count(part) for part in parts}
     found = {one.name: 0 for one in group.sets}
-    for part in parts:
-        found[part.policy.set_name] += count(part) >= part.policy.size
+    for each in group.sub_groups:
+        found[each.set_name] += counts.get(each.name, 0) >= each.size
     for one in reversed(group.sets[1:]):
         found[one.set_name] += found[one.name] >= one.least
     return found
 
 
-def _members_in(gang: Gang, group: PodGroup, name: str) -> list[Member]:
-    """The members in the sub-gangs of a set and of the sets in it."""
-    inside = {name}
-    for one in group.sets:
-        if one.set_name in inside:
-            inside.add(one.name)
-    groups = {one.name for one in group.sub_groups if one.set_name in inside}
-    return [member for member in gang.members.values() if member.pod.group_name in groups]
-
-
 def _lacking_of_sets(gang: Gang, group: PodGroup) -> str:
-    counts = _complete(group, sub_gangs(gang), lambda one: one.able)
-    return "; ".join(
-        f"{counts[one.name]} of {one.least} groups of {one.name} have all their pods"
+    parts = sub_gangs(gang)
+    complete = _complete(group, parts, lambda one: one.able)
+    short = [
+        f"{complete[one.name]} of {one.least} groups of {one.name} have all their pods"
         for one in group.sets
-        if counts[one.name] < one.least
-    )
+        if complete[one.name] < one.least
+    ]
+    able = {part.policy.name: part.able for part in parts}
+    lacking = [
+        f"{one.name} has {able.get(one.name, 0)} of {one.size}"
+        for one in group.sub_groups
+        if able.get(one.name, 0) < one.size
+    ]
+    more = [f"{len(lacking) - _NAMED_MAX} more have too few"] if len(lacking) > _NAMED_MAX else []
+    return "; ".join([*short[:_NAMED_MAX], ", ".join([*lacking[:_NAMED_MAX], *more])])
 
 
 def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
@@ -266,21 +288,18 @@ def _belongs(gang: Gang, policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
     known = gang.parts.get(pod.uid)
     if known is not None and known[0] is policies and known[1] == pod.labels:
         return known[2]
-    found = _named(policies, pod) if policies[0].set_name else _selected(policies, pod)
+    found = _find(policies, pod)
     gang.parts[pod.uid] = (policies, pod.labels, found)
     return found
 
 
-def _named(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
-    """Of a gang with sets: the policy of the group that the pod names. Policies are sorted."""
-    index = bisect_left(policies, pod.group_name, key=lambda one: one.name)
-    if index < len(policies) and policies[index].name == pod.group_name:
-        return policies[index], ()
-    return None
-
-
-def _selected(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
+def _find(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
+    first = policies[0]
     labels = dict(_LABELS.decode(pod.labels)) if pod.labels else {}
+    if first.label:
+        return _named(policies, labels.get(first.label, ""))
+    if first.set_name and first.pods is None:
+        return _named(policies, pod.group_name)
     for policy in policies:
         if (
             (policy.pods is None or _contains(policy.pods, pod.name))
@@ -288,6 +307,14 @@ def _selected(policies: tuple[SubGroup, ...], pod: Pod) -> Belonging:
             and all(key in labels for key in policy.match_label_keys)
         ):
             return policy, tuple(labels[key] for key in policy.match_label_keys)
+    return None
+
+
+def _named(policies: tuple[SubGroup, ...], name: str) -> Belonging:
+    """The policy of this name; policies are sorted by name."""
+    index = bisect_left(policies, name, key=lambda one: one.name)
+    if index < len(policies) and policies[index].name == name:
+        return policies[index], ()
     return None
 
 

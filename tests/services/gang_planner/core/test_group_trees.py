@@ -277,7 +277,7 @@ def test_a_tree_says_which_groups_lack_pods() -> None:
     assert bound(scene) == []
     assert why(scene, "tree-all") == (
         "NotEnoughPodsOfSubGroup",
-        "1 of 2 groups of all have all their pods",
+        "1 of 2 groups of all have all their pods; b has 1 of 2",
     )
 
 

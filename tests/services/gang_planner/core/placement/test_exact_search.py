@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.constraints.masks import Masks
-from services.gang_planner.core.placement import exact_search, gang_placement
+from services.gang_planner.core.placement import exact_search, part_placement
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.needs import Need
@@ -134,7 +134,7 @@ def test_what_the_greedy_search_misses_the_exact_one_finds(
     case = Case(((6, 7), (5, 4), (8, 3)), (("a", (1, 4), 1), ("b", (3, 5), 1)), 2)
     assert possible(case)
     assert attempt_of(case).run()
-    monkeypatch.setattr(gang_placement, "searchable", lambda _: False)
+    monkeypatch.setattr(part_placement, "searchable", lambda _: False)
     assert not attempt_of(case).run()
 
 
