@@ -26,6 +26,7 @@ from services.admission_webhook.core.admission import (
 )
 from services.admission_webhook.core.configurations import (
     MUTATE_PATH,
+    OPT_IN_OWNED_PATH,
     OPT_IN_PATH,
     PROBE,
     PROBE_PATH,
@@ -34,7 +35,7 @@ from services.admission_webhook.core.configurations import (
     VOLCANO_VALIDATE_PATHS,
 )
 from services.admission_webhook.core.named_groups import named_group
-from services.admission_webhook.core.opt_in import take_pod
+from services.admission_webhook.core.opt_in import TakePod, take_owned_pod, take_pod
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.resource_groups import ResourceGroups
 from services.admission_webhook.core.review import (
@@ -123,7 +124,8 @@ class ReviewServer:
         self._paths: Mapping[str, Answer] = {
             MUTATE_PATH: self._mutate,
             VALIDATE_PATH: self._validate,
-            OPT_IN_PATH: self._opt_in,
+            OPT_IN_PATH: partial(self._opt_in, take_pod),
+            OPT_IN_OWNED_PATH: partial(self._opt_in, take_owned_pod),
             PROBE_PATH: self._probe,
             **dict.fromkeys(VOLCANO_MUTATE_PATHS, self._mutate),
             **dict.fromkeys(VOLCANO_VALIDATE_PATHS, self._validate),
@@ -189,8 +191,8 @@ class ReviewServer:
         self._reporting.reviewed("changed" if verdict.patch else "allowed")
         return verdict
 
-    async def _opt_in(self, review: AdmissionRequest) -> Verdict:
-        verdict = take_pod(review, self._scheduler_names)
+    async def _opt_in(self, take: TakePod, review: AdmissionRequest) -> Verdict:
+        verdict = take(review, self._scheduler_names)
         self._reporting.reviewed("changed" if verdict.patch else "not ours")
         return verdict
 

@@ -31,12 +31,25 @@ from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import PodRef, Verdict
-from shared.dialects.owned_gangs import Owned, gang_owner, group_name, queue_for
-from shared.dialects.workload_sizes import Workload
+from shared.dialects.owned_gangs import (
+    Owned,
+    default_counts,
+    gang_owner,
+    group_name,
+    queue_for,
+)
+from shared.dialects.workload_sizes import Workload, is_asked_by_default
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, Invalid, KubeError, MalformedAnswer, NotFound
-from shared.kube.objects import KubeObject, Pod
-from shared.kube.resources import PODGROUPS_VOLCANO, PODS, QUEUES_VOLCANO
+from shared.kube.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    MalformedAnswer,
+    NotFound,
+)
+from shared.kube.objects import KubeObject, ObjectMeta, Pod
+from shared.kube.resources import NAMESPACES, PODGROUPS_VOLCANO, PODS, QUEUES_VOLCANO, Resource
 
 logger = logging.getLogger(__name__)
 
@@ -129,12 +142,12 @@ class PodGroupController:
                     return  # the pods are gone, or name a group by now
                 owners = await self._walk.owners_of(pod)
                 queue = queue_for(pod.metadata, owners)
-                of_queue = await self._annotations_of_queue(queue, owners)
-                owned = gang_owner(owners, of_queue)
+                asked = await self._is_asked_by_default(queue, pod, owners)
+                owned = gang_owner(owners, asked_by_default=asked)
                 if owned is not None:
                     await self._join_group_of(owned, queue, verdict)
                     return
-                await self._create_group(verdict, pod, owners, of_queue)
+                await self._create_group(verdict, pod, owners, asked)
             await self._join(verdict, verdict.group_wanted, verdict.unnamed)
         except KubeError as error:
             if is_temporary(error):
@@ -161,16 +174,12 @@ class PodGroupController:
         return None
 
     async def _create_group(
-        self,
-        verdict: Verdict,
-        pod: Pod,
-        owners: tuple[Owned, ...],
-        queue_annotations: dict[str, str],
+        self, verdict: Verdict, pod: Pod, owners: tuple[Owned, ...], asked_by_default: bool
     ) -> None:
         direct = owners[0].found if owners else None
         owner = direct if isinstance(direct, Workload) else await self._owner(pod)
         manifest = pod_group_for(
-            pod, owner, verdict.group_wanted, queue_annotations=queue_annotations
+            pod, owner, verdict.group_wanted, asked_by_default=asked_by_default
         )
         await self._create(manifest, verdict.namespace)
 
@@ -194,15 +203,24 @@ class PodGroupController:
             return None
         return owner if owner.metadata.uid == reference.uid else None
 
-    async def _annotations_of_queue(self, queue: str, owners: tuple[Owned, ...]) -> dict[str, str]:
-        """Annotations of the queue, if it may ask for gangs of the owners' pods."""
-        if not owners:
-            return {}
+    async def _is_asked_by_default(self, queue: str, pod: Pod, owners: tuple[Owned, ...]) -> bool:
+        """Whether the pod's queue or namespace asks for a gang of the owners' pods."""
+        if not owners or not default_counts(owners):
+            return False
+        namespace = await self._metadata(NAMESPACES, pod.metadata.namespace)
+        return is_asked_by_default(await self._metadata(QUEUES_VOLCANO, queue), namespace)
+
+    async def _metadata(self, resource: Resource, name: str) -> ObjectMeta:
+        """The metadata of an object of the cluster; empty if it does not exist, or may not be
+        read.
+        """
         try:
-            found = await self._client.get(QUEUES_VOLCANO, queue, KubeObject)
+            return (await self._client.get(resource, name, KubeObject)).metadata
         except NotFound:
-            return {}
-        return found.metadata.annotations
+            return ObjectMeta()
+        except Forbidden as error:
+            logger.warning("%s %s cannot be read: %s", resource.title, name, error)
+            return ObjectMeta()
 
     async def _join_group_of(self, owned: Owned, queue: str, verdict: Verdict) -> None:
         """Create the groups of these pods of an owner, unless they exist, and let the pods name

@@ -41,8 +41,8 @@ LATE_ROLES = "tutti.dev/late-roles"
 #: "always": prove all bindings before the first is sent, whatever owns the pods; "": by owner.
 PREFLIGHT = "tutti.dev/preflight"
 #: "all" on a Kubernetes Job, or on an operator's object of a kind in `shared.dialects.owner_kinds`:
-#: all its pods are one gang; on a Queue: the default of such objects. On a PodGroup that Tutti
-#: made: what was asked for when it was created.
+#: all its pods are one gang; on a Queue, and as a label of a namespace: the default of such
+#: objects. On a PodGroup that Tutti made: what was asked for when it was created.
 GANG = "tutti.dev/gang"
 #: Label of a namespace: "true" lets the webhook put a scheduler name of Tutti into its pods of
 #: gangs when they are created (ADR 0067).

@@ -1,14 +1,15 @@
 """The gang that all pods of an operator's object form, read from the object. Pure.
 
-For pods that no group object and no annotation makes a gang, and whose owner, or an object above
-it, asks for one by `tutti.dev/gang: all`. `owner_kinds` has the kinds.
+For pods that no group object and no annotation makes a gang. Their owner, or an object above it,
+asks for one by `tutti.dev/gang: all`; their queue or namespace asks for all objects that do not say
+otherwise. `owner_kinds` has the kinds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from shared.contracts import annotations
-from shared.dialects.owner_kinds import OwnerKind
+from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind, owner_kind
 from shared.dialects.protocol import JsonObject
 from shared.dialects.workload_sizes import ALL
 from shared.kube.objects import KubeObject, ObjectMeta
@@ -30,19 +31,27 @@ class Owned(NamedTuple):
     found: KubeObject
 
 
-def gang_owner(owners: Sequence[Owned], queue: Mapping[str, str]) -> Owned | None:
+def default_counts(owners: Sequence[Owned]) -> bool:
+    """Whether a queue or a namespace may ask for a gang of these owners' pods: if no owner has an
+    annotation of its own.
+    """
+    return not any(annotations.GANG in one.found.metadata.annotations for one in owners)
+
+
+def gang_owner(owners: Sequence[Owned], *, asked_by_default: bool) -> Owned | None:
     """The owner all of whose pods are one gang, or one gang for each of its parts; None: no owner
     asks for that.
 
     Args:
         owners: The objects above the pods, from the direct owner up.
-        queue: The annotations of the pods' queue, which count if no owner has its own.
+        asked_by_default: Whether the pods' queue or namespace asks for it, and counts
+            (`default_counts`).
     """
     asked: int | None = None
     stated = [one.found.metadata.annotations.get(annotations.GANG) for one in owners]
     if ALL in stated:
         asked = len(stated) - 1 - stated[::-1].index(ALL)
-    elif set(stated) <= {None} and queue.get(annotations.GANG) == ALL:
+    elif owners and asked_by_default:
         asked = len(owners) - 1
     if asked is None:
         return None
@@ -51,6 +60,14 @@ def gang_owner(owners: Sequence[Owned], queue: Mapping[str, str]) -> Owned | Non
         if kind.parts is not None and not (kind.direct_pods and index):
             return owners[index]
     return None
+
+
+def may_be_owned(pod: ObjectMeta) -> bool:
+    """Whether the pod's controller, or an object above it, may be of a kind with gangs."""
+    if any(kind.part_label in pod.labels for kind in OWNER_KINDS if kind.part_label):
+        return True
+    above = pod.controller
+    return above is not None and owner_kind(above.api_version, above.kind) is not None
 
 
 def queue_for(pod: ObjectMeta, owners: Sequence[Owned]) -> str:

@@ -2,12 +2,15 @@
 
 from typing import Final
 
-from shared.contracts.annotations import SCHEDULE
+from shared.contracts.annotations import GANG, SCHEDULE
 from shared.dialects.discovery import OWN_SCHEDULER
 from shared.dialects.protocol import DEFAULT_SCHEDULER, Dialect
+from shared.dialects.workload_sizes import ALL
 
 #: The label that a namespace opts in with.
 NAMESPACE_LABELS: Final = {SCHEDULE: "true"}
+#: Labels of a namespace that opts in also for pods of operators' objects (ADR 0080).
+NAMESPACE_LABELS_FOR_OWNED: Final = {**NAMESPACE_LABELS, GANG: ALL}
 #: Namespaces whose pods are never taken, whatever their labels.
 EXCLUDED_NAMESPACES: Final = ("kube-system",)
 

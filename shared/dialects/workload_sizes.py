@@ -6,8 +6,9 @@ of its own. Two cases that deadlock in Volcano do not deadlock here: the gang of
 most as large as its present number of replicas (a rolling update creates the new one's pods one by
 one), and a StatefulSet that creates a pod only when the previous one is ready forms no gang.
 
-A Kubernetes Job with the annotation `tutti.dev/gang: all`, or whose queue has it, is one gang of
-all pods that run at the same time. `owned_gangs` reads the same annotation on operators' objects.
+A Kubernetes Job with the annotation `tutti.dev/gang: all` is one gang of all pods that run at the
+same time. A queue with this annotation and a namespace with a label of this name ask for it for all
+Jobs without the annotation. `owned_gangs` reads the same on operators' objects.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from typing import Final
 
 from shared.contracts import annotations
 from shared.dialects.numbers import natural
-from shared.kube.objects import KubeObject, KubeStruct
+from shared.kube.objects import KubeObject, KubeStruct, ObjectMeta
 
 #: Value of `annotations.GANG`: all pods that run at the same time.
 ALL: Final = "all"
@@ -48,10 +49,15 @@ class Workload(KubeObject, frozen=True, kw_only=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
+def is_asked_by_default(queue: ObjectMeta, namespace: ObjectMeta) -> bool:
+    """Whether objects of this queue and namespace that do not say otherwise are one gang each."""
+    return ALL in (queue.annotations.get(annotations.GANG), namespace.labels.get(annotations.GANG))
+
+
 def gang_size(
     kind: str,
     owner: Workload | None,
-    queue_annotations: Mapping[str, str],
+    asked_by_default: bool,
     pod_annotations: Mapping[str, str],
 ) -> int:
     """The size of the gang that the pods of `owner` form.
@@ -59,7 +65,7 @@ def gang_size(
     Args:
         kind: The owner's kind; "" for a pod without an owner, which is a gang of its own.
         owner: The workload; None when its kind is not read, or it is deleted.
-        queue_annotations: Annotations of the pods' queue.
+        asked_by_default: Whether `is_asked_by_default` holds for its queue and namespace.
         pod_annotations: Annotations of one of its pods, or of their template.
     """
     if not kind:
@@ -72,7 +78,7 @@ def gang_size(
         return declared or 1
     match kind:
         case "Job":
-            return declared or _whole(owner.spec, given.get(annotations.GANG), queue_annotations)
+            return declared or _whole(owner.spec, given.get(annotations.GANG), asked_by_default)
         case "StatefulSet" if owner.spec.pod_management_policy != "Parallel":
             return 1
         case "ReplicaSet" | "StatefulSet":
@@ -81,9 +87,9 @@ def gang_size(
             return declared or 1
 
 
-def _whole(spec: WorkloadSpec, mode: str | None, queue_annotations: Mapping[str, str]) -> int:
-    """The Job's own annotation has precedence over its queue's."""
-    if (queue_annotations.get(annotations.GANG, "") if mode is None else mode) != ALL:
+def _whole(spec: WorkloadSpec, mode: str | None, asked_by_default: bool) -> int:
+    """The Job's own annotation has precedence over the default."""
+    if not (asked_by_default if mode is None else mode == ALL):
         return 1
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     most = parallelism if spec.completions is None else min(parallelism, spec.completions)

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.controlplane.client import RawClient
+from tests.controlplane.client import Object, RawClient
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
@@ -37,11 +37,10 @@ async def opted_in(stage: Stage) -> Stage:
     return stage
 
 
-async def label(api: RawClient, namespace: str) -> None:
-    """Let a namespace opt in."""
-    await api.patch(
-        f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {"tutti.dev/schedule": "true"}}}
-    )
+async def label(api: RawClient, namespace: str, **more: str) -> None:
+    """Let a namespace opt in, with further labels `tutti.dev/KEY`."""
+    labels = {f"tutti.dev/{key}": value for key, value in {"schedule": "true", **more}.items()}
+    await api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
 
 
 async def test_a_gang_that_names_the_default_scheduler_is_bound_whole(opted_in: Stage) -> None:
@@ -69,6 +68,60 @@ async def test_pods_without_a_gang_stay_with_their_scheduler(opted_in: Stage) ->
     foreign = pod_manifest("foreign", scheduler_name="elsewhere", annotations={GROUP: "train"})
     (made,) = await stage.bare_pods(foreign)
     assert made["spec"]["schedulerName"] == "elsewhere"
+
+
+async def test_a_namespace_asks_for_gangs_of_all_jobs_that_declare_none(opted_in: Stage) -> None:
+    """The pods, which the Job controller creates, name kube-scheduler. Those that declare a gang
+    keep it, and those of a Job that declines are no gang.
+    """
+    stage = opted_in
+    await label(stage.api, stage.namespace, gang="all")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "p", "uid": "p", "controller": True}
+    probe = pod_manifest("probe", scheduler_name="default-scheduler", owner=owner)
+
+    async def is_taken() -> bool:
+        tried = await stage.api.request("POST", stage.path(), probe, params={"dryRun": "All"})
+        return str(tried["spec"]["schedulerName"]) == "tutti"
+
+    await eventually(is_taken, timeout_s=20, because="the API server has read the label")
+    await stage.nodes(1, cpu_milli=1000)
+    train = await group_of_job(stage, "train")
+    await stage.waits(train, "NotEnoughResources", "1 of 2 pods fit")
+    assert not await stage.placed(), "kube-scheduler would have bound one"
+    await stage.group("own", 1)
+    await group_of_job(stage, "own", joins={GROUP: "own"})
+    await stage.bound("own", 1)
+    single = await group_of_job(stage, "single", notes={"tutti.dev/gang": "none"})
+    await stage.nodes(5, prefix="more-", cpu_milli=1000)
+    for gang in (train, single, "own"):
+        await stage.bound(gang, 2)
+    found = (await stage.api.get(stage.group_path("")))["items"]
+    sizes = {one["metadata"]["name"]: one["spec"]["minMember"] for one in found}
+    assert sizes == {train: 2, single: 1, "own": 1}
+
+
+async def group_of_job(
+    stage: Stage, name: str, *, notes: Object | None = None, joins: Object | None = None
+) -> str:
+    """Create a Job of two pods; returns the name of the group that Tutti makes for it.
+
+    Args:
+        stage: Where it is created.
+        name: Its name.
+        notes: Its annotations.
+        joins: Annotations of its pods.
+    """
+    pod = pod_manifest("p", scheduler_name="default-scheduler", requests={"cpu": "1"})
+    template = {
+        "metadata": {"annotations": joins or {}},
+        "spec": {**pod["spec"], "restartPolicy": "Never"},
+    }
+    job = {
+        "metadata": {"name": name, "annotations": notes or {}},
+        "spec": {"parallelism": 2, "completions": 2, "template": template},
+    }
+    made = await stage.api.create(f"/apis/batch/v1/namespaces/{stage.namespace}/jobs", job)
+    return f"podgroup-{made['metadata']['uid']}"
 
 
 async def test_without_the_label_and_in_kube_system_nothing_is_taken(stage: Stage) -> None:

@@ -18,7 +18,7 @@ from tutti.explain.trees import Tree
 _DEFAULT_QUEUE: Final = "default"
 
 
-class Members(msgspec.Struct, frozen=True, kw_only=True):
+class Members(msgspec.Struct, frozen=True):
     """Equal pods of one gang, as one object of the files has them."""
 
     pod: Pod

@@ -1,5 +1,5 @@
-"""The gang that an operator's object asks for by `tutti.dev/gang: all`, as the controllers make it.
-Pure.
+"""The gang that an operator's object, or its namespace, asks for by `tutti.dev/gang: all`, as the
+controllers make it. Pure.
 """
 
 from typing import NamedTuple
@@ -34,13 +34,16 @@ def is_known_owner(api_version: str, kind: str) -> bool:
     return found is not None and found.parts is not None
 
 
-def owner_gang(one: JsonObject, namespace: str, name: str) -> OwnerGang | None:
+def owner_gang(
+    one: JsonObject, namespace: str, name: str, *, asked_by_default: bool
+) -> OwnerGang | None:
     """The gang that an object asks for; None: it asks for none, or is of another kind.
 
     Args:
         one: The object.
         namespace: Its namespace.
         name: Its name.
+        asked_by_default: Whether its namespace asks for gangs of such objects.
 
     Raises:
         ValueError: The object cannot be read; the message has the reason.
@@ -49,7 +52,8 @@ def owner_gang(one: JsonObject, namespace: str, name: str) -> OwnerGang | None:
     if kind is None or kind.parts is None:
         return None
     found = msgspec.convert(without_nulls(one), kind.decoded, strict=False)
-    if found.metadata.annotations.get(annotations.GANG) != ALL:
+    default = ALL if asked_by_default else ""
+    if found.metadata.annotations.get(annotations.GANG, default) != ALL:
         return None
     uid = f"{kind.resource.kind.lower()}-{name}"
     found = msgspec.structs.replace(

@@ -5,19 +5,21 @@ declarations and scheduler names by those of the webhook; the pods and groups of
 of the controllers. The API server is not asked, so every dialect counts as served.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
-from shared.contracts.annotations import GANG, GROUP_NAME, SCHEDULE
+from shared.contracts.annotations import GANG, GROUP_NAME
 from shared.dialects.discovery import by_precedence, dialects, dialects_watched_for_pods
+from shared.dialects.owned_gangs import may_be_owned
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.pods import read_pod
 from shared.dialects.protocol import DEFAULT_SCHEDULER, Dialect, JsonObject, Kind, ReadingContext
 from shared.dialects.scheduler_choice import (
     EXCLUDED_NAMESPACES,
     NAMESPACE_LABELS,
+    NAMESPACE_LABELS_FOR_OWNED,
     gives_way,
     name_for_pods,
 )
@@ -31,13 +33,13 @@ from shared.kube import objects as kube
 from shared.kube.decoding import KindDecoder, Undecodable, without_nulls
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO, NAMESPACES, PODS, Resource
 from shared.model.gang_keys import GangKey
-from shared.model.objects import Pod, PodGroup
+from shared.model.objects import PodGroup
 from tutti.explain.gangs import Gangs, Members
 from tutti.explain.owner_gangs import OwnerGang, is_known_owner, owner_gang
 from tutti.explain.report import Declared, ObjectReport, Report, Scheduling
 
-#: Kinds whose pods belong to objects of another kind.
-_OWNER_KINDS: Final = {"Deployment": "ReplicaSet", "JobSet": "Job"}
+#: Kinds whose pods belong to objects of another kind: its API version and kind.
+_OWNERS: Final = {"Deployment": ("apps/v1", "ReplicaSet"), "JobSet": ("batch/v1", "Job")}
 #: The scheduler name that the training operators set.
 _OPERATORS_SCHEDULER: Final = "volcano"
 #: Fewer pods are no gang.
@@ -60,24 +62,23 @@ def understand(
         documents: Each object, without nulls, with its place in the files.
         namespace: For objects without one.
         scheduler_names: Scheduler names that Tutti serves.
-        namespaces: Namespaces that may have opted in, beside those among the objects.
+        namespaces: Namespaces, beside those among the objects: their labels count.
     """
     objects = list(documents)
-    opted_in = _opted_in([*namespaces, *(one for _, one in objects)])
-    reader = _Reader(namespace, scheduler_names, opted_in)
+    labels = _labels_of_namespaces([*namespaces, *(one for _, one in objects)])
+    reader = _Reader(namespace, scheduler_names, labels)
     read = [(place, reader.read(one)) for place, one in objects]
     reports = tuple(found.report(place, reader.gangs) for place, found in read)
     return Report(objects=reports, gangs=reader.gangs.reports())
 
 
-def _opted_in(objects: Iterable[JsonObject]) -> frozenset[str]:
-    """The namespaces of the files that have opted in."""
-    found: set[str] = set()
-    for one in objects:
-        labels = _member(one, "metadata", "labels")
-        if one.get("kind") == NAMESPACES.kind and labels.items() >= NAMESPACE_LABELS.items():
-            found.add(str(_member(one, "metadata").get("name", "")))
-    return frozenset(found - set(EXCLUDED_NAMESPACES))
+def _labels_of_namespaces(objects: Iterable[JsonObject]) -> dict[str, JsonObject]:
+    """The labels of those of the objects that are namespaces, by their names."""
+    return {
+        str(_member(one, "metadata").get("name", "")): _member(one, "metadata", "labels")
+        for one in objects
+        if one.get("kind") == NAMESPACES.kind
+    }
 
 
 class _Object:
@@ -149,12 +150,15 @@ class _Reader:
     """Reads objects one after the other, and collects their gangs."""
 
     def __init__(
-        self, namespace: str, scheduler_names: tuple[str, ...], opted_in: frozenset[str]
+        self,
+        namespace: str,
+        scheduler_names: tuple[str, ...],
+        labels_of_namespaces: Mapping[str, JsonObject],
     ) -> None:
         self.gangs = Gangs()
         self._namespace = namespace
         self._scheduler_names = scheduler_names
-        self._opted_in = opted_in
+        self._labels_of_namespaces = labels_of_namespaces
         self._context = ReadingContext(
             scheduler_names=frozenset(scheduler_names),
             implied_groups=True,
@@ -178,7 +182,7 @@ class _Reader:
             self._object(found, dialect, kind)
         if found.is_of(JOBS_VOLCANO):
             self._volcano_job(found)
-        elif (gang := owner_gang(found.json, found.namespace, found.name)) is not None:
+        elif (gang := self._owner_gang(found)) is not None:
             self._whole_owner(found, gang)
         elif parts := parts_of(found.kind, found.api_group, found.spec):
             if any(key.endswith("ReplicaSpecs") for key in found.spec):
@@ -187,6 +191,21 @@ class _Reader:
                 self._workload(found, parts)
         elif not found.kinds:
             found.notes("declares no gang, and no pods that this command reads")
+
+    def _owner_gang(self, found: _Object) -> OwnerGang | None:
+        return owner_gang(
+            found.json, found.namespace, found.name, asked_by_default=self._is_asked(found)
+        )
+
+    def _is_asked(self, found: _Object) -> bool:
+        """Whether the namespace asks for a gang of the object's pods, and the object allows it."""
+        labels = self._labels_of_namespaces.get(found.namespace, {})
+        jobs: list[JsonObject] = (
+            (found.spec.get("replicatedJobs") or []) if found.kind == "JobSet" else []
+        )
+        above_pods = [found.metadata, *(_member(job, "template", "metadata") for job in jobs)]
+        stated = any(GANG in _member(one, "annotations") for one in above_pods)
+        return labels.get(GANG) == ALL and not stated
 
     def _object(self, found: _Object, dialect: Dialect, kind: Kind) -> None:
         """An object of a dialect's kind."""
@@ -228,13 +247,14 @@ class _Reader:
         """A workload whose controller creates pods and no group."""
         if is_known_owner(str(found.json.get("apiVersion")), found.kind):
             found.notes(f"the annotation {GANG}: {ALL} on it would make one gang of all its pods")
-        owner_kind = _OWNER_KINDS.get(found.kind, found.kind)
+        given = (str(found.json.get("apiVersion")), found.kind)
+        api_version, owner_kind = _OWNERS.get(found.kind, given)
         for part in parts:
             metadata = _member(part.template, "metadata")
             notes = _member(metadata, "annotations")
             stem = f"{found.name}-{part.role}" if part.role else found.name
             owner = {
-                "apiVersion": found.json.get("apiVersion"),
+                "apiVersion": api_version,
                 "kind": owner_kind,
                 "name": stem,
                 "uid": f"{found.kind.lower()}-{stem}",
@@ -243,7 +263,8 @@ class _Reader:
             made = {**metadata, "name": stem, "ownerReferences": [owner]}
             role = f" ({part.role})" if part.role else ""
             sizes = _sizes(found, part)
-            size, count = gang_size(owner_kind, sizes, {}, notes), part.replicas
+            size = gang_size(owner_kind, sizes, self._is_asked(found), notes)
+            count = part.replicas
             if found.kind == "JobSet" and sizes is not None:
                 count = 1 if sizes.spec.parallelism is None else sizes.spec.parallelism
                 jobs = part.replicas // count if count else 0
@@ -270,7 +291,13 @@ class _Reader:
             typed = msgspec.structs.replace(pod, spec=spec)
             dialect, objections = self._declarations(found, typed)
             read = msgspec.structs.replace(read_pod(typed, self._context), role=part.role)
-            self._join(found, read, max(part.least, part.expected), dialect, objections)
+            # The pods get the name of a group that Tutti makes after they were created.
+            is_named = read.group_name != gang.group.name
+            scheduling = self._scheduling(
+                found, scheduler, dialect if is_named else None, owned=not is_named
+            )
+            count = max(part.least, part.expected)
+            self._join(found, Members(read, count, scheduling, objections))
 
     def _operated(self, found: _Object, parts: Sequence[Part]) -> None:
         """A job of a training operator, which creates the group and sets the scheduler name."""
@@ -325,7 +352,8 @@ class _Reader:
         read = self._typed(found, {**part.template, "metadata": made}, scheduler)
         dialect, objections = self._declarations(found, read)
         pod = msgspec.structs.replace(read_pod(read, self._context), role=part.role)
-        self._join(found, pod, part.replicas, dialect, objections)
+        scheduling = self._scheduling(found, scheduler, dialect)
+        self._join(found, Members(pod, part.replicas, scheduling, objections))
 
     def _pods(self, found: _Object, pod: JsonObject, count: int, role: str, size: int) -> None:
         """Pods as they are written, or as their template is.
@@ -339,6 +367,15 @@ class _Reader:
         """
         read = self._typed(found, pod, "")
         dialect, objections = self._declarations(found, read)
+        references = pod_vocabulary().references
+        declares = any(references.declarations(read.metadata, read.spec, self._context.served))
+        owned = not declares and may_be_owned(read.metadata)
+        scheduling = self._scheduling(found, read.spec.scheduler_name, dialect, owned=owned)
+        if owned and scheduling.taken:
+            ours = msgspec.structs.replace(
+                read.spec, scheduler_name=name_for_pods(self._scheduler_names)
+            )
+            read = msgspec.structs.replace(read, spec=ours)
         neutral = read_pod(read, self._context)
         if role and not neutral.role:
             neutral = msgspec.structs.replace(neutral, role=role)
@@ -356,24 +393,15 @@ class _Reader:
             self.gangs.put_made_group(group, f"{found.title}: Tutti creates a PodGroup for it")
         elif neutral.group_implied:
             neutral = msgspec.structs.replace(neutral, group_name="", group_implied=False)
-        self._join(found, neutral, count, dialect, objections)
+        self._join(found, Members(neutral, count, scheduling, objections))
 
-    def _join(
-        self,
-        found: _Object,
-        pod: Pod,
-        count: int,
-        dialect: Dialect | None,
-        objections: tuple[str, ...],
-    ) -> None:
+    def _join(self, found: _Object, members: Members) -> None:
         """Add equal pods to their gang, if they have one."""
-        scheduling = self._scheduling(found, pod.scheduler_name, dialect)
-        found.schedules(scheduling)
-        members = Members(pod=pod, count=count, scheduling=scheduling, objections=objections)
+        found.schedules(members.scheduling)
         gang = self.gangs.put_members(members)
         if gang is not None:
             found.joins(gang)
-        elif not objections:
+        elif not members.objections:
             found.notes(_ALONE)
 
     def _typed(self, found: _Object, pod: JsonObject, scheduler: str) -> kube.Pod:
@@ -417,18 +445,29 @@ class _Reader:
             found.lacks(f"not bound: {objection}")
         return winner, objections
 
-    def _scheduling(self, found: _Object, name: str, dialect: Dialect | None) -> Scheduling:
-        """Whether Tutti schedules pods with this scheduler name and a gang of this dialect."""
+    def _scheduling(
+        self, found: _Object, name: str, dialect: Dialect | None, *, owned: bool = False
+    ) -> Scheduling:
+        """Whether Tutti schedules pods with this scheduler name and a gang of this dialect, or that
+        declare nothing below an operator's object (`owned`).
+        """
         ours = name_for_pods(self._scheduler_names)
         if name in self._scheduler_names:
             return Scheduling(scheduler=name, taken=True, sentence="Tutti serves this name")
-        may_opt_in = dialect is not None and gives_way(name, dialect)
-        if may_opt_in and found.namespace in self._opted_in:
+        wanted: Mapping[str, str] = {}
+        if found.namespace not in EXCLUDED_NAMESPACES:
+            if dialect is not None and gives_way(name, dialect):
+                wanted = NAMESPACE_LABELS
+            elif owned and name == DEFAULT_SCHEDULER:
+                wanted = NAMESPACE_LABELS_FOR_OWNED
+        labels = self._labels_of_namespaces.get(found.namespace, {})
+        if wanted and labels.items() >= wanted.items():
             sentence = f"the namespace has opted in: the webhook sets {ours}"
             return Scheduling(scheduler=name, taken=True, sentence=sentence)
         sentence = f"Tutti does not serve this name: set schedulerName: {ours}"
-        if may_opt_in and found.namespace not in EXCLUDED_NAMESPACES:
-            sentence += f", or label the namespace {SCHEDULE}=true"
+        if wanted:
+            both = " ".join(f"{key}={value}" for key, value in wanted.items())
+            sentence += f", or label the namespace {both}"
         return Scheduling(scheduler=name, taken=False, sentence=sentence)
 
 

@@ -32,6 +32,7 @@ from shared.kube.resources import (
     JOBTEMPLATES,
     LEASES,
     MUTATING_WEBHOOKS,
+    NAMESPACES,
     NETWORK_POLICIES,
     NODES,
     PODGROUPS_VOLCANO,
@@ -174,7 +175,8 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
             for kind in OWNER_KINDS
             if kind.resource != PODS
         ),
-        _may("get", QUEUES_VOLCANO, "the status of a queue: the groups in it"),
+        _may("get", QUEUES_VOLCANO, "whether a queue asks for gangs of all pods of an object"),
+        _may("get", NAMESPACES, "whether a namespace does"),
         _may("create", PODGROUPS_VOLCANO, "make groups for bare pods"),
     ),
     "workload": (

@@ -13,11 +13,15 @@ from typing import Any, Final, Literal
 import msgspec
 
 from services.admission_webhook.core.kinds import RULES
-from services.admission_webhook.core.opt_in import opt_in_conditions
+from services.admission_webhook.core.opt_in import opt_in_conditions, opt_in_owned_conditions
 from services.admission_webhook.core.resource_groups import ResourceGroups
-from services.admission_webhook.core.rules import KindRules
+from services.admission_webhook.core.rules import Conditions, KindRules
 from shared.dialects.protocol import JsonObject
-from shared.dialects.scheduler_choice import EXCLUDED_NAMESPACES, NAMESPACE_LABELS
+from shared.dialects.scheduler_choice import (
+    EXCLUDED_NAMESPACES,
+    NAMESPACE_LABELS,
+    NAMESPACE_LABELS_FOR_OWNED,
+)
 from shared.kube.resources import PODS
 
 NAME: Final = "tutti-admission"
@@ -34,6 +38,7 @@ TIMEOUT_S: Final = 3
 MUTATE_PATH: Final = "/mutate"
 VALIDATE_PATH: Final = "/validate"
 OPT_IN_PATH: Final = "/opt-in"
+OPT_IN_OWNED_PATH: Final = "/opt-in-owned"
 PROBE_PATH: Final = "/probe"
 #: The paths in Volcano's own configurations. The review names the resource, so that one handler
 #: serves all of them.
@@ -120,7 +125,7 @@ def configuration(
         for kind, rules in _by_kind(phase, groups, with_conditions=with_conditions).items()
     ]
     if phase == "mutate" and opt_in and with_conditions:
-        webhooks.append(_opt_in_webhook(address, cas, scheduler_names))
+        webhooks += _opt_in_webhooks(address, cas, scheduler_names)
     return _object(phase, webhooks, members, name, owner)
 
 
@@ -140,8 +145,8 @@ def closed_configuration(
         name: Likewise.
         owner: Likewise.
     """
-    webhook = _opt_in_webhook(left.address, [left.ca], scheduler_names)
-    return _object("mutate", [webhook], {}, name, owner)
+    webhooks = _opt_in_webhooks(left.address, [left.ca], scheduler_names)
+    return _object("mutate", webhooks, {}, name, owner)
 
 
 def _object(
@@ -276,26 +281,41 @@ def _webhook(
     return webhook
 
 
-def _opt_in_webhook(
-    address: Address, cas: Iterable[str], scheduler_names: tuple[str, ...]
-) -> JsonObject:
-    """The webhook for pods of namespaces that opted in. It fails closed: without its answer another
-    scheduler would bind pods of a gang one by one.
+def _opt_in_webhooks(
+    address: Address, cas: list[str], scheduler_names: tuple[str, ...]
+) -> list[JsonObject]:
+    """The webhooks for pods of namespaces that opted in: for pods that declare a gang, and, where
+    the namespace asks for it, for pods of operators' objects. They fail closed: without an answer
+    another scheduler would bind pods of a gang one by one.
     """
+    return [
+        _opt_in_webhook(name, _client(path, address, cas), labels, conditions)
+        for name, path, labels, conditions in (
+            ("opt-in", OPT_IN_PATH, NAMESPACE_LABELS, opt_in_conditions(scheduler_names)),
+            (
+                "opt-in-owned",
+                OPT_IN_OWNED_PATH,
+                NAMESPACE_LABELS_FOR_OWNED,
+                opt_in_owned_conditions(),
+            ),
+        )
+    ]
+
+
+def _opt_in_webhook(
+    name: str, client: JsonObject, labels: Mapping[str, str], conditions: Conditions
+) -> JsonObject:
     return {
         **_FIXED,
         "failurePolicy": "Fail",
-        "name": "opt-in.tutti.dev",
-        "clientConfig": _client(OPT_IN_PATH, address, cas),
+        "name": f"{name}.tutti.dev",
+        "clientConfig": client,
         "timeoutSeconds": TIMEOUT_S,
-        "namespaceSelector": {
-            "matchLabels": NAMESPACE_LABELS,
-            "matchExpressions": [_NOT_KUBE_SYSTEM],
-        },
+        "namespaceSelector": {"matchLabels": labels, "matchExpressions": [_NOT_KUBE_SYSTEM]},
         "objectSelector": {},
         # Another webhook may set the scheduler name afterwards.
         "reinvocationPolicy": "IfNeeded",
-        "matchConditions": _match_conditions(opt_in_conditions(scheduler_names)),
+        "matchConditions": _match_conditions(conditions),
         "rules": [_rule(PODS.group, PODS.version, PODS.plural, ("CREATE",), namespaced=True)],
     }
 

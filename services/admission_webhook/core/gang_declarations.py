@@ -41,6 +41,16 @@ def dialect_of_gang(pod: JsonObject) -> Dialect | None:
     return next((one.dialect for one in declared if one.membership is not None), None)
 
 
+def declares_anything(pod: JsonObject) -> bool:
+    """Whether the pod has a mark of a gang, whether a dialect reads it or not."""
+    found = _typed(pod)
+    if found is None:
+        return True
+    return any(
+        True for _ in pod_vocabulary().references.declarations(found.metadata, found.spec, None)
+    )
+
+
 def is_misdirected(pod: JsonObject) -> bool:
     """Whether the pod names kube-scheduler, which would bind it without regard to its gang."""
     if text_at(pod, "spec", "schedulerName") != DEFAULT_SCHEDULER:

@@ -3,22 +3,38 @@
 Manifests of native and Kueue gangs name `default-scheduler`, those of other dialects the scheduler
 of their authors. Only `spec.schedulerName` is changed, and only of a pod that declares a gang and
 names one of these two.
+
+A namespace that also asks for gangs of operators' objects (`tutti.dev/gang: all`) opts in for the
+pods of such objects, which declare nothing themselves.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
-from services.admission_webhook.core.gang_declarations import dialect_of_gang, reference_expression
+import msgspec
+
+from services.admission_webhook.core.gang_declarations import (
+    declares_anything,
+    dialect_of_gang,
+    reference_expression,
+)
 from services.admission_webhook.core.parts import text_at
 from services.admission_webhook.core.pods import read_head
 from services.admission_webhook.core.review import AdmissionRequest, Verdict, added
 from services.admission_webhook.core.rules import Conditions, quoted
 from shared.dialects.discovery import by_precedence
+from shared.dialects.owned_gangs import may_be_owned
+from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.pod_vocabulary import pod_vocabulary
-from shared.dialects.protocol import DEFAULT_SCHEDULER
+from shared.dialects.protocol import DEFAULT_SCHEDULER, JsonObject
 from shared.dialects.scheduler_choice import EXCLUDED_NAMESPACES, gives_way, name_for_pods
+from shared.kube.objects import KubeObject
 from shared.kube.resources import PODS
 
 _UNCHANGED: Final = Verdict()
+
+TakePod: TypeAlias = Callable[[AdmissionRequest, tuple[str, ...]], Verdict]
+"""`take_pod` or `take_owned_pod`."""
 
 
 def take_pod(request: AdmissionRequest, scheduler_names: tuple[str, ...]) -> Verdict:
@@ -28,18 +44,44 @@ def take_pod(request: AdmissionRequest, scheduler_names: tuple[str, ...]) -> Ver
         request: The review; the API server sends only those of namespaces that have opted in.
         scheduler_names: The scheduler names that Tutti serves.
     """
+    pod = _created_pod(request)
+    if pod is None:
+        return _UNCHANGED
+    given = text_at(pod, "spec", "schedulerName")
+    dialect = dialect_of_gang(pod)
+    if given in scheduler_names or dialect is None or not gives_way(given, dialect):
+        return _UNCHANGED
+    return _renamed(scheduler_names)
+
+
+def take_owned_pod(request: AdmissionRequest, scheduler_names: tuple[str, ...]) -> Verdict:
+    """The same about a pod of a namespace that also asks for gangs of operators' objects: taken is
+    a pod that names kube-scheduler, declares no gang, and may be below such an object. Whether that
+    object declines is not read.
+    """
+    pod = _created_pod(request)
+    if pod is None or DEFAULT_SCHEDULER in scheduler_names:
+        return _UNCHANGED
+    if text_at(pod, "spec", "schedulerName") != DEFAULT_SCHEDULER or declares_anything(pod):
+        return _UNCHANGED
+    try:
+        whole = msgspec.json.decode(request.object, type=KubeObject)
+    except msgspec.ValidationError:
+        return _UNCHANGED  # the API server refuses it
+    return _renamed(scheduler_names) if may_be_owned(whole.metadata) else _UNCHANGED
+
+
+def _created_pod(request: AdmissionRequest) -> JsonObject | None:
+    """The pod whose creation is reviewed; None: another review, or a pod that is never taken."""
     resource = (request.resource.group, request.resource.resource)
     if resource != (PODS.group, PODS.plural) or request.sub_resource:
-        return _UNCHANGED
+        return None
     if request.operation != "CREATE" or request.namespace in EXCLUDED_NAMESPACES:
-        return _UNCHANGED
-    pod = read_head(request.object)
-    given = text_at(pod, "spec", "schedulerName")
-    if given in scheduler_names:
-        return _UNCHANGED
-    dialect = dialect_of_gang(pod)
-    if dialect is None or not gives_way(given, dialect):
-        return _UNCHANGED
+        return None
+    return read_head(request.object)
+
+
+def _renamed(scheduler_names: tuple[str, ...]) -> Verdict:
     return Verdict(patch=(added(name_for_pods(scheduler_names), "spec", "schedulerName"),))
 
 
@@ -49,11 +91,39 @@ def opt_in_conditions(scheduler_names: tuple[str, ...]) -> Conditions:
     """
     of_dialects = {one.name for dialect in by_precedence() for one in dialect.schedulers}
     taken = (DEFAULT_SCHEDULER, *sorted(of_dialects - {*scheduler_names, DEFAULT_SCHEDULER}))
-    named = "object.spec.schedulerName"
     return (
-        ("names-a-scheduler-that-gives-way", f"has({named}) && {named} in [{quoted(taken)}]"),
+        _names_one_of(taken),
         (
             "declares-a-gang",
             reference_expression("object", pod_vocabulary().references.by_dialects),
         ),
+    )
+
+
+def opt_in_owned_conditions() -> Conditions:
+    """The same for `take_owned_pod`."""
+    owners = " || ".join(
+        f"(owner.apiVersion.startsWith('{one.group}/') && owner.kind == '{one.kind}')"
+        if one.group
+        else f"(owner.apiVersion == '{one.version}' && owner.kind == '{one.kind}')"
+        for one in (kind.resource for kind in OWNER_KINDS)
+    )
+    references, labels = "object.metadata.ownerReferences", "object.metadata.labels"
+    controller = "has(owner.controller) && owner.controller"
+    numbered = quoted(tuple(kind.part_label for kind in OWNER_KINDS if kind.part_label))
+    return (
+        _names_one_of((DEFAULT_SCHEDULER,)),
+        (
+            "is-below-an-operators-object",
+            f"(has({references}) && {references}.exists(owner, {controller} && ({owners}))) || "
+            f"(has({labels}) && [{numbered}].exists(key, key in {labels}))",
+        ),
+    )
+
+
+def _names_one_of(schedulers: tuple[str, ...]) -> tuple[str, str]:
+    named = "object.spec.schedulerName"
+    return (
+        "names-a-scheduler-that-gives-way",
+        f"has({named}) && {named} in [{quoted(schedulers)}]",
     )

@@ -6,7 +6,6 @@ and size, and is deleted once the workload was scaled to zero, or suspended, and
 group any more. Groups of users are never changed: ours are named after their controller's UID.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from shared.contracts import annotations
@@ -77,9 +76,9 @@ def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Liter
     if changed:
         patch["metadata"] = {"annotations": changed}
     pod_annotations = workload.spec.template.metadata.annotations
-    # What its queue asked for when the group was created.
-    queue = {annotations.GANG: group.metadata.annotations.get(annotations.GANG, "")}
-    size, was = gang_size(kind, workload, queue, pod_annotations), group.spec.min_member
+    # What its queue or namespace asked for when the group was created.
+    asked = group.metadata.annotations.get(annotations.GANG) == ALL
+    size, was = gang_size(kind, workload, asked, pod_annotations), group.spec.min_member
     if kind == "Job" and size == 1 and annotations.GANG not in workload.metadata.annotations:
         size = was  # an older version did not record what the queue asked for
     if size != was:
@@ -132,24 +131,24 @@ def pod_group_for(
     owner: Workload | None,
     name: str,
     *,
-    queue_annotations: Mapping[str, str] | None = None,
+    asked_by_default: bool = False,
 ) -> JsonObject:
     """The manifest of the PodGroup `name` for `pod` and its siblings. Their owner is given if its
-    kind is one whose annotations are read.
+    kind is one whose annotations are read. `asked_by_default`: as for `gang_size`.
     """
     metadata = pod.metadata
     controller = metadata.controller
     min_member = gang_size(
         controller.kind if controller is not None else "",
         owner,
-        queue_annotations or {},
+        asked_by_default,
         metadata.annotations,
     )
     owner_annotations = owner.metadata.annotations if owner is not None else {}
     group_annotations = {
         key: text for key, text in owner_annotations.items() if key.startswith(_INHERITED)
     } | {key: metadata.annotations[key] for key in FROM_PODS if key in metadata.annotations}
-    if queue_annotations and queue_annotations.get(annotations.GANG) == ALL:
+    if asked_by_default:
         group_annotations[annotations.GANG] = ALL
     spec: JsonObject = {
         "minMember": min_member,

@@ -4,6 +4,7 @@ pods of gangs while no webhook answers, and for nothing else.
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -71,9 +72,12 @@ async def namespace(client: KubeClient) -> AsyncIterator[str]:
     await client.delete(NAMESPACES, name)
 
 
-async def scheduler_of(client: KubeClient, namespace: str, notes: Object | None = None) -> str:
+async def scheduler_of(
+    client: KubeClient, namespace: str, notes: Object | None = None, **metadata: Any
+) -> str:
     """The scheduler name that a pod would be stored with. Raises KubeError when it is refused."""
     pod = a_pod("default-scheduler", notes)
+    pod["metadata"] |= metadata
     reply = await client.create(PODS, pod, namespace=namespace, dry_run=True)
     return msgspec.json.decode(reply.body, type=Tried).spec.scheduler_name
 
@@ -106,6 +110,38 @@ async def test_only_pods_of_gangs_are_refused_while_no_webhook_answers(
     assert await scheduler_of(client, "default", GANG) == "default-scheduler"
 
 
+async def test_pods_of_operators_objects_are_taken_where_the_namespace_asks_for_their_gangs(
+    client: KubeClient, namespace: str, tmp_path: Path
+) -> None:
+    owners = {
+        kind: {"apiVersion": version, "kind": kind, "name": "o", "uid": "o", "controller": True}
+        for version, kind in (("batch/v1", "Job"), ("apps/v1", "ReplicaSet"), ("v1", "Pod"))
+    }
+    replica = {"leaderworkerset.sigs.k8s.io/group-index": "0"}
+
+    async def of(kind: str, **metadata: Any) -> str:
+        return await scheduler_of(client, namespace, ownerReferences=[owners[kind]], **metadata)
+
+    async def is_taken() -> bool:
+        return await of("Job") == "tutti"
+
+    async with (
+        Webhook(tmp_path).running() as webhook,
+        in_background(registrar(client, webhook).run(), name="registrar"),
+    ):
+        await eventually(lambda: _hooks(client))
+        assert await of("Job") == "default-scheduler", "only the other label is set"
+        labels: Object = {"metadata": {"labels": {"tutti.dev/gang": "all"}}}
+        await client.patch(NAMESPACES, namespace, labels)
+        await eventually(is_taken)
+        assert await of("Pod") == "tutti"
+        assert await of("ReplicaSet") == "default-scheduler"
+        assert await of("ReplicaSet", labels=replica) == "tutti"
+    with pytest.raises(KubeError, match=r"opt-in-owned\.tutti\.dev"):
+        await of("Job")
+    assert await of("ReplicaSet") == "default-scheduler"
+
+
 async def test_an_installed_webhook_leaves_the_namespaces_closed_until_its_owner_is_deleted(
     client: KubeClient, namespace: str, tmp_path: Path
 ) -> None:
@@ -119,7 +155,7 @@ async def test_an_installed_webhook_leaves_the_namespaces_closed_until_its_owner
             async with in_background(registered.run(), name="registrar"):
                 await eventually(lambda: _hooks(client))
                 await registered.leave()
-                assert await _hooks(client) == ["opt-in.tutti.dev"]
+                assert await _hooks(client) == ["opt-in.tutti.dev", "opt-in-owned.tutti.dev"]
                 with pytest.raises(NotFound):
                     await client.get(VALIDATING_WEBHOOKS, NAME, Configuration)
             found = await client.get(MUTATING_WEBHOOKS, NAME, Configuration)
@@ -128,7 +164,7 @@ async def test_an_installed_webhook_leaves_the_namespaces_closed_until_its_owner
             async with in_background(again.run(), name="registrar"):
 
                 async def is_back() -> bool:
-                    return len(await _hooks(client)) > 1
+                    return len(await _hooks(client)) > 2
 
                 await eventually(is_back)
     finally:

@@ -138,6 +138,35 @@ async def test_a_jobset_that_asks_for_nothing_leaves_each_child_job_its_own_grou
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == (name, 1)
 
 
+async def test_a_namespace_asks_for_the_gangs_of_objects_that_do_not_decline(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    await api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": ALL}})
+    asked = await create(api, namespace, "JobSet", JOBS)
+    declines = await create(
+        api, namespace, "JobSet", JOBS, name="plain", annotations={"tutti.dev/gang": "none"}
+    )
+    job = await create(api, namespace, "Job", {"spec": job_spec(3)}, name="alone")
+    owner = reference(job)
+    pods = {
+        "asked": await child(api, namespace, asked, "workers", 2),
+        "declines": await child(api, namespace, declines, "plain", 2),
+        "alone": await create_pods(api, namespace, [pod_manifest("alone-0", owner=owner)]),
+    }
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "podgroup"):
+        for made in pods.values():
+            await desk.say(wanting(namespace, f"podgroup-{owner_uid(made[0])}", made))
+            await desk.all_written(CONSUMER)
+    found = {one["metadata"]["name"]: one for one in await groups_of(api, namespace)}
+    assert {name: one["spec"]["minMember"] for name, one in found.items()} == {
+        f"podgroup-{asked['metadata']['uid']}": 3,
+        f"podgroup-{owner_uid(pods['declines'][0])}": 1,
+        f"podgroup-{job['metadata']['uid']}": 3,
+    }
+    recorded = found[f"podgroup-{job['metadata']['uid']}"]["metadata"]["annotations"]
+    assert recorded["tutti.dev/gang"] == "all", "it follows the Job when the label is gone"
+
+
 async def test_each_replica_of_a_leader_worker_set_is_a_gang_of_leader_and_workers(
     desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:

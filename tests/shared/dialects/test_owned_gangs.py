@@ -5,7 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.dialects.owned_gangs import Owned, gang_owner, group_name, group_sizes, is_wanted
+from shared.dialects.owned_gangs import (
+    Owned,
+    default_counts,
+    gang_owner,
+    group_name,
+    group_sizes,
+    is_wanted,
+)
 from shared.dialects.owner_kinds import owner_kind
 from shared.kube.objects import ObjectMeta
 
@@ -191,11 +198,13 @@ def test_a_suspended_ray_cluster_wants_no_group() -> None:
 def test_the_clean_up_job_of_a_ray_cluster_is_no_member_of_its_gang() -> None:
     """It runs when head and workers are gone, and would wait for them."""
     cluster = owned("ray.io/v1", "RayCluster", {}, annotations=ALL)
-    assert gang_owner((cluster,), {}) is cluster
-    assert gang_owner((asking("Job", None), cluster), {}) is None
+    assert gang_owner((cluster,), asked_by_default=False) is cluster
+    assert gang_owner((asking("Job", None), cluster), asked_by_default=False) is None
     above = owned("ray.io/v1", "RayJob", {}, annotations=ALL)
     plain = ray_cluster()
-    assert gang_owner((plain, above), {}) is plain, "a RayJob asks for its cluster's pods"
+    assert gang_owner((plain, above), asked_by_default=False) is plain, (
+        "a RayJob asks for its cluster's pods"
+    )
 
 
 def mpi_job(count: int, policy: Object | None = None, **spec: Any) -> Owned:
@@ -287,22 +296,24 @@ def asking(kind: str, mode: str | None) -> Owned:
 
 
 @pytest.mark.parametrize(
-    ("job", "above", "queue", "expected"),
+    ("job", "above", "default", "expected"),
     [
-        pytest.param(None, "all", {}, "JobSet", id="the JobSet asks"),
-        pytest.param("none", "all", {}, "JobSet", id="what is above counts"),
-        pytest.param("all", None, {}, None, id="the child Job asks for itself"),
-        pytest.param(None, None, {}, None, id="nothing asks"),
-        pytest.param(None, None, ALL, "JobSet", id="the queue asks"),
-        pytest.param(None, "none", ALL, None, id="the JobSet declines"),
-        pytest.param("all", "none", ALL, None, id="the JobSet declines, its Jobs ask"),
+        pytest.param(None, "all", False, "JobSet", id="the JobSet asks"),
+        pytest.param("none", "all", False, "JobSet", id="what is above counts"),
+        pytest.param("all", None, False, None, id="the child Job asks for itself"),
+        pytest.param(None, None, False, None, id="nothing asks"),
+        pytest.param(None, None, True, "JobSet", id="the queue or the namespace asks"),
+        pytest.param(None, "none", True, None, id="the JobSet declines"),
+        pytest.param("all", "none", True, None, id="the JobSet declines, its Jobs ask"),
+        pytest.param("none", None, True, None, id="its Jobs decline"),
     ],
 )
 def test_the_topmost_owner_that_asks_has_the_gang(
-    job: str | None, above: str | None, queue: dict[str, str], expected: str | None
+    job: str | None, above: str | None, default: bool, expected: str | None
 ) -> None:
     """A batch Job's own gang is `gang_size`'s business."""
-    found = gang_owner((asking("Job", job), asking("JobSet", above)), queue)
+    owners = (asking("Job", job), asking("JobSet", above))
+    found = gang_owner(owners, asked_by_default=default and default_counts(owners))
     assert (None if found is None else found.kind.resource.kind) == expected
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.admission_webhook.core.opt_in import take_pod
+from services.admission_webhook.core.opt_in import take_owned_pod, take_pod
 from services.admission_webhook.core.review import decode_review
 from shared.dialects.discovery import scheduler_names
 from shared.dialects.pod_vocabulary import pod_vocabulary
@@ -287,6 +287,55 @@ def test_a_replica_of_a_leader_worker_set_is_a_gang_whose_workers_come_later() -
     assert gang.declared_by.endswith("for each of its 2 replicas; this is the first")
     fact = "3 pods (worker) are created later: capacity is reserved for them"
     assert fact in only_object(LEADERS).facts
+
+
+ASKS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: default, labels: {LABELS}}
+---
+"""
+IT_ASKS = ASKS.replace("LABELS", "tutti.dev/gang: all")
+IT_ASKS_AND_OPTED_IN = ASKS.replace("LABELS", 'tutti.dev/gang: all, tutti.dev/schedule: "true"')
+PLAIN_SET = JOB_SET.replace("metadata: {annotations: {tutti.dev/gang: all}}", "metadata: {}")
+PLAIN_JOB = JOB.replace(", annotations: {tutti.dev/gang: all}", "")
+
+
+def test_a_namespace_asks_for_gangs_of_objects_that_do_not_say_otherwise() -> None:
+    assert [one.minimum for one in report(IT_ASKS, PLAIN_SET).gangs] == [6]
+    assert [one.minimum for one in report(IT_ASKS, PLAIN_JOB).gangs] == [3]
+    declines = PLAIN_SET.replace("name: set}", "name: set, annotations: {tutti.dev/gang: none}}")
+    assert report(IT_ASKS, declines).gangs == ()
+    assert report(IT_ASKS, JOB.replace("gang: all", "gang: none")).gangs == ()
+    assert [one.minimum for one in report(IT_ASKS, JOB_SET).gangs] == [3], "its Jobs say it"
+    assert report(PLAIN_SET).gangs == ()
+
+
+@pytest.mark.parametrize("manifest", [PLAIN_SET, PLAIN_JOB], ids=["an operator's", "a Job"])
+def test_pods_of_such_objects_are_taken_where_the_namespace_opted_in_too(manifest: str) -> None:
+    text = manifest.replace("schedulerName: tutti, ", "")
+    (gang,) = report(IT_ASKS_AND_OPTED_IN, text).gangs
+    assert gang.scheduled
+    (scheduling,) = report(IT_ASKS, text).objects[1].scheduling
+    assert not scheduling.taken
+    assert scheduling.sentence.endswith(
+        "or label the namespace tutti.dev/schedule=true tutti.dev/gang=all"
+    )
+
+
+@pytest.mark.parametrize("labels", [IT_ASKS, IT_ASKS_AND_OPTED_IN], ids=["asks", "opted in too"])
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "elsewhere"])
+@pytest.mark.parametrize("kind", ["Job", "ReplicaSet"])
+def test_an_owned_pod_is_taken_where_the_webhook_takes_it(
+    labels: str, scheduler: str, kind: str
+) -> None:
+    version = {"Job": "batch/v1", "ReplicaSet": "apps/v1"}[kind]
+    owner = {"apiVersion": version, "kind": kind, "name": "o", "uid": "o", "controller": True}
+    text = pod(scheduler, annotations={}, ownerReferences=[owner], namespace="default")
+    manifest = next(iter(yaml.safe_load_all(text)))
+    patched = bool(take_owned_pod(decode_review(review(manifest)), scheduler_names()).patch)
+    (scheduling,) = report(labels, text).objects[1].scheduling
+    assert scheduling.taken == (patched and labels == IT_ASKS_AND_OPTED_IN)
 
 
 def test_pods_that_declare_a_gang_keep_it_whatever_their_owner_asks_for() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.controlplane.client import ApiError, RawClient
+from tests.controlplane.nodes import pod_manifest
 from tests.support.waiting import eventually
-from tests.tutti.up.gangs import bound, make_gang
+from tests.tutti.up.gangs import bound, make_gang, placed
 from tests.tutti.up.running import TUTTI, suite, tutti
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.manifests.crds import default_names, manifests
@@ -19,6 +20,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "podgroups.scheduling.volcano.sh"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+#: Labels of a namespace that asks for gangs of all objects in it.
+ASKS = {"tutti.dev/gang": "all"}
 
 
 def shipped(name: str) -> dict[str, Any]:
@@ -55,6 +59,38 @@ async def test_a_dialect_without_its_crd_sleeps_until_the_crd_appears(
         await make_gang(client, "default", "train")
         await bound(client, "default", "train")
         assert not running.errors
+
+
+async def test_a_namespace_asks_for_gangs_of_its_jobs(
+    client: RawClient, kubeconfig: Path, tmp_path: Path
+) -> None:
+    await client.create(CRDS, shipped(GROUP))
+    await client.patch("/api/v1/namespaces/default", {"metadata": {"labels": ASKS}})
+    spec = {"parallelism": 3, "template": {"spec": pod_manifest("p")["spec"]}}
+    groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+    async with suite(kubeconfig, tmp_path / "up", "--no-webhook") as running:
+        await running.wait_ready()
+        uids: dict[str, str] = {}
+        for name, notes in (("train", {}), ("single", {"tutti.dev/gang": "none"})):
+            metadata = {"name": name, "annotations": notes}
+            job = await client.create(JOBS, {"metadata": metadata, "spec": spec})
+            uids[name] = job["metadata"]["uid"]
+            owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "controller": True}
+            for n in range(2):
+                pod = pod_manifest(f"{name}-{n}", owner={**owner, "uid": uids[name]})
+                await client.create("/api/v1/namespaces/default/pods", pod)
+        await bound(client, "default", "single", 2)
+
+        async def sizes() -> dict[str, int]:
+            found = (await client.get(groups))["items"]
+            return {one["metadata"]["name"]: one["spec"]["minMember"] for one in found}
+
+        async def are_made() -> bool:
+            wanted = {f"podgroup-{uids['train']}": 3, f"podgroup-{uids['single']}": 1}
+            return await sizes() == wanted
+
+        await eventually(are_made)
+        assert await placed(client, "default", "train") == [], "one of three pods is missing"
 
 
 async def test_install_crds_makes_them_all_and_leaves_those_that_are_not_ours(

@@ -23,6 +23,12 @@ URL = Address(url="https://127.0.0.1:9443/")
 SERVICE = Address(service_namespace="tutti", service_name="webhook")
 NAMES = ("tutti", "volcano")
 OPT_IN = "opt-in.tutti.dev"
+OPT_IN_OWNED = "opt-in-owned.tutti.dev"
+#: The labels of the namespaces that a webhook is closed in.
+CLOSED = {
+    OPT_IN: {"tutti.dev/schedule": "true"},
+    OPT_IN_OWNED: {"tutti.dev/schedule": "true", "tutti.dev/gang": "all"},
+}
 
 
 def made(phase: Phase = "validate", address: Address = URL, **options: Any) -> Any:
@@ -37,11 +43,9 @@ def test_every_webhook_leaves_the_system_alone_and_fails_open_but_for_namespaces
     webhooks = made(phase)["webhooks"]
     assert webhooks
     for webhook in webhooks:
-        closed = webhook["name"] == OPT_IN
-        assert webhook["failurePolicy"] == ("Fail" if closed else "Ignore")
-        assert webhook["namespaceSelector"].get("matchLabels") == (
-            {"tutti.dev/schedule": "true"} if closed else None
-        )
+        labels = CLOSED.get(webhook["name"])
+        assert webhook["failurePolicy"] == ("Ignore" if labels is None else "Fail")
+        assert webhook["namespaceSelector"].get("matchLabels") == labels
         assert webhook["timeoutSeconds"] <= 5
         assert webhook["sideEffects"] == "None"
         assert webhook["matchPolicy"] == "Equivalent"
@@ -64,10 +68,8 @@ def test_pods_are_only_validated_and_only_those_of_our_schedulers() -> None:
     assert "object.spec.schedulerName in ['tutti', 'volcano']" in condition["expression"]
 
 
-def opt_in_webhook(**options: Any) -> Any:
-    return next(
-        (one for one in made("mutate", **options)["webhooks"] if one["name"] == OPT_IN), None
-    )
+def opt_in_webhook(name: str = OPT_IN, **options: Any) -> Any:
+    return next((one for one in made("mutate", **options)["webhooks"] if one["name"] == name), None)
 
 
 def test_namespaces_opt_in_for_pods_of_gangs_that_name_a_scheduler_that_gives_way() -> None:
@@ -81,18 +83,32 @@ def test_namespaces_opt_in_for_pods_of_gangs_that_name_a_scheduler_that_gives_wa
     assert "tutti.dev/" not in declares
 
 
-def test_without_cel_or_when_switched_off_no_namespace_can_opt_in() -> None:
-    assert opt_in_webhook(with_conditions=False) is None
-    assert opt_in_webhook(opt_in=False) is None
+def test_pods_of_operators_objects_that_name_kube_scheduler_have_a_webhook_of_their_own() -> None:
+    webhook = opt_in_webhook(OPT_IN_OWNED)
+    assert webhook["clientConfig"]["url"] == "https://127.0.0.1:9443/opt-in-owned"
+    named, owned = (one["expression"] for one in webhook["matchConditions"])
+    assert named.endswith("in ['default-scheduler']")
+    assert "owner.apiVersion.startsWith('batch/') && owner.kind == 'Job'" in owned
+    assert "owner.apiVersion == 'v1' && owner.kind == 'Pod'" in owned
+    assert "['leaderworkerset.sigs.k8s.io/group-index'].exists" in owned
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_without_cel_or_when_switched_off_no_namespace_can_opt_in(name: str) -> None:
+    assert opt_in_webhook(name, with_conditions=False) is None
+    assert opt_in_webhook(name, opt_in=False) is None
 
 
 def test_after_the_last_replica_only_the_namespaces_that_opted_in_stay_closed() -> None:
     owner = {"kind": "ClusterRole", "name": "a", "uid": "1"}
     left = Member(address=SERVICE, ca="CA of a")
     closed = closed_configuration(left, NAMES, owner=owner)
-    (webhook,) = closed["webhooks"]
-    assert (webhook["name"], webhook["failurePolicy"]) == (OPT_IN, "Fail")
-    assert webhook["clientConfig"]["service"]["path"] == "/opt-in"
+    assert [(one["name"], one["failurePolicy"]) for one in closed["webhooks"]] == [
+        (OPT_IN, "Fail"),
+        (OPT_IN_OWNED, "Fail"),
+    ]
+    paths = [one["clientConfig"]["service"]["path"] for one in closed["webhooks"]]
+    assert paths == ["/opt-in", "/opt-in-owned"]
     assert closed["metadata"]["ownerReferences"] == [owner]
     assert read_members(closed["metadata"]["annotations"]) == {}
 

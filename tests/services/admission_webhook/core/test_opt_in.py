@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from services.admission_webhook.core.opt_in import take_pod
+from services.admission_webhook.core.opt_in import take_owned_pod, take_pod
 from services.admission_webhook.core.review import decode_review
 from shared.dialects import discovery
-from shared.dialects.pod_vocabulary import PodVocabulary
+from shared.dialects.pod_vocabulary import PodVocabulary, pod_vocabulary
 from shared.dialects.protocol import Dialect, GroupReference, Scheduler
 from shared.dialects.scheduler_choice import name_for_pods
 from tests.services.admission_webhook.reviews import NAMES, Object, a_pod, review
@@ -97,6 +97,69 @@ def test_without_our_own_name_the_first_one_is_given() -> None:
     assert name_for_pods(("volcano", "tutti")) == "tutti"
     pod = a_pod("default-scheduler", {GROUP: "g"})
     assert patch_of(pod, ("second", "third")) == [("/spec/schedulerName", "second")]
+
+
+def owned(
+    scheduler: str = "default-scheduler", owner: tuple[str, str] = ("batch/v1", "Job"), **marks: Any
+) -> Object:
+    """A pod that declares no gang, with this controller."""
+    pod = a_pod(scheduler)
+    reference = {"name": "o", "uid": "o", "controller": True}
+    above = {**reference, "apiVersion": owner[0], "kind": owner[1]}
+    pod["metadata"] |= {"ownerReferences": [above], **marks}
+    return pod
+
+
+def owned_patch_of(pod: Object, names: tuple[str, ...] = NAMES, **request: Any) -> list[str]:
+    verdict = take_owned_pod(decode_review(review(pod, **request)), names)
+    assert verdict.allowed
+    return [str(one.value) for one in verdict.patch]
+
+
+OF_LWS = {"leaderworkerset.sigs.k8s.io/group-index": "0"}
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        owned(),
+        owned(owner=("batch/v2", "Job")),
+        owned(owner=("ray.io/v1", "RayCluster")),
+        owned(owner=("v1", "Pod")),
+        owned(owner=("apps/v1", "StatefulSet"), labels=OF_LWS),
+    ],
+    ids=["Job", "another version", "an operator's object", "a Spark driver", "LeaderWorkerSet"],
+)
+def test_a_pod_below_an_operators_object_gets_our_name(pod: Object) -> None:
+    assert owned_patch_of(pod) == ["tutti"]
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a_pod("default-scheduler"),
+        owned(owner=("apps/v1", "ReplicaSet")),
+        owned(owner=("example.com/v1", "Job")),
+        owned("volcano"),
+        owned("elsewhere"),
+        owned(annotations={GROUP: "g"}),
+    ],
+    ids=["bare", "a Deployment's", "another API", "served", "another", "of a gang"],
+)
+def test_another_pod_of_such_a_namespace_is_left_alone(pod: Object) -> None:
+    assert owned_patch_of(pod) == []
+
+
+def test_a_pod_with_the_mark_of_a_gang_that_no_dialect_reads_is_left_alone() -> None:
+    unread = next(one for one in pod_vocabulary().references.unread if one.place == "label")
+    assert owned_patch_of(owned(labels={unread.key: "g"})) == []
+
+
+def test_owned_pods_are_left_alone_in_kube_system_and_where_default_scheduler_is_served() -> None:
+    assert owned_patch_of(owned(), namespace="kube-system") == []
+    assert owned_patch_of(owned(), old=owned()) == []
+    assert owned_patch_of(owned(), ("tutti", "default-scheduler")) == []
+    assert owned_patch_of(owned(ownerReferences="x")) == [], "the API server refuses it"
 
 
 def test_annotations_of_the_wrong_type_are_no_crash() -> None:
