@@ -17,12 +17,13 @@ from services.controller.core.events import EventIntent, evicted_event, pod_even
 from services.controller.core.statuses.intents import (
     CompareGroup,
     Intent,
-    MarkWaiting,
+    MarkPods,
     PatchGroup,
+    PodMark,
     ReportEvicted,
     ReportPlaced,
     remember_stored,
-    unmark_waiting,
+    unmark,
     without_annotations,
 )
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
@@ -44,6 +45,10 @@ logger = logging.getLogger(__name__)
 PodEvent: TypeAlias = Callable[[Verdict, PodRef, int], EventIntent]
 """Builds the Event of one pod of a verdict, at an instant in ms."""
 
+#: Marks on which autoscalers act: a gang of this size is marked without a pause, and so many
+#: requests are in flight.
+_SCALING_BURST: Final = 1_000
+_SCALING_IN_FLIGHT: Final = 16
 #: The API server may ask for a delay of an hour.
 _RETRY_S_MAX: Final = 60.0
 
@@ -107,6 +112,8 @@ class IntentWriter:
         self._reporting = reporting
         # A burst of a tenth of a second: the writes of a single gang do not wait.
         self._writes = TokenBucket(burst=max(8, writes_per_s // 10), per_s=writes_per_s)
+        self._scaling = TokenBucket(burst=_SCALING_BURST, per_s=writes_per_s)
+        self._in_flight = asyncio.Semaphore(_SCALING_IN_FLIGHT)
         self._pod_events = TokenBucket(burst=pod_events_per_s, per_s=pod_events_per_s)
 
     async def write(self, intent: Intent, verdict: Verdict, memory: WrittenGang) -> None:
@@ -124,8 +131,8 @@ class IntentWriter:
                     await self._patch_group(intent, memory)
                 case EventIntent():
                     await self._write_group_event(intent, memory)
-                case MarkWaiting():
-                    await self._mark(intent, memory)
+                case MarkPods():
+                    await self._mark_all(intent, memory)
                 case ReportPlaced():
                     await self._write_pod_events(intent.pods, pod_event, verdict)
                 case ReportEvicted():
@@ -142,7 +149,8 @@ class IntentWriter:
         after_s = error.retry_after_s
         delay_s = min(RETRY_S if after_s is None else max(after_s, 0.1), _RETRY_S_MAX)
         if isinstance(error, TooManyRequests):
-            self._writes.pause(self._clock.now_ms() / 1000, delay_s)
+            for bucket in (self._writes, self._scaling):
+                bucket.pause(self._clock.now_ms() / 1000, delay_s)
         self._reporting.retries.inc()
         return RetryLater(str(error), delay_s)
 
@@ -158,16 +166,14 @@ class IntentWriter:
         """Remember that an intent was written or definitely refused."""
         now_ms = self._clock.now_ms()
         match intent:
-            case CompareGroup():
-                pass  # `_compare` remembers what it has read
+            case CompareGroup() | MarkPods():
+                pass  # they remember what they have read, or each pod that they have written
             case PatchGroup():
                 memory.annotation = intent.annotation
                 memory.meaning = intent.meaning
                 memory.group_at_ms = now_ms
             case EventIntent():
                 memory.events[intent.topic] = Report(intent.why, intent.message, now_ms)
-            case MarkWaiting():
-                memory.marked[intent.pod.uid] = Report(intent.reason, intent.message, now_ms)
             case ReportPlaced():
                 memory.placed = intent.placed
             case ReportEvicted():
@@ -334,22 +340,51 @@ class IntentWriter:
 
     # Pods.
 
-    async def _mark(self, mark: MarkWaiting, memory: WrittenGang) -> None:
-        await self._turn()
+    async def _mark_all(self, intent: MarkPods, memory: WrittenGang) -> None:
+        if not intent.scaling:
+            for mark in intent.marks:
+                await self._turn()
+                await self._mark(mark, intent, memory)
+            return
+        results = await asyncio.gather(
+            *(self._mark_for_scaling(mark, intent, memory) for mark in intent.marks),
+            return_exceptions=True,
+        )
+        for result in results:
+            # The other marks are written; those that failed are written by the next plan.
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _mark_for_scaling(self, mark: PodMark, intent: MarkPods, memory: WrittenGang) -> None:
+        async with self._in_flight:
+            wait_s = self._scaling.draw(self._clock.now_ms() / 1000)
+            if wait_s:
+                await asyncio.sleep(wait_s)
+            await self._mark(mark, intent, memory)
+
+    async def _mark(self, mark: PodMark, intent: MarkPods, memory: WrittenGang) -> None:
         patch = partial(
             self._client.patch,
             PODS,
             mark.pod.name,
-            namespace=mark.namespace,
+            namespace=intent.namespace,
             subresource="status",
             patch_type="strategic",
         )
-        reply = await patch(mark.body)
+        written = Report(mark.reason, mark.message, self._clock.now_ms())
+        try:
+            reply = await patch(mark.body)
+        except KubeError as error:
+            if is_temporary(error):
+                raise
+            self._refused(intent, error, memory)
+            memory.marked[mark.pod.uid] = written
+            return
         self._reporting.wrote("condition").inc()
-        self._remember(mark, memory)
+        memory.marked[mark.pod.uid] = written
         if _decode_pod(reply.body).spec.node_name:
             # Bound between the verdict and this write: a pod on a node must not look unscheduled.
-            await patch(unmark_waiting(mark))
+            await patch(unmark(mark))
 
     async def _turn(self) -> None:
         """Wait until the rate of writes allows the next one."""

@@ -82,6 +82,9 @@ class Why(Struct, frozen=True, kw_only=True):
     #: Likewise placed gangs of its queue that hold the resources it lacks, oldest first.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
+    #: The reason of the condition PodScheduled=False of its waiting members, without those of
+    #: `Verdict.unschedulable`; "": `reason`. See `shared/contracts/pod_reasons.py`.
+    pod_reason: str = ""
 
 
 class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
@@ -114,6 +117,9 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     attempt: int = 0
     #: Members without a node, which get the condition PodScheduled=False with `why`.
     waiting: tuple[PodRef, ...] = ()
+    #: New nodes would help this number of waiting members, the first ones of `waiting`: they get
+    #: the reason Unschedulable, on which autoscalers act.
+    unschedulable: int = 0
     #: Members placed by the newest decision, for their Scheduled events.
     placed: tuple[PodRef, ...] = ()
     #: Members that the newest eviction for another gang removed, at most 100, with the nodes they

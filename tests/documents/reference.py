@@ -21,6 +21,7 @@ from shared.contracts import (
     observing,
     outcomes,
     pending_reasons,
+    pod_reasons,
     questions,
     verdicts,
 )
@@ -173,7 +174,20 @@ def _messages() -> Iterator[str]:
             yield f"{_text(struct)}\n\n" if struct.__doc__ else "\n\n"
             yield table_of(("field", "type", "what it is"), _documented(struct))
     yield f"\n## pending_reasons\n\n{_text(pending_reasons)}\n\n"
-    yield table_of(("reason", "what it is"), _members(pending_reasons.PendingReason))
+    yield table_of(
+        ("reason", "reason of its pods' condition", "what it is"),
+        _pending_reasons(),
+    )
+    yield f"\n## pod_reasons\n\n{_text(pod_reasons)}\n\n**NewNodes**: "
+    yield f"{_text(pod_reasons.NewNodes)}\n\n"
+    yield table_of(("reason of the pods' condition", "new nodes"), _members(pod_reasons.NewNodes))
+
+
+def _pending_reasons() -> Iterator[tuple[str, ...]]:
+    for reason, comment in _members(pending_reasons.PendingReason):
+        known = pending_reasons.PendingReason(reason.strip("`"))
+        words = {pod_reasons.pod_reason(known, each) for each in pod_reasons.NewNodes}
+        yield reason, f"`{words.pop()}`" if len(words) == 1 else "see `NewNodes`", comment
 
 
 def _text(parts: object) -> str:

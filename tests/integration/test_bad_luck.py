@@ -211,10 +211,11 @@ async def test_a_group_deleted_for_good_keeps_its_unbound_pods_waiting_and_says_
     await stage.waits("train", "NotEnoughResources", "there are no nodes")
     await stage.delete(stage.group_path("train"))
     for condition in await stage.pods_say("train", 2):
-        assert condition["reason"] == "Unschedulable"
+        assert condition["reason"] in {"Unschedulable", "GroupMissing"}
 
     async def reported() -> bool:
         said = await stage.pods_say("train", 2)
+        assert all(one["reason"] == "GroupMissing" for one in said), said
         return all("does not exist" in one["message"] for one in said)
 
     await eventually(reported, because="the pods say that their group is missing")

@@ -5,7 +5,7 @@ import pytest
 from shared.contracts import annotations
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import GPU, pod_manifest
-from tests.integration.stage import INCUBATOR, QUIET_S, SIGS, Stage
+from tests.integration.stage import INCUBATOR, QUIET_S, SIGS, VOLCANO, Stage
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(90)]
@@ -89,6 +89,32 @@ async def test_the_second_of_two_gangs_waits_whole_says_why_and_runs_when_the_fi
     assert not stage.audit.marked_unscheduled & {pod["metadata"]["uid"] for pod in first}
     await stage.delete_pods([pod["metadata"]["name"] for pod in first])
     await stage.bound("second", 4)
+
+
+async def test_pods_are_unschedulable_only_while_new_nodes_would_help(stage: Stage) -> None:
+    """An autoscaler adds nodes for a gang that lacks capacity, and none when its queue closes."""
+    await stage.nodes(1)
+    queues, queue = f"/apis/{VOLCANO}/queues", f"q-{stage.namespace}"
+    kind = {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": queue}}
+    await stage.api.create(queues, {**kind, "spec": {"weight": 1}})
+
+    async def say(gang: str, count: int, reason: str) -> None:
+        async def reported() -> bool:
+            said = await stage.pods_say(gang, count)
+            assert [one["reason"] for one in said] == [reason] * count, said
+            return True
+
+        await eventually(reported, because=f"the pods of {gang} wait: {reason}")
+
+    await stage.group("large", 5, spec={"queue": queue})
+    await stage.members("large", 5)
+    await stage.group("few", 3)
+    await stage.members("few", 2)
+    await say("large", 5, "Unschedulable")
+    await say("few", 2, "NotEnoughPods")
+    await stage.api.patch(f"{queues}/{queue}/status", {"status": {"state": "Closed"}})
+    await say("large", 5, "QueueNotOpen")
+    await stage.delete(f"{queues}/{queue}")
 
 
 async def test_of_two_gangs_created_side_by_side_one_is_bound_and_the_other_waits_whole(

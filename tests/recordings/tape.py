@@ -1,8 +1,9 @@
 """A tape: every call of a planner's public methods with its arguments, and what `step` returned.
 
 A tape taken from an older version of the planner is played to a newer one: decisions, notes and the
-instant of the next cycle must be the same bytes; verdicts may differ in the sentences that people
-read, and in nothing else.
+instant of the next cycle must be the same bytes. Verdicts may differ in the sentences that people
+read, in fields that are newer than the tape, and in the order of waiting members; one that differs
+from its gang's last one in nothing else may be published in addition.
 """
 
 import functools
@@ -22,6 +23,8 @@ from shared.contracts import codec
 
 #: Fields of verdicts and answers that hold sentences for users.
 _SENTENCES: Final = frozenset({"message", "sentence"})
+#: Fields of verdicts that no planner set when the tapes were taken.
+_NEWER: Final = frozenset({"pod_reason", "unschedulable"})
 #: Wording that has changed since the tapes were taken. Verdicts, notes and decisions are read in
 #: today's words: a verdict that an earlier planner published is published again when its words
 #: differ, and the message of a note is part of later verdicts and decisions.
@@ -248,6 +251,7 @@ def play(tape: Tape) -> int:
     planner: Planner | None = None
     undecided: deque[Any] = deque()
     compared = 0
+    shown: dict[str, Any] = {}
     for number, call in enumerate(tape.calls):
         arguments = _decode(call)
         match call.method:
@@ -264,11 +268,13 @@ def play(tape: Tape) -> int:
             case "step":
                 assert planner is not None
                 step = planner.step(*arguments)
-                _compare(number, call, step)
+                _compare(number, call, step, shown)
                 undecided.extend((*step.decisions, *step.notes))
                 compared += len(step.decisions) + len(step.notes)
             case _:
                 getattr(planner, call.method)(*arguments)
+                if call.method == "apply_verdict":
+                    _show(shown, _plain(call.arguments))
     return compared
 
 
@@ -280,27 +286,60 @@ def _decode(call: Call) -> list[Any]:
     ]
 
 
-def _compare(number: int, call: Call, step: Step) -> None:
-    decisions, notes, verdicts, next_wakeup_ms = _encoded_step(step)
+def _compare(number: int, call: Call, step: Step, shown: dict[str, Any]) -> None:
+    """Compare a step with the taped one; `shown` has the last verdict of each gang."""
+    decisions, notes, found_verdicts, next_wakeup_ms = _encoded_step(step)
+    expected_verdicts = _plain(call.verdicts)
+    verdicts = _without_repeated(_plain(found_verdicts), expected_verdicts, shown)
+    _show(shown, expected_verdicts)
     for name, expected, found in (
         ("decisions", tuple(map(_encode_reworded, call.decisions)), decisions),
         ("notes", tuple(map(_encode_reworded, call.notes)), notes),
-        ("verdicts", _plain(call.verdicts), _plain(verdicts)),
+        ("verdicts", expected_verdicts, verdicts),
         ("next_wakeup_ms", call.next_wakeup_ms, next_wakeup_ms),
     ):
         if expected != found:
             raise Difference(f"call {number}, {name}: {_first(expected, found)}")
 
 
+def _show(shown: dict[str, Any], verdicts: tuple[Any, ...]) -> None:
+    shown.update((verdict["gang_id"], _lasting(verdict)) for verdict in verdicts)
+
+
+def _lasting(verdict: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in verdict.items() if key not in {"at_ms", "epoch"}}
+
+
+def _without_repeated(
+    found: tuple[Any, ...], expected: tuple[Any, ...], shown: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The verdicts without those that repeat their gang's last one and are not expected."""
+    left = deque(expected)
+    kept: list[Any] = []
+    for verdict in found:
+        if left and verdict == left[0]:
+            left.popleft()
+        elif shown.get(verdict["gang_id"]) == _lasting(verdict):
+            continue
+        kept.append(verdict)
+    return tuple(kept)
+
+
 def _plain(verdicts: tuple[bytes, ...]) -> tuple[Any, ...]:
-    """Verdicts without sentences."""
-    return tuple(_without_sentences(_decode_plain(verdict)) for verdict in verdicts)
+    """Verdicts without sentences and newer fields, with their waiting members by UID."""
+    found = [_without_sentences(_decode_plain(verdict)) for verdict in verdicts]
+    for verdict in found:
+        if "waiting" in verdict:
+            verdict["waiting"].sort(key=lambda pod: pod["uid"])
+    return tuple(found)
 
 
 def _without_sentences(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: _without_sentences(entry) for key, entry in value.items() if key not in _SENTENCES
+            key: _without_sentences(entry)
+            for key, entry in value.items()
+            if key not in _SENTENCES and key not in _NEWER
         }
     if isinstance(value, list):
         return [_without_sentences(entry) for entry in value]

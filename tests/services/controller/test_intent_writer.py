@@ -1,7 +1,7 @@
 """What the writer makes of an API server that refuses, sheds load or falls silent."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import msgspec
 import pytest
@@ -230,18 +230,30 @@ async def test_evicted_pods_get_one_event_each_and_an_existing_event_is_no_error
 
 async def test_a_mark_on_a_pod_that_was_bound_meanwhile_is_taken_back() -> None:
     async with a_bench(BOUND, OK) as (bench, asked):
-        verdict = make_waiting()
+        verdict = make_waiting(waiting=make_waiting().waiting[2:])
         mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
         await bench.writer.write(mark, verdict, bench.memory)
     assert asked == ["PATCH /api/v1/namespaces/team/pods/w-2/status"] * 2
 
 
 async def test_a_mark_on_a_waiting_pod_is_one_request() -> None:
-    async with a_bench(PENDING) as (bench, asked):
+    async with a_bench(PENDING, PENDING, PENDING) as (bench, asked):
         verdict = make_waiting()
-        mark = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
-        await bench.writer.write(mark, verdict, bench.memory)
-    assert len(asked) == 1
+        marks = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
+        await bench.writer.write(marks, verdict, bench.memory)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("status", [404, 503])
+async def test_marks_for_autoscalers_are_written_even_if_one_fails(status: int) -> None:
+    """A pod that is gone counts as marked; one that failed for the moment is marked later."""
+    async with a_bench(PENDING, failure(status, "Failed"), PENDING) as (bench, asked):
+        verdict = make_waiting(unschedulable=3)
+        (marks,) = plan(situation(verdict), bench.memory, START_MS + 300, KNOBS).now
+        with pytest.raises(RetryLater) if status == 503 else nullcontext():
+            await bench.writer.write(marks, verdict, bench.memory)
+    assert len(asked) == 3
+    assert len(bench.memory.marked) == (2 if status == 503 else 3)
 
 
 GROVE = msgspec.structs.replace(KUBERNETES, dialect="grove")

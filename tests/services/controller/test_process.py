@@ -64,4 +64,4 @@ async def test_both_controllers_work_with_their_own_rights_and_stop_when_asked(
     assert (await api.get(path_of(namespace)))["status"]["phase"] == "Inqueue"
     assert await group_names(api, namespace) == {"w-0": "podgroup-x", "w-1": "podgroup-x"}
     pod = await api.get(f"/api/v1/namespaces/{namespace}/pods/w-0")
-    assert pod["status"]["conditions"][0]["reason"] == "Unschedulable"
+    assert pod["status"]["conditions"][0]["reason"] == "NotEnoughResources"

@@ -1,7 +1,8 @@
 """What a real kube-apiserver holds after verdicts."""
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -125,15 +126,16 @@ async def test_a_waiting_gang_has_conditions_on_its_group_and_on_every_pod(
     group = await make_group(api, namespace)
     pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(3)])
     refs = tuple(PodRef(uid=pod["metadata"]["uid"], name=pod["metadata"]["name"]) for pod in pods)
-    verdict = placed_in(make_waiting(waiting=refs), group)
+    verdict = placed_in(make_waiting(waiting=refs, unschedulable=2), group)
     async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
         await desk.say(verdict)
         await desk.all_written()
-    for ref in refs:
+    words = ("Unschedulable", "Unschedulable", "NotEnoughResources")
+    for ref, word in zip(refs, words, strict=True):
         pod = await api.get(f"/api/v1/namespaces/{namespace}/pods/{ref.name}")
         (condition,) = pod["status"]["conditions"]
         assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
-        assert (condition["reason"], condition["message"]) == ("Unschedulable", SENTENCE)
+        assert (condition["reason"], condition["message"]) == (word, SENTENCE)
     (event,) = await events_of(api, namespace, group["metadata"]["uid"])
     assert event["message"] == f"3/3 tasks in gang unschedulable: {SENTENCE}"
 
@@ -296,3 +298,35 @@ async def test_the_newest_verdict_is_what_stands_when_many_come_at_once(
 
         await desk.all_written()
         await eventually(newest_stands_and_nothing_is_under_way)
+
+
+@pytest.mark.certify
+@pytest.mark.timeout(300)
+async def test_a_thousand_members_are_marked_for_autoscalers_without_a_pause(
+    desk: Desk,
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+    record_property: Callable[[str, object], None],
+) -> None:
+    group = await make_group(api, namespace)
+    pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(1_000)])
+    refs = tuple(PodRef(uid=pod["metadata"]["uid"], name=pod["metadata"]["name"]) for pod in pods)
+    path = f"/api/v1/namespaces/{namespace}/pods"
+
+    async def reasons() -> Counter[str]:
+        listed = (await api.get(path))["items"]
+        return Counter(
+            one["reason"] for pod in listed for one in pod["status"].get("conditions", ())
+        )
+
+    helped = placed_in(make_waiting(waiting=refs, unschedulable=len(refs)), group)
+    why = Why(reason="NotEnoughQuota", sentence="queue q is full", since_ms=START_MS)
+    over = placed_in(make_waiting(waiting=refs, why=why), group)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        for verdict, word in ((helped, "Unschedulable"), (over, "NotEnoughQuota")):
+            began = time.monotonic()
+            await desk.say(verdict)
+            await desk.all_written()
+            record_property(word, round(time.monotonic() - began, 2))
+            assert await reasons() == {word: len(refs)}

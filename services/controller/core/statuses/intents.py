@@ -16,6 +16,8 @@ When a write is due:
 * changes of numbers and wording only: at most every `refresh_ms`,
 * Events and PodScheduled=False of a waiting gang: after `waiting_ms`; again at once for another
   reason, and at most every `repeat_ms` for another wording,
+* PodScheduled=False with the reason Unschedulable: after `scaling_ms`, before the writes of other
+  gangs, because autoscalers act on it; and another reason instead of it: at once,
 * a `Scheduled` Event per pod: once, as far as the rate allows.
 """
 
@@ -36,6 +38,7 @@ from services.controller.core.statuses.announcements import RAN, announcements, 
 from services.controller.state import Report, WrittenGang
 from shared.contracts import annotations
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.pod_reasons import UNSCHEDULABLE
 from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
@@ -43,16 +46,20 @@ from shared.kube.resources import Resource
 #: Event reasons that a gang's next phase outdates; then they count as not written again.
 _OVER_WHEN_PLACED: Final = ("Unschedulable", PendingReason.BINDING_REFUSED.value)
 _OVER_WHEN_NOT: Final = ("Scheduled", PendingReason.NOT_STARTING.value)
-#: The most pods marked in one plan: a gang of thousands must not delay other gangs.
+#: The most pods marked by one intent: a gang of thousands must not delay other gangs.
 _MARKS_MAX: Final = 16
+#: The same for marks on which autoscalers act: a newer verdict waits for no more of them.
+_SCALING_MARKS_MAX: Final = 128
 
-#: Urgencies of writes, the lowest first. SETTLE is a gang without further writes.
+#: Urgencies of writes, the lowest first. SETTLE is a gang without further writes. SCALE is for
+#: marks on which autoscalers act.
 SETTLE: Final = -1
 ADMIT: Final = 0
-GROUP: Final = 1
-EVENT: Final = 2
-MARK: Final = 3
-CHECK: Final = 4
+SCALE: Final = 1
+GROUP: Final = 2
+EVENT: Final = 3
+MARK: Final = 4
+CHECK: Final = 5
 
 
 class WriteIntervals(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +71,7 @@ class WriteIntervals(msgspec.Struct, frozen=True, kw_only=True):
     starting_ms: int = 30_000
     refresh_ms: int = 2_000
     waiting_ms: int = 2_000
+    scaling_ms: int = 250
     repeat_ms: int = 60_000
 
 
@@ -85,17 +93,24 @@ class PatchGroup(msgspec.Struct, frozen=True):
     meaning: tuple[object, ...]
 
 
-class MarkWaiting(msgspec.Struct, frozen=True, kw_only=True):
-    """Set PodScheduled=False on a waiting pod: `kubectl describe pod` and cluster autoscalers read
-    it.
-    """
+class PodMark(msgspec.Struct, frozen=True, kw_only=True):
+    """PodScheduled=False of a waiting pod: `kubectl describe pod` and autoscalers read it."""
 
     pod: PodRef
-    namespace: str
-    #: The gang's pending reason, and its sentence.
+    #: Pending reason and condition reason; the mark is written again at once when this changes.
     reason: str
+    #: The gang's sentence.
     message: str
     body: dict[str, Any]
+
+
+class MarkPods(msgspec.Struct, frozen=True, kw_only=True):
+    """Set PodScheduled=False on waiting pods of a gang, in any order."""
+
+    namespace: str
+    marks: tuple[PodMark, ...]
+    #: Whether autoscalers act on these marks, or stop acting because of them.
+    scaling: bool
 
 
 class ReportPlaced(msgspec.Struct, frozen=True):
@@ -113,7 +128,7 @@ class ReportEvicted(msgspec.Struct, frozen=True):
 
 
 Intent: TypeAlias = (
-    CompareGroup | PatchGroup | EventIntent | MarkWaiting | ReportPlaced | ReportEvicted
+    CompareGroup | PatchGroup | EventIntent | MarkPods | ReportPlaced | ReportEvicted
 )
 
 
@@ -213,7 +228,7 @@ def _timed(
             if isinstance(group.intent, CompareGroup) and memory.annotation is None:
                 return  # the stored annotation shows which Events are written
         yield from _group_events(situation, patch.resource, memory, now_ms, intervals)
-    yield from _marks(situation, memory, intervals)
+    yield from _marks(situation, memory, now_ms, intervals)
     if verdict.phase in RAN:
         fresh = [pod for pod in verdict.placed if pod.node and pod.uid not in memory.placed]
         if fresh:
@@ -307,38 +322,72 @@ def _group_events(
             continue
         due_ms = _repeat_ms(written, one.why, event.message, intervals)
         if due_ms is not None:
-            waited_ms = _waited_ms(situation, intervals) if one.patient else 0
+            waited_ms = _waited_ms(situation, intervals.waiting_ms) if one.patient else 0
             yield _Timed(max(due_ms, waited_ms), EVENT, event)
 
 
 def _marks(
-    situation: Situation, memory: WrittenGang, intervals: WriteIntervals
+    situation: Situation, memory: WrittenGang, now_ms: int, intervals: WriteIntervals
 ) -> Iterator[_Timed]:
-    """PodScheduled=False on waiting members: the first few that are due."""
+    """PodScheduled=False on waiting members: the first few that are due. Marks on which autoscalers
+    act are an intent of their own.
+    """
     verdict = situation.verdict
     why = verdict.why
     if why is None or why.reason == PendingReason.NOT_STARTING:
         return  # the kubelet reports on pods that have a node
-    waited_ms = _waited_ms(situation, intervals)
-    marks = 0
-    for pod in verdict.waiting:
-        due_ms = _repeat_ms(memory.marked.get(pod.uid), why.reason, why.sentence, intervals)
+    at_ms = why.since_ms or situation.since_ms
+    scaling, other = _Marks(_SCALING_MARKS_MAX), _Marks(_MARKS_MAX)
+    for index, pod in enumerate(verdict.waiting):
+        word = pod_word(verdict, why, index)
+        written = memory.marked.get(pod.uid)
+        reason = f"{why.reason}/{word}"
+        due_ms = _repeat_ms(written, reason, why.sentence, intervals)
         if due_ms is None:
             continue
-        mark = mark_waiting(verdict.namespace, pod, why, at_ms=why.since_ms or situation.since_ms)
-        yield _Timed(max(due_ms, waited_ms), MARK, mark)
-        marks += 1
-        if marks == _MARKS_MAX:
-            return
+        was_acted_on = written is not None and written.reason.endswith(f"/{UNSCHEDULABLE}")
+        acted_on = word == UNSCHEDULABLE
+        if acted_on != was_acted_on:
+            delay_ms = intervals.scaling_ms if acted_on else 0
+            due_ms = _waited_ms(situation, delay_ms)
+            kind = scaling
+        else:
+            due_ms = max(due_ms, _waited_ms(situation, intervals.waiting_ms))
+            kind = other
+        kind.add(due_ms, now_ms, pod, word)
+    for kind, urgency in ((scaling, SCALE), (other, MARK)):
+        if kind.due_ms is not None:
+            marks = tuple(pod_mark(pod, why, word, at_ms=at_ms) for pod, word in kind.pods)
+            intent = MarkPods(namespace=verdict.namespace, marks=marks, scaling=kind is scaling)
+            yield _Timed(kind.due_ms, urgency, intent)
 
 
-def _waited_ms(situation: Situation, intervals: WriteIntervals) -> int:
-    """When the gang has waited long enough to be reported. The verdict's instant may be of a clock
-    that is ahead; then the instant of its arrival counts.
+class _Marks:
+    """The pods of one intent: the first ones that are due, or if none is, the next instant."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.pods: list[tuple[PodRef, str]] = []
+        self.due_ms: int | None = None
+
+    def add(self, due_ms: int, now_ms: int, pod: PodRef, word: str) -> None:
+        if due_ms <= now_ms and len(self.pods) < self._most:
+            self.pods.append((pod, word))
+        self.due_ms = due_ms if self.due_ms is None else min(self.due_ms, due_ms)
+
+
+def pod_word(verdict: Verdict, why: Why, index: int) -> str:
+    """The reason of the condition of one of the verdict's waiting members."""
+    return UNSCHEDULABLE if index < verdict.unschedulable else why.pod_reason or why.reason
+
+
+def _waited_ms(situation: Situation, delay_ms: int) -> int:
+    """When the gang has waited for `delay_ms`. The verdict's instant may be of a clock that is
+    ahead; then the instant of its arrival counts.
     """
     why = situation.verdict.why
     since_ms = situation.since_ms if why is None else min(why.since_ms, situation.since_ms)
-    return since_ms + intervals.waiting_ms
+    return since_ms + delay_ms
 
 
 def _repeat_ms(
@@ -352,28 +401,26 @@ def _repeat_ms(
     return None if written.message == message else written.at_ms + intervals.repeat_ms
 
 
-def mark_waiting(namespace: str, pod: PodRef, why: Why, *, at_ms: int) -> MarkWaiting:
+def pod_mark(pod: PodRef, why: Why, word: str, *, at_ms: int) -> PodMark:
     """A strategic merge patch, which keeps the pod's other conditions.
 
-    The condition's reason is always Unschedulable, as kube-scheduler writes it, since autoscalers
-    search for that word; its message is the pending reason of the whole gang.
+    The condition's reason is `word`; its message is the pending reason of the whole gang.
     """
     condition = {
         "status": "False",
-        "reason": "Unschedulable",
+        "reason": word,
         "message": why.sentence[:MESSAGE_CHARS_MAX],
         "lastTransitionTime": rfc3339(at_ms),
     }
-    return MarkWaiting(
+    return PodMark(
         pod=pod,
-        namespace=namespace,
-        reason=why.reason,
+        reason=f"{why.reason}/{word}",
         message=why.sentence,
         body=_pod_scheduled(pod, condition),
     )
 
 
-def unmark_waiting(mark: MarkWaiting) -> dict[str, Any]:
+def unmark(mark: PodMark) -> dict[str, Any]:
     """The patch that reverts a mark on a pod that was bound while the mark was written."""
     return _pod_scheduled(mark.pod, {"status": "True", "reason": "", "message": ""})
 

@@ -53,6 +53,8 @@ def run(work: CycleContext, kind: Kind, *, whole: bool) -> None:
     for bucket in run.buckets():
         while bucket.entries and not work.session.exhausted and run.evict_for(bucket):
             pass
+        if bucket.entries:
+            run.note_due(bucket)
 
 
 class _Run:
@@ -87,7 +89,13 @@ class _Run:
             # cycles out.
             fair_share.refresh(work.state, work.session)
             self._deserved = _deserved(work)
-        return sorted((one for one in refused if self._may_find(one)), key=self._place)
+        found: list[Bucket] = []
+        for one in refused:
+            if self._may_find(one):
+                found.append(one)
+            else:
+                self._set_due(one, due=False)
+        return sorted(found, key=self._place)
 
     def evict_for(self, bucket: Bucket) -> bool:
         """Search for the bucket's first gang; False: nothing is decided for it."""
@@ -114,6 +122,24 @@ class _Run:
         _decide(work, gang, self._kind, found)
         self._candidates.evicted(found.victims)
         return True
+
+    def note_due(self, bucket: Bucket) -> None:
+        """Record whether only a limit of this cycle delays the first search for the bucket. A
+        search that has failed counts until another one finds victims, so that verdicts do not
+        change to and fro.
+        """
+        gang = bucket.entries[0][2]
+        first = self._action not in bucket.failed_searches
+        due = first and self._may_find(bucket) and _is_entitled(self._work, gang)
+        self._set_due(bucket, due=due)
+
+    def _set_due(self, bucket: Bucket, *, due: bool) -> None:
+        if due == (self._action in bucket.searches_due):
+            return
+        bucket.searches_due ^= {self._action}
+        # Autoscalers act on the verdicts of these gangs, depending on whether a search is due.
+        gangs = self._work.state.gangs
+        gangs.to_republish.update((key, gang) for _, key, gang in bucket.entries)
 
     def _may_find(self, bucket: Bucket) -> bool:
         gang = bucket.entries[0][2]
@@ -206,13 +232,28 @@ def _swaps(
         yield wanted, [one for one in units if one.importance <= level]
 
 
+def _is_excluded(gang: Gang) -> bool:
+    """Whether no pod is evicted for the gang while it waits like this."""
+    if gang.have() and not gang.history.started:
+        # Its bound members are completed to a quorum, or released: repair has its own deadline.
+        return True
+    # No eviction can be proven to help pods whose shapes are not known.
+    bucket = required(gang.bucket, gang.full_name, "asks for evictions and does not wait")
+    return bool(bucket.need.reserved)
+
+
+def _is_entitled(work: CycleContext, gang: Gang) -> bool:
+    """Whether pods may be evicted for the gang, except for the limits of one cycle. While a failed
+    preemption is not tried again, the gang is not.
+    """
+    if _is_excluded(gang) or gang.history.preempt_after_ms > work.now_ms:
+        return False
+    return preempts(work, gang) and not _wants_more_than_there_is(work, gang)
+
+
 def _may_preempt(work: CycleContext, gang: Gang) -> bool:
     state, history = work.state, gang.history
-    if gang.have() and not history.started:
-        # Its bound members are completed to a quorum, or released: repair has its own deadline.
-        return False
-    if required(gang.bucket, gang.full_name, "asks for evictions and does not wait").need.reserved:
-        # No eviction can be proven to help pods whose shapes are not known.
+    if _is_excluded(gang):
         return False
     if gang.key in work.took_over:
         # Evictions precede bindings in a cycle's records: a log that is cut between them would

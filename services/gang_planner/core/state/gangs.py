@@ -101,6 +101,8 @@ class Bucket(msgspec.Struct, eq=False):
     judged_at: int | None = None
     #: Searches for victims that failed, by action.
     failed_searches: dict[str, FailedSearch] = {}
+    #: Actions that have not searched for victims yet, only because of the limits of a cycle.
+    searches_due: frozenset[str] = frozenset()
     #: The shortfall at its refusal; None: the nodes did not refuse it. See `placement.refusals`.
     shortfall: Shortfall | None = None
     #: Spaces (level, domain) in which one of its gangs did not fit, as of `failed_spaces_at`.

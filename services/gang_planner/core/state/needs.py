@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from services.gang_planner.core.state.pod_shapes import ShapeTable
+from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.verdicts import Reason, ShapeReport
 from shared.model.objects import NetworkTopology, PodGroup
 
@@ -250,6 +251,14 @@ class Shortfall(msgspec.Struct, eq=False):
     nodes_at: int
 
 
+class Outlook(NamedTuple):
+    """Whether new nodes would help gangs that wait for free capacity."""
+
+    new_nodes: NewNodes = NewNodes.HELP
+    #: Roles and shapes that fit on no node, even when it is empty. See `NewNodes.OTHER_KIND`.
+    too_large: frozenset[tuple[str, int]] = frozenset()
+
+
 class Explanation(NamedTuple):
     """Why the gangs of a bucket wait; it applies to each of them."""
 
@@ -261,3 +270,4 @@ class Explanation(NamedTuple):
     #: Gangs that hold the missing capacity, and the number of all such gangs.
     holders: tuple[str, ...] = ()
     holders_count: int = 0
+    outlook: Outlook = Outlook()

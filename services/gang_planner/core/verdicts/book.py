@@ -14,7 +14,6 @@ import enum
 import heapq
 from collections import deque
 from collections.abc import Mapping
-from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -25,11 +24,9 @@ from services.gang_planner.core.state.member_states import (
     PLACED,
     RUNNING,
     SUCCEEDED,
-    UNSUPPORTED,
-    WAITING,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.verdicts import hold_messages
+from services.gang_planner.core.verdicts import hold_messages, pod_refs
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
@@ -44,15 +41,6 @@ from shared.model.objects import GROUP_NAME_SCOPE, PodGroup
 _COUNTS_MS: Final = 1_000
 _NUMBERS_MS: Final = 5_000
 _REFRESHES_MAX: Final = 100
-#: Maximum size of the references to waiting members in a message, and of those to placed members.
-_REFS_BYTES_MAX: Final = 400 * 1024
-#: Field names, lengths and markers of one reference in msgpack.
-_REF_OVERHEAD_BYTES: Final = 24
-#: This many references fit with names (pod, node, UID) of any length.
-_REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
-#: Maximum number of unnamed members in a verdict. They fit, with names of any length, into the part
-#: of a message that the other two lists leave free.
-_UNNAMED_MAX: Final = 500
 #: Refusals whose numbers change with the cluster.
 _MOVING: Final = frozenset(
     {
@@ -65,8 +53,6 @@ _MOVING: Final = frozenset(
 )
 #: Reasons for which Volcano has one reason: see `conditions`.
 _OF_ROOM: Final = frozenset({PendingReason.NOT_ENOUGH_QUOTA, PendingReason.NOT_ENOUGH_RESOURCES})
-_UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
-_PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
 
 
 class Book:
@@ -309,10 +295,13 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
     """Build a gang's verdict; `last` is its last published one, `reason` its pending reason."""
     state, now_ms, group = turn.state, turn.now_ms, gang.group
     why = None
+    waiting: tuple[PodRef, ...] = ()
+    unschedulable = 0
     if reason is not None:
         before = last.why if last is not None else None
         kept = before is not None and before.reason == reason
         why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
+        waiting, unschedulable = pod_refs.waiting(gang, turn.explainer.helped(gang, why))
     counts, history, members = gang.counts, gang.history, len(gang.members)
     owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()
@@ -340,10 +329,11 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         ),
         why=why,
         attempt=history.attempt,
-        waiting=_waiting(gang) if why is not None else (),
-        placed=_placed(gang, last),
+        waiting=waiting,
+        unschedulable=unschedulable,
+        placed=pod_refs.placed(gang, last),
         evicted=gang.evicted.pods if gang.evicted else (),
-        unnamed=_unnamed(gang) if wanted else (),
+        unnamed=pod_refs.unnamed(gang) if wanted else (),
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
@@ -386,6 +376,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         gang.evicted,
         disagreement_words(gang),
         gang.declarations.misdirected > 0,
+        gang.bucket is not None and bool(gang.bucket.searches_due),
     )
 
 
@@ -394,53 +385,6 @@ def _group_wanted(gang: Gang) -> str:
     "": none.
     """
     return gang.name if gang.implied and gang.key[0] == GROUP_NAME_SCOPE else ""
-
-
-def _unnamed(gang: Gang) -> tuple[PodRef, ...]:
-    found = (member.pod for member in gang.members.values() if member.pod.group_implied)
-    return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
-
-
-def _waiting(gang: Gang) -> tuple[PodRef, ...]:
-    return _bounded(
-        [
-            PodRef(uid=uid, name=member.pod.name)
-            for uid, member in gang.members.items()
-            if member.state in _UNPLACED_STATES
-        ]
-    )
-
-
-def _placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
-    """The placed members of a started gang's newest decision.
-
-    After a restart the newest decision may be unknown; then the last verdict's members are used.
-    """
-    if not gang.history.started:
-        return ()
-    uids = [one.uid for one in gang.latest]
-    if not uids and last is not None and last.attempt == gang.history.attempt:
-        uids = [one.uid for one in last.placed]
-    members = gang.members
-    return _bounded(
-        [
-            PodRef(uid=uid, name=member.pod.name, node=member.pod.node)
-            for uid in uids
-            if (member := members.get(uid)) is not None and member.state in _PLACED_STATES
-        ]
-    )
-
-
-def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
-    """The first references, as many as fit into their part of a message."""
-    if len(pods) <= _REFS_ALWAYS_FIT:
-        return tuple(pods)
-    left = _REFS_BYTES_MAX
-    for index, one in enumerate(pods):
-        left -= len(one.uid) + len(one.name) + len(one.node) + _REF_OVERHEAD_BYTES
-        if left < 0:
-            return tuple(pods[:index])
-    return tuple(pods)
 
 
 def _twin_verdict(state: State, twin: PodGroup, now_ms: int) -> Verdict:

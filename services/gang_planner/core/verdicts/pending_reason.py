@@ -6,40 +6,32 @@ done once per bucket and state of the node capacity.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
 from heapq import nsmallest
 from typing import Final
 
 from services.gang_planner.core.constraints.filters.resources_fit import INSUFFICIENT, TOO_MANY_PODS
-from services.gang_planner.core.lifecycle.deadlines import not_running_words
-from services.gang_planner.core.lifecycle.uniform_members import difference
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
-from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gangs import Bucket, Gang
-from services.gang_planner.core.state.member_states import GATED
-from services.gang_planner.core.state.needs import Explanation, Need
+from services.gang_planner.core.state.needs import Explanation, Need, Outlook
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
-from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.state.titles import title_of
 from services.gang_planner.core.verdicts import topology_messages
-from services.gang_planner.core.verdicts.conditions import misdirected_words
 from services.gang_planner.core.verdicts.hold_messages import in_words as holds_in_words
-from services.gang_planner.core.verdicts.member_messages import (
-    disagreement_words,
-    unsupported_words,
-)
-from services.gang_planner.core.verdicts.preemption_messages import ended_words, waiting_words
+from services.gang_planner.core.verdicts.member_messages import disagreement_words
+from services.gang_planner.core.verdicts.new_nodes import Forecast, of_bucket
+from services.gang_planner.core.verdicts.new_nodes import in_words as outlook_in_words
+from services.gang_planner.core.verdicts.preemption_messages import ended_words
 from services.gang_planner.core.verdicts.quota_messages import (
     behind,
     claims_in_words,
-    fault_in_words,
     first_in_line,
     not_admitted,
     requirements_in_words,
@@ -47,12 +39,11 @@ from services.gang_planner.core.verdicts.quota_messages import (
     shortage_reasons,
     unattainable_in_words,
 )
-from shared.contracts.decisions import NoteOpened
+from services.gang_planner.core.verdicts.sentences import SENTENCES
 from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.pod_reasons import UNSCHEDULABLE, NewNodes, pod_reason
 from shared.contracts.verdicts import Reason, ShapeReport, Why
-from shared.model.gang_keys import has_objects, scope_of
 from shared.model.invariants import required
-from shared.model.objects import GROUP_NAME_SCOPE
 
 #: Maximum number of named gangs that hold the missing resource; the rest are counted.
 _HOLDERS_MAX: Final = 5
@@ -70,6 +61,7 @@ class Explainer:
     def __init__(self, state: State, session: Session) -> None:
         self._state = state
         self._session = session
+        self._forecast = Forecast(state, session)
         self._holders: dict[tuple[str, int], tuple[tuple[str, ...], int]] = {}
         #: Explanations shared by gangs of a bucket that wait for the same reason since the same
         #: time.
@@ -92,11 +84,18 @@ class Explainer:
 
     def _why(self, gang: Gang, reason: PendingReason, since_ms: int) -> Why:
         reason, found = self._explanation(gang, reason)
+        sentence = found.sentence
+        outlook = found.outlook
         if gang.bucket is not None:
             reason = self._device_reason(gang.bucket, reason)
+            outlook = of_bucket(gang.bucket, outlook)
+            words = outlook_in_words(outlook)
+            sentence = f"{sentence}; {words}" if words else sentence
+        of_pods = pod_reason(reason, outlook.new_nodes)
+        of_pods = "" if of_pods in {reason.value, UNSCHEDULABLE} else of_pods
         return Why(
             reason=reason.value,
-            sentence=self._with_holds(gang, found.sentence)[:_SENTENCE_CHARACTERS_MAX],
+            sentence=self._with_holds(gang, sentence)[:_SENTENCE_CHARACTERS_MAX],
             since_ms=since_ms,
             shapes=found.shapes,
             quota=found.quota,
@@ -106,7 +105,21 @@ class Explainer:
             if gang.held
             else found.holders,
             holders_count=max(found.holders_count - bool(gang.held), 0),
+            pod_reason=of_pods,
         )
+
+    def helped(self, gang: Gang, why: Why) -> Collection[str]:
+        """The UIDs of the waiting members that new nodes would help, as `why` was explained."""
+        bucket = gang.bucket
+        if bucket is None or bucket.explanation is None:
+            return ()
+        new_nodes, too_large = of_bucket(bucket, bucket.explanation.outlook)
+        word = pod_reason(PendingReason(why.reason), new_nodes)
+        if word == UNSCHEDULABLE:
+            return [uid for members in gang.waiting.values() for uid in members]
+        if word == NewNodes.OTHER_KIND:
+            return [uid for key in too_large for uid in gang.waiting.get(key, ())]
+        return ()
 
     def _explanation(self, gang: Gang, reason: PendingReason) -> tuple[PendingReason, Explanation]:
         """The explanation, and the reason again: a gang that is not admitted gets a closer one."""
@@ -199,6 +212,12 @@ class Explainer:
                     reasons=_reasons(counted, lacking),
                 )
             )
+        structure = need.structure
+        fragments = (
+            structure is not None
+            and bool(structure.sub_gangs)
+            and any(self._session.fits.total(one.shape) for one in attempt.groups if one.left)
+        )
         attempt.statement.discard()
         domains = topology_messages.in_words(self._session, need, attempt) or self._groups(queue)
         if need.avoid:
@@ -209,6 +228,7 @@ class Explainer:
             shapes=tuple(reports),
             holders=holders,
             holders_count=holders_count,
+            outlook=self._forecast.outlook(need, queue, attempt, fragments=fragments),
         )
 
     def _fits(self, need: Need, queue: QueueEntry) -> bool:
@@ -240,6 +260,7 @@ class Explainer:
             ),
             holders=holders,
             holders_count=holders_count,
+            outlook=Outlook(NewNodes.MIN_RESOURCES),
         )
 
     def _groups(self, queue: QueueEntry) -> str:
@@ -405,126 +426,3 @@ def _more(resource: str, amount: int) -> str:
     """`2 more nvidia.com/gpu`."""
     number, _, unit = in_words(resource, amount).partition(" ")
     return f"{number} more {unit}"
-
-
-def _placement_deadline_words(_: State, gang: Gang) -> str:
-    lasts_s = placement_deadline_ms(gang) // 1000
-    return (
-        f"none of its pods was placed within {lasts_s} s, its placement deadline; none is placed "
-        "any more: create the gang again"
-    )
-
-
-def _throttled_words(state: State, _: Gang) -> str:
-    return (
-        f"{state.reservations.pods_in_flight} pods are being bound, which is the in-flight limit; "
-        "the gang is placed when some of them are bound"
-    )
-
-
-def _queue_fault_words(_: State, gang: Gang) -> str:
-    return fault_in_words(required(gang.queue.fault, f"queue {gang.queue.name}", "has no fault"))
-
-
-def _missing_members_words(_: State, gang: Gang) -> str:
-    words = f"{gang.able()} of {max(gang.min_member, 1)} members exist that could run"
-    return f"{words}; {misdirected_words(gang)}" if gang.declarations.misdirected else words
-
-
-def _missing_roles_words(_: State, gang: Gang) -> str:
-    return "; ".join(
-        f"{gang.able(role)} of {count} members of {role} exist that could run"
-        for role, count in gang.role_minima
-        if gang.able(role) < count
-    )
-
-
-def _backoff_words(_: State, gang: Gang) -> str:
-    release, backoff = _notes(gang)
-    if release is not None:
-        return _releasing_words(release)
-    words = f": {backoff.message}" if backoff is not None and backoff.message else ""
-    return f"its last decision could not be carried out{words}; Tutti retries it shortly"
-
-
-def _binding_refused_words(_: State, gang: Gang) -> str:
-    release, backoff = _notes(gang)
-    if release is not None:
-        return _releasing_words(release)
-    words = backoff.message if backoff is not None else gang.refusal
-    return f"the API server refused to bind {words or 'members'}; Tutti retries it later"
-
-
-def _released_words(_: State, gang: Gang) -> str:
-    release, backoff = _notes(gang)
-    if release is not None:
-        return _releasing_words(release)
-    note = required(backoff, gang.full_name, "was released and has no backoff")
-    return f"its bound pods were released: {note.message}; Tutti retries it later"
-
-
-def _notes(gang: Gang) -> tuple[NoteOpened | None, NoteOpened | None]:
-    """The notes of the gang's release and of its backoff."""
-    notes = gang.history.notes
-    return notes.get("release"), notes.get("backoff")
-
-
-def _releasing_words(note: NoteOpened) -> str:
-    return f"its bound pods are being released: {note.message}"
-
-
-def _missing_words(_: State, gang: Gang) -> str:
-    scope = scope_of(gang.key)
-    if not has_objects(scope):
-        return f"no pod declares the gang {gang.full_name} of {scope}"
-    title = "PodGroup" if scope == GROUP_NAME_SCOPE else scope
-    return f"{title} {gang.full_name} does not exist"
-
-
-#: The sentences of reasons that do not depend on a search for nodes. The others are explained by
-#: `Explainer`, and DuplicateGroup by `book`: its object has no gang.
-SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
-    PendingReason.GROUP_MISSING: _missing_words,
-    PendingReason.GROUP_DELETING: lambda _, gang: f"PodGroup {gang.full_name} is being deleted",
-    PendingReason.INVALID_GROUP: lambda _, gang: "; ".join(gang.group.errors if gang.group else ()),
-    PendingReason.MEMBERS_DIFFER: lambda _, gang: difference(gang),
-    PendingReason.QUEUE_MISSING: lambda _, gang: f"queue {gang.queue.name} does not exist",
-    PendingReason.QUEUE_NOT_OPEN: lambda _, gang: (
-        f"queue {gang.queue.name} is {gang.queue.queue.state if gang.queue.queue else 'missing'}"
-    ),
-    PendingReason.QUEUE_PARENT_MISSING: _queue_fault_words,
-    PendingReason.QUEUE_CYCLE: _queue_fault_words,
-    PendingReason.QUEUE_NOT_LEAF: _queue_fault_words,
-    PendingReason.NOT_ENOUGH_PODS: _missing_members_words,
-    PendingReason.NOT_ENOUGH_PODS_OF_TASK: _missing_roles_words,
-    PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP: lambda _, gang: lacking_in_words(gang),
-    PendingReason.GATED: lambda _, gang: f"{gang.counts[GATED]} members have scheduling gates",
-    PendingReason.UNSUPPORTED: lambda _, gang: unsupported_words(gang),
-    PendingReason.UNSUPPORTED_DEVICE: lambda _, gang: unsupported_words(gang),
-    PendingReason.UNSUPPORTED_GANG: lambda _, gang: unsupported_words(gang),
-    PendingReason.PREEMPTING: waiting_words,
-    PendingReason.EVICTED: lambda _, __: (
-        "all its pods are being evicted for another gang; it is placed again as a whole after that"
-    ),
-    PendingReason.PLACEMENT_DEADLINE: _placement_deadline_words,
-    PendingReason.CLUSTER_VIEW_STALE: lambda _, __: (
-        "the planner's cluster state is stale: no watcher has updated it"
-    ),
-    PendingReason.BINDING_THROTTLED: _throttled_words,
-    PendingReason.ACTION_MISSING: lambda _, __: (
-        "the configuration names no action that places such pods"
-    ),
-    PendingReason.GANG_TOO_LARGE: lambda _, gang: (
-        f"a quorum of {gang.min_member} members does not fit into one decision"
-    ),
-    PendingReason.AWAITS_OUTCOME: lambda _, __: (
-        "the API server has not answered its bindings in flight; its other members depend on them"
-    ),
-    PendingReason.BACKOFF: _backoff_words,
-    PendingReason.BINDING_REFUSED: _binding_refused_words,
-    PendingReason.REPAIR_DEADLINE: _released_words,
-    PendingReason.REPAIRS_BLOCKED: _released_words,
-    PendingReason.START_DEADLINE: _released_words,
-    PendingReason.DEGRADED_GRACE: _released_words,
-    PendingReason.NOT_STARTING: lambda _, gang: not_running_words(gang),
-}

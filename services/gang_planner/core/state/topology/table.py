@@ -197,6 +197,16 @@ class TopologyTable:
             found = self._found[topology] = self._work_out(topology)
         return found
 
+    def grows(self, topology: NetworkTopology) -> bool:
+        """Whether new nodes may join a domain of this topology: its domains are made from labels,
+        or a HyperNode selects its nodes by a pattern or by labels.
+        """
+        return bool(topology.label_key) or any(
+            member.kind == "Node" and not member.exact
+            for one in self._hypernodes.values()
+            for member in one.members
+        )
+
     def order(self, topology: NetworkTopology | None) -> Ints:
         """Position of each slot in an order by domain, from the widest tier to the closest, then
         by node name. Without HyperNodes or labels, the order is by name.

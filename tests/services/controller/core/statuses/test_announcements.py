@@ -7,7 +7,7 @@ from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.announcements import Announcement, announcements
 from services.controller.core.statuses.intents import (
     CompareGroup,
-    MarkWaiting,
+    MarkPods,
     PatchGroup,
     ReportEvicted,
     ReportPlaced,
@@ -76,11 +76,12 @@ class Controller:
                             intent.why, intent.message, now_ms
                         )
                         self.events.append((intent.body["reason"], intent.message))
-                    case MarkWaiting():
-                        self.memory.marked[intent.pod.uid] = Report(
-                            intent.reason, intent.message, now_ms
-                        )
-                        self.marked.append(intent.pod.name)
+                    case MarkPods():
+                        self.memory.marked |= {
+                            mark.pod.uid: Report(mark.reason, mark.message, now_ms)
+                            for mark in intent.marks
+                        }
+                        self.marked += [mark.pod.name for mark in intent.marks]
                     case CompareGroup():
                         pass
                     case ReportPlaced():

@@ -4,10 +4,11 @@ from services.controller.core.events import EventIntent
 from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.intents import (
     ADMIT,
+    SCALE,
     SETTLE,
     CompareGroup,
     Intent,
-    MarkWaiting,
+    MarkPods,
     PatchGroup,
     Plan,
     ReportEvicted,
@@ -40,6 +41,10 @@ def kinds(planned: Plan) -> list[str]:
     return [type(intent).__name__ for intent in planned.now]
 
 
+def reports(intent: MarkPods, now_ms: int) -> dict[str, Report]:
+    return {mark.pod.uid: Report(mark.reason, mark.message, now_ms) for mark in intent.marks}
+
+
 def carry_out(what: Situation, memory: WrittenGang, now_ms: int) -> list[Intent]:
     """Do as the shell does until nothing is due: plan, write, remember, plan."""
     written: list[Intent] = []
@@ -56,8 +61,8 @@ def carry_out(what: Situation, memory: WrittenGang, now_ms: int) -> list[Intent]
                     what = msgspec.structs.replace(what, compared=True)
                 case EventIntent():
                     memory.events[intent.topic] = Report(intent.why, intent.message, now_ms)
-                case MarkWaiting():
-                    memory.marked[intent.pod.uid] = Report(intent.reason, intent.message, now_ms)
+                case MarkPods():
+                    memory.marked |= reports(intent, now_ms)
                 case ReportPlaced():
                     memory.placed = intent.placed
                 case ReportEvicted():
@@ -138,22 +143,65 @@ def test_a_waiting_gang_is_reported_on_group_and_pods_after_two_seconds() -> Non
     assert kinds(plan(what, memory, at(1_000), KNOBS)) == ["PatchGroup"]
     carry_out(what, memory, at(1_000))
     later = carry_out(msgspec.structs.replace(what, compared=True), memory, at(2_000))
-    assert [type(one).__name__ for one in later] == ["EventIntent"] + ["MarkWaiting"] * 3
-    event, mark = later[0], later[1]
+    assert [type(one).__name__ for one in later] == ["EventIntent", "MarkPods"]
+    event, marks = later
     assert isinstance(event, EventIntent)
-    assert isinstance(mark, MarkWaiting)
+    assert isinstance(marks, MarkPods)
+    assert len(marks.marks) == 3
+    assert not marks.scaling
     assert event.body["type"] == "Warning"
     assert event.message == f"3/3 tasks in gang unschedulable: {SENTENCE}"
-    (condition,) = mark.body["status"]["conditions"]
+    (condition,) = marks.marks[0].body["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
-    assert (condition["reason"], condition["message"]) == ("Unschedulable", SENTENCE)
+    assert (condition["reason"], condition["message"]) == ("NotEnoughResources", SENTENCE)
+
+
+def words_of(written: list[Intent]) -> list[str]:
+    """The reasons of the conditions, in the order in which pods were marked."""
+    marks = [mark for one in written if isinstance(one, MarkPods) for mark in one.marks]
+    return [mark.body["status"]["conditions"][0]["reason"] for mark in marks]
+
+
+def test_pods_for_which_new_nodes_help_are_marked_for_autoscalers_at_once_and_first() -> None:
+    what = situation(make_waiting(unschedulable=3))
+    assert plan(what, WrittenGang(), at(100), KNOBS).next_ms == at(KNOBS.scaling_ms)
+    planned = plan(what, WrittenGang(), at(KNOBS.scaling_ms), KNOBS)
+    assert planned.urgency == SCALE
+    assert words_of(list(planned.now)) == ["Unschedulable"] * 3
+
+
+def test_pods_are_marked_otherwise_at_once_when_new_nodes_help_no_more() -> None:
+    memory = WrittenGang()
+    carry_out(situation(make_waiting(unschedulable=3)), memory, at(2_000))
+    why = Why(reason="NotEnoughQuota", sentence="queue q is full", since_ms=at(2_010))
+    planned = plan(situation(make_waiting(why=why)), memory, at(2_010), KNOBS)
+    assert words_of(list(planned.now)) == ["NotEnoughQuota"] * 3
+    reserved = Why(reason="NotEnoughResources", sentence=SENTENCE, pod_reason="CapacityReserved")
+    planned = plan(situation(make_waiting(why=reserved)), memory, at(2_010), KNOBS)
+    assert words_of(list(planned.now)) == ["CapacityReserved"] * 3
+
+
+def test_only_the_members_that_need_other_nodes_are_unschedulable() -> None:
+    why = Why(reason="NotEnoughResources", sentence=SENTENCE, pod_reason="NodesTooSmall")
+    what = situation(make_waiting(why=why, unschedulable=1))
+    written = carry_out(what, WrittenGang(), at(2_000))
+    assert words_of(written) == ["Unschedulable", "NodesTooSmall", "NodesTooSmall"]
+
+
+def test_a_gang_of_a_thousand_is_marked_in_a_few_intents() -> None:
+    pods = tuple(PodRef(uid=f"u-{index}", name=f"w-{index}") for index in range(1_000))
+    memory, what = WrittenGang(), situation(make_waiting(waiting=pods, unschedulable=1_000))
+    written = carry_out(what, memory, at(1_000))
+    marks = [one for one in written if isinstance(one, MarkPods)]
+    assert sum(len(one.marks) for one in marks) == len(memory.marked) == 1_000
+    assert len(marks) == 8
 
 
 def test_a_gang_that_is_bound_after_a_second_never_had_a_waiting_condition() -> None:
     memory = WrittenGang()
     carry_out(situation(make_waiting()), memory, at(1_500))
     written = carry_out(situation(make_running()), memory, at(1_900))
-    assert not [one for one in written if isinstance(one, MarkWaiting)]
+    assert not [one for one in written if isinstance(one, MarkPods)]
     assert memory.marked == {}
 
 
@@ -167,7 +215,7 @@ def test_other_numbers_wait_for_the_refresh_another_reason_does_not() -> None:
     assert kinds(plan(numbers, memory, at(2_000 + KNOBS.refresh_ms), KNOBS)) == ["PatchGroup"]
     reason = Why(reason="QueueNotOpen", sentence="queue q is Closed", since_ms=START_MS)
     planned = plan(situation(make_waiting(why=reason)), memory, at(2_100), KNOBS)
-    assert kinds(planned) == ["PatchGroup", "EventIntent"] + ["MarkWaiting"] * 3
+    assert kinds(planned) == ["PatchGroup", "EventIntent", "MarkPods"]
 
 
 def test_other_words_for_the_same_reason_are_reported_again_after_a_minute() -> None:
@@ -179,7 +227,7 @@ def test_other_words_for_the_same_reason_are_reported_again_after_a_minute() -> 
     carry_out(what, memory, at(10_000))
     what = msgspec.structs.replace(what, compared=True)
     again = carry_out(what, memory, at(2_000 + KNOBS.repeat_ms))
-    assert [type(one).__name__ for one in again] == ["EventIntent"] + ["MarkWaiting"] * 3
+    assert [type(one).__name__ for one in again] == ["EventIntent", "MarkPods"]
 
 
 def test_an_equal_verdict_writes_nothing_but_looks_once_whether_it_still_stands() -> None:
@@ -219,7 +267,7 @@ def test_a_foreign_annotation_in_our_place_is_replaced() -> None:
 def test_a_gang_without_object_gets_conditions_and_pod_events_only() -> None:
     memory = WrittenGang()
     waiting = make_waiting(dialect="", uid="", name="")
-    assert {type(one) for one in carry_out(situation(waiting), memory, at(2_000))} == {MarkWaiting}
+    assert {type(one) for one in carry_out(situation(waiting), memory, at(2_000))} == {MarkPods}
     running = make_running(dialect="", uid="", name="")
     assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {ReportPlaced}
 
@@ -228,9 +276,9 @@ def test_a_pod_that_waits_for_victims_is_never_nominated_for_their_node() -> Non
     """Recorded of Volcano: a preemption that is discarded leaves the name of a node on its pods."""
     why = Why(reason="Preempting", sentence="waits for 2 pods to leave", since_ms=START_MS)
     written = carry_out(situation(make_waiting(why=why)), WrittenGang(), at(60_000))
-    marks = [one for one in written if isinstance(one, MarkWaiting)]
-    assert len(marks) == 3
-    assert {key for one in marks for key in one.body["status"]} == {"conditions"}
+    marks = [one for one in written if isinstance(one, MarkPods)]
+    (pods,) = [one.marks for one in marks]
+    assert {key for one in pods for key in one.body["status"]} == {"conditions"}
 
 
 def test_each_evicted_pod_is_reported_once() -> None:
@@ -295,7 +343,8 @@ def test_a_large_gang_is_marked_a_few_pods_at_a_time() -> None:
     )
     memory, what = WrittenGang(), situation(make_waiting(waiting=pods))
     planned = plan(what, memory, at(2_000), KNOBS)
-    assert kinds(planned).count("MarkWaiting") == 16
+    (marks,) = [one for one in planned.now if isinstance(one, MarkPods)]
+    assert len(marks.marks) == 16
     carry_out(what, memory, at(2_000))
     assert len(memory.marked) == 500
 

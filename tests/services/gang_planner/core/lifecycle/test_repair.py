@@ -486,4 +486,5 @@ def test_while_it_finds_no_room_the_verdict_says_how_many_are_placed() -> None:
     why = scene.verdict("a").why
     assert why is not None
     assert why.reason == "RepairRoom"
+    assert scene.verdict("a").unschedulable == 1, "a new node would help"
     assert why.sentence.startswith("1 of 2 members are placed; of the other members: ")

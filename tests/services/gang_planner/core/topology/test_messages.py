@@ -58,7 +58,8 @@ def test_pods_that_fit_on_the_nodes_but_in_no_domain_are_not_said_to_lack_nodes(
     found.put(make_group("job", 2, topology=ONE_RACK), *make_pods("job", 2, whole))
     assert sentence(found) == (
         "no domain of tier 1 holds 2 members: the best one, rack-0-0, holds 1; "
-        "apart from that 2 of 2 pods fit"
+        "apart from that 2 of 2 pods fit; "
+        "new nodes would not help: capacity outside its domain is free"
     )
 
 

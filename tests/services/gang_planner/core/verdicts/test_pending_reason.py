@@ -1,6 +1,6 @@
 from typing import Final
 
-from services.gang_planner.core.verdicts.pending_reason import SENTENCES
+from services.gang_planner.core.verdicts.sentences import SENTENCES
 from shared.contracts.pending_reasons import PendingReason
 
 #: Explained by a search for nodes, by the admission or by the gang ahead.

@@ -1,0 +1,188 @@
+"""Whether new nodes would help a gang for which the nodes have too little free capacity.
+
+Autoscalers act on the members' condition. They count free capacity that Tutti does not use for the
+gang (outside a topology domain, or reserved for another gang), and they take a gang's pods for
+independent ones. So they could add nodes that do not help, or none.
+
+Questions are answered on copies of the node capacity: no attempt of the planner depends on whether
+a verdict was written.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from services.gang_planner.core.placement.domains import counts_by_domain, domain_around
+from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.placement.parts import Group
+from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.state.columns import Bools
+from services.gang_planner.core.state.gangs import Bucket
+from services.gang_planner.core.state.needs import Need, Outlook, Structure
+from services.gang_planner.core.state.node_capacity import NodeCapacity
+from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.queues import QueueEntry
+from shared.contracts.pod_reasons import NewNodes
+from shared.model.objects import NetworkTopology
+
+_WORDS: Final = {
+    NewNodes.DOMAIN_FULL: "new nodes would not help: capacity outside its domain is free",
+    NewNodes.NO_DOMAIN: "new nodes would not help: they would be in no HyperNode",
+    NewNodes.RESERVED: "it would fit without the reservations for other gangs",
+}
+
+
+def in_words(outlook: Outlook) -> str:
+    """A message for the verdict; "" if new nodes would help, or if the gang waits only for a
+    moment.
+    """
+    if outlook.new_nodes is NewNodes.OTHER_KIND:
+        roles = sorted({role for role, _ in outlook.too_large})
+        named = f" of role {', '.join(roles)}" if all(roles) else ""
+        return f"no node that its pods{named} may use would hold one of them, even when empty"
+    return _WORDS.get(outlook.new_nodes, "")
+
+
+def of_bucket(bucket: Bucket, outlook: Outlook) -> Outlook:
+    """The outlook of a bucket's gangs: while it is not known whether an eviction would make room
+    for them, no node is bought.
+    """
+    if bucket.searches_due and outlook.new_nodes in {NewNodes.HELP, NewNodes.OTHER_KIND}:
+        return Outlook(NewNodes.MAY_PREEMPT)
+    return outlook
+
+
+class Forecast:
+    """Answers for one state of the nodes, which must not change in its lifetime."""
+
+    def __init__(self, state: State, session: Session) -> None:
+        self._state = state
+        self._session = session
+        self._empty: Session | None = None
+        self._unreserved: Session | None = None
+
+    def outlook(
+        self, need: Need, queue: QueueEntry, attempt: GangPlacement, *, fragments: bool
+    ) -> Outlook:
+        """Whether new nodes would help the gangs with a need.
+
+        Args:
+            need: A refused need, without reserved units.
+            queue: Its queue.
+            attempt: A placement of as many of its members as fit, discarded.
+            fragments: Whether further members of its sub-gangs would have fitted beside these.
+        """
+        base = self._session.policies.within(queue, None)
+        wanted = need.quorum or need.members
+        if attempt.placed >= wanted and need.structure is None:
+            return Outlook(NewNodes.FITS)
+        too_large = self._too_large(attempt.groups, base)
+        if too_large and not _spares(need, too_large):
+            return Outlook(NewNodes.OTHER_KIND, too_large)
+        if self._fits_unreserved(need, queue):
+            return Outlook(NewNodes.RESERVED)
+        if need.structure is None:
+            return Outlook()
+        return self._in_domains(need, need.structure, attempt, base, fragments=fragments)
+
+    def _too_large(self, groups: Sequence[Group], base: Bools | None) -> frozenset[tuple[str, int]]:
+        """The roles and shapes of which no node would hold a member, even when empty."""
+        found: set[tuple[str, int]] = set()
+        for group in groups:
+            if group.fit:
+                continue
+            if self._empty is None:
+                self._empty = self._other(self._state.node_capacity.emptied())
+            counts = self._empty.fits.counts(group.shape)
+            if not bool((counts if base is None else counts * base).any()):
+                found.add((group.role, group.shape.id))
+        return frozenset(found)
+
+    def _fits_unreserved(self, need: Need, queue: QueueEntry) -> bool:
+        """Whether it would fit without reservations for lost pods, for `minResources`, and for
+        gangs that evict pods.
+        """
+        rows = self._state.reservations
+        kept = [*rows.replacements.values(), *rows.promised.values()]
+        if not kept:
+            return False
+        if self._unreserved is None:
+            node_capacity = self._state.node_capacity.copy()
+            for row in kept:
+                node_capacity.give(row.slot, row.shape)
+            self._unreserved = self._other(node_capacity)
+        attempt = GangPlacement(self._unreserved, queue, need, members_max=need.quorum or 1)
+        fits = attempt.run()
+        attempt.statement.discard()
+        return fits
+
+    def _in_domains(
+        self,
+        need: Need,
+        structure: Structure,
+        attempt: GangPlacement,
+        base: Bools | None,
+        *,
+        fragments: bool,
+    ) -> Outlook:
+        """The outlook of a gang whose members may have to be close together.
+
+        An autoscaler adds nodes for the members that fit nowhere. They help only if all members
+        that fit somewhere fit in the domain that the new nodes join.
+        """
+        table = self._session.node_capacity.topology
+        confining = [one for one in _topologies(structure) if not table.levels(one).open]
+        fits = attempt.placed >= (need.quorum or need.members)
+        if not confining:
+            return Outlook(NewNodes.FITS) if fits else Outlook()
+        if not all(table.grows(one) for one in confining):
+            return Outlook(NewNodes.NO_DOMAIN)
+        if fits or fragments or self._fits_outside(structure, attempt.groups, base):
+            return Outlook(NewNodes.DOMAIN_FULL)
+        return Outlook()
+
+    def _fits_outside(
+        self, structure: Structure, groups: Sequence[Group], base: Bools | None
+    ) -> bool:
+        """Whether more members fit on all nodes than in one domain of the gang's topology."""
+        if structure.topology is None:
+            return False
+        found = self._session.node_capacity.topology.levels(structure.topology)
+        if found.open or not found.levels:
+            return not found.open
+        around = domain_around(found, self._session.slots(structure.near))
+        widest = found.levels[-1]
+        anywhere = 0
+        inside = np.zeros(len(widest.names), dtype=np.int64)
+        for group in groups:
+            counts = self._session.fits.counts(group.shape)
+            usable = counts if base is None else counts * base
+            anywhere += min(int(usable.sum()), group.wanted)
+            inside += np.minimum(counts_by_domain(widest, usable, around), group.wanted)
+        return anywhere > int(inside.max(initial=0))
+
+    def _other(self, node_capacity: NodeCapacity) -> Session:
+        """A session for a copy of the node capacity."""
+        session = self._session
+        return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
+
+
+def _spares(need: Need, too_large: frozenset[tuple[str, int]]) -> bool:
+    """Whether the gang needs none of these members for its minima."""
+    if need.structure is not None and need.structure.sub_gangs:
+        return False
+    left: Counter[str] = Counter()
+    for role, shape_id, count in need.wanted:
+        if (role, shape_id) not in too_large:
+            left[role] += count
+    enough = left.total() >= max(need.quorum, 1)
+    return enough and all(left[role] >= least for role, least in need.minima)
+
+
+def _topologies(structure: Structure) -> list[NetworkTopology]:
+    found = [structure.topology]
+    found += [one.topology for one in structure.sub_gangs]
+    found += [one.topology for one in structure.sets]
+    return [one for one in found if one is not None]

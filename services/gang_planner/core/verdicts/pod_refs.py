@@ -1,0 +1,76 @@
+"""The references to members in a verdict, as many as fit into a message."""
+
+from collections.abc import Collection
+from itertools import islice
+from typing import Final
+
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.member_states import (
+    PLACED,
+    RUNNING,
+    SUCCEEDED,
+    UNSUPPORTED,
+    WAITING,
+)
+from shared.contracts.verdicts import PodRef, Verdict
+
+#: Maximum size of the references to waiting members in a message, and of those to placed members.
+_REFS_BYTES_MAX: Final = 400 * 1024
+#: Field names, lengths and markers of one reference in msgpack.
+_REF_OVERHEAD_BYTES: Final = 24
+#: This many references fit with names (pod, node, UID) of any length.
+_REFS_ALWAYS_FIT: Final = _REFS_BYTES_MAX // (_REF_OVERHEAD_BYTES + 3 * 253)
+#: Maximum number of unnamed members in a verdict. They fit, with names of any length, into the part
+#: of a message that the other two lists leave free.
+_UNNAMED_MAX: Final = 500
+_UNPLACED_STATES: Final = frozenset({WAITING, UNSUPPORTED})
+_PLACED_STATES: Final = frozenset({PLACED, RUNNING, SUCCEEDED})
+
+
+def unnamed(gang: Gang) -> tuple[PodRef, ...]:
+    found = (member.pod for member in gang.members.values() if member.pod.group_implied)
+    return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
+
+
+def waiting(gang: Gang, helped: Collection[str]) -> tuple[tuple[PodRef, ...], int]:
+    """The members without a node, those in `helped` first, and how many of these are listed."""
+    chosen = frozenset(helped)
+    first: list[PodRef] = []
+    rest: list[PodRef] = []
+    for uid, member in gang.members.items():
+        if member.state in _UNPLACED_STATES:
+            (first if uid in chosen else rest).append(PodRef(uid=uid, name=member.pod.name))
+    listed = _bounded([*first, *rest])
+    return listed, min(len(first), len(listed))
+
+
+def placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
+    """The placed members of a started gang's newest decision.
+
+    After a restart the newest decision may be unknown; then the last verdict's members are used.
+    """
+    if not gang.history.started:
+        return ()
+    uids = [one.uid for one in gang.latest]
+    if not uids and last is not None and last.attempt == gang.history.attempt:
+        uids = [one.uid for one in last.placed]
+    members = gang.members
+    return _bounded(
+        [
+            PodRef(uid=uid, name=member.pod.name, node=member.pod.node)
+            for uid in uids
+            if (member := members.get(uid)) is not None and member.state in _PLACED_STATES
+        ]
+    )
+
+
+def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:
+    """The first references, as many as fit into their part of a message."""
+    if len(pods) <= _REFS_ALWAYS_FIT:
+        return tuple(pods)
+    left = _REFS_BYTES_MAX
+    for index, one in enumerate(pods):
+        left -= len(one.uid) + len(one.name) + len(one.node) + _REF_OVERHEAD_BYTES
+        if left < 0:
+            return tuple(pods[:index])
+    return tuple(pods)

@@ -1,0 +1,98 @@
+"""The reason of the condition `PodScheduled=False` of a waiting member.
+
+cluster-autoscaler and Karpenter add nodes for pods with the reason `Unschedulable`, and for no
+other pods. So a member has this reason only if new nodes would help its gang and nothing else is in
+the way. Every other reason is a word on which neither of them acts.
+"""
+
+import enum
+from typing import Final, assert_never
+
+from shared.contracts.pending_reasons import PendingReason
+
+
+class NewNodes(enum.StrEnum):
+    """Whether new nodes would help a gang for which the nodes have too little free capacity
+    (`NotEnoughResources`, `RepairRoom`), and if not, why. The value is the reason of its members'
+    condition.
+
+    A new node is one like a node of the cluster. Which other kinds an autoscaler could add is known
+    to the autoscaler alone.
+    """
+
+    #: Yes: with enough of them its waiting members could be placed.
+    HELP = "Unschedulable"
+    #: Some members fit on no node that they may use, even when it is empty. Only these members are
+    #: Unschedulable: an autoscaler adds nodes of a kind that holds them, or none.
+    OTHER_KIND = "NodesTooSmall"
+    #: Nodes that it may use have free capacity, which its topology does not allow it to use: an
+    #: autoscaler does not see topologies, so it would count this capacity.
+    DOMAIN_FULL = "TopologyDomainFull"
+    #: Its topology consists of HyperNodes that list their nodes by name, so new nodes would be in
+    #: none of them.
+    NO_DOMAIN = "OutsideTopology"
+    #: It would fit without the reservations for other gangs.
+    RESERVED = "CapacityReserved"
+    #: It may be allowed to evict pods, which is not searched yet.
+    MAY_PREEMPT = "PreemptionUndecided"
+    #: Its pods fit, and the rest of its `minResources`, for which no pods exist, does not.
+    MIN_RESOURCES = "MinResources"
+    #: Its pods fit by now, and are tried again.
+    FITS = "Retried"
+
+
+#: The reason on which autoscalers act; kube-scheduler writes it on every pod that does not fit.
+UNSCHEDULABLE: Final = NewNodes.HELP.value
+
+
+def pod_reason(reason: PendingReason, new_nodes: NewNodes) -> str:
+    """The reason of the condition PodScheduled=False of a gang's waiting members.
+
+    Args:
+        reason: The gang's pending reason.
+        new_nodes: Whether new nodes would help; it counts only if capacity is the reason.
+    """
+    match reason:
+        case PendingReason.NOT_ENOUGH_RESOURCES | PendingReason.REPAIR_ROOM:
+            return new_nodes.value
+        case (
+            PendingReason.GROUP_MISSING
+            | PendingReason.GROUP_DELETING
+            | PendingReason.INVALID_GROUP
+            | PendingReason.DUPLICATE_GROUP
+            | PendingReason.QUEUE_MISSING
+            | PendingReason.QUEUE_NOT_OPEN
+            | PendingReason.QUEUE_PARENT_MISSING
+            | PendingReason.QUEUE_CYCLE
+            | PendingReason.QUEUE_NOT_LEAF
+            | PendingReason.NOT_ADMITTED
+            | PendingReason.BEHIND_IN_QUEUE
+            | PendingReason.NOT_ENOUGH_PODS
+            | PendingReason.NOT_ENOUGH_PODS_OF_TASK
+            | PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP
+            | PendingReason.MEMBERS_DIFFER
+            | PendingReason.GATED
+            | PendingReason.UNSUPPORTED
+            | PendingReason.UNSUPPORTED_DEVICE
+            | PendingReason.UNSUPPORTED_GANG
+            | PendingReason.NOT_ENOUGH_QUOTA
+            | PendingReason.SEARCH_BUDGET_EXCEEDED
+            | PendingReason.PREEMPTING
+            | PendingReason.EVICTED
+            | PendingReason.PLACEMENT_DEADLINE
+            | PendingReason.CLUSTER_VIEW_STALE
+            | PendingReason.BINDING_THROTTLED
+            | PendingReason.ACTION_MISSING
+            | PendingReason.GANG_TOO_LARGE
+            | PendingReason.AWAITS_OUTCOME
+            | PendingReason.BACKOFF
+            | PendingReason.BINDING_REFUSED
+            | PendingReason.REPAIR_DEADLINE
+            | PendingReason.REPAIRS_BLOCKED
+            | PendingReason.START_DEADLINE
+            | PendingReason.DEGRADED_GRACE
+            | PendingReason.NOT_STARTING
+        ):
+            return reason.value
+        case _:
+            assert_never(reason)

@@ -1,0 +1,192 @@
+"""Which waiting members are marked for autoscalers: those for which new nodes would help."""
+
+from typing import Any
+
+import pytest
+
+from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.pod_reasons import UNSCHEDULABLE, NewNodes, pod_reason
+from shared.contracts.verdicts import Verdict
+from shared.model.objects import NetworkTopology, Queue, Taint
+from tests.services.gang_planner.core.losing import queue_up, running
+from tests.services.gang_planner.core.preemption.crowd import (
+    cluster,
+    evictions,
+    submit,
+)
+from tests.services.gang_planner.core.preemption.crowd import running as run_gang
+from tests.services.gang_planner.core.scene import (
+    Scene,
+    amounts,
+    make_group,
+    make_node,
+    make_pods,
+    make_shape,
+)
+from tests.services.gang_planner.core.topology import racks
+
+CORES = make_shape({"cpu": 4_000})
+HUGE = make_shape({"cpu": 64_000})
+ONE_ZONE = NetworkTopology(mode="hard", label_key="zone")
+
+
+def waiting(scene: Scene, name: str) -> Verdict:
+    scene.settle()
+    verdict = scene.verdicts[f"group-{name}"]
+    assert verdict.why is not None
+    assert not verdict.waiting or verdict.unschedulable <= len(verdict.waiting)
+    return verdict
+
+
+def outlook(scene: Scene, name: str = "job") -> tuple[str, int]:
+    """The reason of the members that are not Unschedulable, and how many are Unschedulable."""
+    verdict = waiting(scene, name)
+    assert verdict.why is not None
+    return verdict.why.pod_reason or verdict.why.reason, verdict.unschedulable
+
+
+def in_zones(*zones: str) -> Scene:
+    labels = [(("zone", zone),) for zone in zones]
+    return Scene(make_node(f"n-{i}", labels=one) for i, one in enumerate(labels))
+
+
+def test_every_reason_but_missing_capacity_has_a_word_on_which_no_autoscaler_acts() -> None:
+    acted_on = {
+        reason
+        for reason in PendingReason
+        for each in NewNodes
+        if pod_reason(reason, each) == UNSCHEDULABLE
+    }
+    assert acted_on == {PendingReason.NOT_ENOUGH_RESOURCES, PendingReason.REPAIR_ROOM}
+
+
+def test_all_waiting_members_are_unschedulable_if_more_nodes_would_hold_them() -> None:
+    scene = Scene([make_node("n-0"), make_node("n-1")])
+    scene.put(make_group("job", 3), *make_pods("job", 4, CORES))
+    assert outlook(scene) == ("NotEnoughResources", 4)
+
+
+def test_a_gang_that_waits_for_quota_or_members_is_not_unschedulable() -> None:
+    scene = Scene([make_node("n-0")])
+    queue = Queue(uid="q", dialect="volcano", name="q", resource_version=1)
+    closed = Queue(uid="c", dialect="volcano", name="c", resource_version=1, state="Closed")
+    scene.put(Queue(**{**_fields(queue), "capability": amounts(cpu=1_000)}), closed)
+    scene.put(make_group("job", 1, queue="q"), *make_pods("job", 1, CORES))
+    scene.put(make_group("shut", 1, queue="c"), *make_pods("shut", 1, CORES))
+    scene.put(make_group("few", 2), *make_pods("few", 1, CORES))
+    assert outlook(scene) == ("NotEnoughQuota", 0)
+    assert outlook(scene, "shut") == ("QueueNotOpen", 0)
+    assert outlook(scene, "few") == ("NotEnoughPods", 0)
+
+
+def _fields(queue: Queue) -> dict[str, Any]:
+    return {name: getattr(queue, name) for name in queue.__struct_fields__}
+
+
+def test_of_a_gang_with_members_that_no_node_would_hold_only_these_are_unschedulable() -> None:
+    """An autoscaler has a kind of node for them, or adds no node for this gang."""
+    scene = Scene([make_node("n-0")])
+    scene.put(make_group("job", 3))
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 1)
+    verdict = waiting(scene, "job")
+    assert [pod.name for pod in verdict.waiting] == [
+        "job-master-0",
+        "job-worker-0",
+        "job-worker-1",
+    ]
+    assert verdict.why is not None
+    assert verdict.why.sentence.endswith(
+        "no node that its pods of role master may use would hold one of them, even when empty"
+    )
+
+
+def test_without_any_node_all_members_are_unschedulable() -> None:
+    scene = Scene()
+    scene.put(make_group("job", 2), *make_pods("job", 2, CORES))
+    assert outlook(scene) == ("NodesTooSmall", 2)
+
+
+def test_extra_members_that_no_node_would_hold_do_not_keep_the_quorum_from_new_nodes() -> None:
+    scene = Scene([make_node("n-0")])
+    scene.put(make_group("job", 2))
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, HUGE, role="extra"))
+    assert outlook(scene) == ("NotEnoughResources", 3)
+
+
+def test_a_pod_that_only_tainted_nodes_would_hold_needs_other_nodes() -> None:
+    taint = Taint(key="team", value="other", effect="NoSchedule")
+    scene = Scene([make_node("n-0", taints=(taint,))])
+    scene.put(make_group("job", 1), *make_pods("job", 1, CORES))
+    assert outlook(scene) == ("NodesTooSmall", 1)
+
+
+@pytest.mark.parametrize(
+    ("zones", "members", "expected"),
+    [
+        pytest.param("a", 2, ("NotEnoughResources", 2), id="one zone, which new nodes join"),
+        pytest.param("ab", 2, ("TopologyDomainFull", 0), id="it fits, in two zones"),
+        pytest.param("aab", 4, ("TopologyDomainFull", 0), id="part of what fits is elsewhere"),
+    ],
+)
+def test_free_capacity_outside_a_domain_does_not_make_an_autoscaler_add_nodes(
+    zones: str, members: int, expected: tuple[str, int]
+) -> None:
+    scene = in_zones(*zones)
+    scene.put(make_group("job", members, topology=ONE_ZONE))
+    scene.put(*make_pods("job", members, CORES))
+    assert outlook(scene) == expected
+
+
+def test_new_nodes_join_no_hypernode_that_lists_its_nodes() -> None:
+    scene = Scene([make_node("n-0"), make_node("n-1")])
+    scene.put(racks.hypernode("rack", 1, racks.exactly("n-0"), racks.exactly("n-1")))
+    scene.put(make_group("job", 3, topology=racks.ONE_RACK), *make_pods("job", 3, CORES))
+    assert outlook(scene) == ("OutsideTopology", 0)
+    scene.put(racks.hypernode("rack", 1, racks.nodes_like("^n-")), make_node("n-2", {"pods": 1}))
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("NotEnoughResources", 3)
+
+
+def test_a_gang_that_reservations_of_another_gang_keep_out_buys_no_nodes() -> None:
+    scene = running()
+    queue_up(scene)
+    assert outlook(scene, "rival") == ("NotEnoughResources", 1)
+    scene.remove(scene.pods["job-worker-1"])
+    assert outlook(scene, "rival") == ("NotEnoughResources", 1), "its numbers are paced"
+    scene.step(after_ms=6_000)
+    assert outlook(scene, "rival") == ("CapacityReserved", 0)
+    scene.step(after_ms=60_000)
+    (decision,) = [one for _, one in scene.decisions if one.gang == "team/rival"]
+    scene.run(decision)
+    scene.settle()
+    assert scene.verdicts["group-rival"].why is None, "the hold is over"
+
+
+def test_a_gang_for_which_pods_are_evicted_buys_no_nodes_and_one_that_may_evict_none_does() -> None:
+    scene = cluster(4)
+    run_gang(scene, "low", 4, minimum=1)
+    submit(scene, "high", 2, priority=10)
+    submit(scene, "same", 2)
+    scene.until_quiet()
+    assert len(evictions(scene)) == 1
+    assert outlook(scene, "high") == ("Preempting", 0)
+    assert outlook(scene, "same") == ("NotEnoughResources", 2)
+
+
+def test_a_gang_behind_the_limit_of_open_preemptions_buys_no_nodes_yet() -> None:
+    scene = cluster(20)
+    run_gang(scene, "low", 20, minimum=1)
+    for index in range(17):
+        submit(scene, f"high-{index:02}", 1, priority=10)
+    scene.until_quiet()
+    assert len(evictions(scene)) == 16
+    words = [outlook(scene, f"high-{index:02}")[0] for index in range(17)]
+    assert sorted(words) == ["Preempting"] * 16 + ["PreemptionUndecided"]
+
+
+def test_min_resources_without_pods_are_not_bought() -> None:
+    scene = Scene([make_node("n-0")])
+    scene.put(make_group("job", 1, min_resources=amounts(cpu=8_000)))
+    scene.put(*make_pods("job", 1, CORES))
+    assert outlook(scene) == ("MinResources", 0)
