@@ -109,10 +109,10 @@ class Forecast:
         if not kept:
             return False
         if self._unreserved is None:
-            node_capacity = self._state.node_capacity.copy()
+            unreserved = self._state.node_capacity.copy()
             for row in kept:
-                node_capacity.give(row.slot, row.shape)
-            self._unreserved = self._other(node_capacity)
+                unreserved.give(row.slot, row.shape)
+            self._unreserved = self._other(unreserved)
         attempt = GangPlacement(self._unreserved, queue, need, members_max=need.quorum or 1)
         fits = attempt.run()
         attempt.statement.discard()
