@@ -32,7 +32,7 @@ _CELLS_PER_COLUMN: Final = 10
 
 @dataclass(slots=True)
 class AttemptBudget:
-    """How many more domains an attempt may try in vain."""
+    """How many more domains an attempt may try without success."""
 
     failures_left: int = _FAILURES_MAX
     #: A search ended by its budget: if nothing was placed, whether the gang fits is not known.
