@@ -133,6 +133,22 @@ def test_members_with_one_claim_share_its_devices_on_one_node() -> None:
     assert len(decision.devices) == 3
 
 
+@pytest.mark.parametrize("cpus", [(1, 4), (4, 1)])
+def test_the_devices_of_a_shared_claim_are_on_a_node_with_room_for_all_its_pods(
+    cpus: tuple[int, int],
+) -> None:
+    nodes = [
+        make_node(f"n{index}", {"cpu": 1000 * count, "memory": 8 << 30, "pods": 110})
+        for index, count in enumerate(cpus)
+    ]
+    scene = Scene(nodes)
+    scene.put(make_device_class(), make_slice("n0", 1), make_slice("n1", 1))
+    scene.put(make_device_claim("c"), make_group("g", 3))
+    scene.put(*members("g", [("c",)] * 3, cpu=1000))
+    (decision,) = scene.settle()
+    assert {one.node for one in decision.bindings} == {f"n{cpus.index(4)}"}
+
+
 def test_only_the_newest_generation_of_a_pool_counts() -> None:
     scene = Scene(hosts(1))
     scene.put(make_device_class(), make_slice("n0", 4))
