@@ -37,9 +37,10 @@ def why(
 ) -> None:
     """Explain why a pod, a PodGroup or a job waits.
 
-    KIND is any kind that the API server serves: pod, podgroup, tfjob, vcjob, deployment. Without a
-    kind, NAME is searched among all kinds of workloads. The rights to get and list objects in the
-    namespace are enough.
+    KIND is any kind that the API server serves: pod, podgroup, tfjob, vcjob, deployment. A gang
+    that only its pods declare is gang/NAME. Without a kind, NAME is searched among all kinds of
+    workloads, and then among such gangs. The rights to get and list objects in the namespace are
+    enough.
 
     Exits with status 0 when it found an answer, 1 when it did not, 2 for wrong usage, and 3 when no
     planner reports, so that the answer may be out of date.

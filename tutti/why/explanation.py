@@ -18,6 +18,7 @@ from shared.model.gang_keys import has_objects
 from shared.model.objects import GROUP_NAME_SCOPE, Owner, PodPhase
 from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
 from tutti.why.planner_liveness import PlannerLiveness
+from tutti.why.suspension import not_admitted
 
 #: In the order of the answer for several gangs: failures, then waiting gangs, then running ones.
 State = Literal[
@@ -50,7 +51,8 @@ class GangAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     #: "namespace/name" of the group; without a group, of the owner or the pod.
     gang: str
-    #: The object that the user created: kind and name of the topmost owner, "job/train".
+    #: The object that the user created: kind and name of the topmost owner, "job/train". Of a group
+    #: without an owner, the one above all its members, if there is one.
     name: str = ""
     #: Resource of its group object; "" when there is none.
     group: str = ""
@@ -158,7 +160,8 @@ def _answer(facts: Facts, sentence: str, state: State, gangs: Sequence[GangAnswe
 def _group_answer(group: Group, facts: Facts) -> GangAnswer:
     members = [each for each in facts.pods if belongs(each, group)]
     verdict = group.verdict
-    name = _title(group.owner, group.kind, group.name, facts)
+    name = "" if group.owner is not None else _common_title(members, facts)
+    name = name or _title(group.owner, group.kind, group.name, facts)
     least = (verdict.min_member if verdict is not None else 0) or group.min_member
     why = verdict.why if verdict is not None else None
     state, sentence = _judge(name, group, members, least)
@@ -166,7 +169,7 @@ def _group_answer(group: Group, facts: Facts) -> GangAnswer:
     if state == "waiting" or (state == "running" and any(not each.pod.node for each in members)):
         sentence = "; ".join([sentence, *_more(verdict, facts.troubles)])
     if state not in {"running", "completed", "not-ours"}:
-        sentence = "; ".join([sentence, *_foreign_members(members), *facts.faults])
+        sentence = "; ".join([sentence, *_obstacles(members, facts)])
     if facts.suspended and not any(each.pod.node for each in members):
         state, sentence = "suspended", f"{name} is suspended: {facts.suspended}"
     return GangAnswer(
@@ -337,7 +340,7 @@ def _loose_answer(title: str, members: Sequence[MemberPod], facts: Facts) -> Gan
     else:
         state, sentence = "unknown", f"{title} waits, and no reason is known yet: is Tutti running?"
     if state in {"waiting", "unknown"}:
-        sentence = "; ".join([sentence, *_foreign_members(members), *facts.faults])
+        sentence = "; ".join([sentence, *_obstacles(members, facts)])
     pod = members[0].pod
     name = pod.owner.name if pod.owner is not None else pod.name
     return GangAnswer(
@@ -376,7 +379,9 @@ def _without_object(
             declared.setdefault(gang, []).append(member)
         else:
             grouped.setdefault(_pod_title(member, facts), []).append(member)
-    named = [(_declared_title(gang[1], each, facts), each) for gang, each in declared.items()]
+    named = [
+        (_common_title(each, facts) or f"gang/{gang[1]}", each) for gang, each in declared.items()
+    ]
     return [*named, *grouped.items()]
 
 
@@ -384,11 +389,12 @@ def _pod_title(member: MemberPod, facts: Facts) -> str:
     return _title(member.pod.owner, "Pod", member.pod.name, facts)
 
 
-def _declared_title(name: str, members: Sequence[MemberPod], facts: Facts) -> str:
-    """The object that all members of a declared gang belong to, else the gang's own name."""
-    titles = {_pod_title(member, facts) for member in members if member.pod.owner is not None}
-    owned = all(member.pod.owner is not None for member in members)
-    return titles.pop() if owned and len(titles) == 1 else f"gang/{name}"
+def _common_title(members: Sequence[MemberPod], facts: Facts) -> str:
+    """The one object that all of these pods belong to; "" if there is none."""
+    titles = {
+        _pod_title(member, facts) if member.pod.owner is not None else "" for member in members
+    }
+    return titles.pop() if len(titles) == 1 else ""
 
 
 def _declared_minimum(member: MemberPod) -> int:
@@ -430,6 +436,12 @@ def _not_ours(name: str, foreign: str, message: str) -> str:
         f"created with the scheduler name {OWN_SCHEDULER}, or as members of a gang in a namespace "
         f'with the label {SCHEDULE}: "true"'
     )
+
+
+def _obstacles(members: Sequence[MemberPod], facts: Facts) -> list[str]:
+    """What else keeps a gang from being placed: other actors, and errors of the object."""
+    queues = sorted({each.awaited_queue for each in members} - {""})
+    return [*map(not_admitted, queues), *_foreign_members(members), *facts.faults]
 
 
 def _foreign_members(members: Sequence[MemberPod]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The input of an explanation: plain values read from the API server."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -28,6 +29,8 @@ class MemberPod(msgspec.Struct, frozen=True, kw_only=True):
     unscheduled: str = ""
     #: When that condition was set, RFC 3339.
     unscheduled_since: str = ""
+    #: Kueue's LocalQueue that has not admitted the pod; "" if it waits for none.
+    awaited_queue: str = ""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,3 +98,31 @@ def belongs(member: MemberPod, group: Group) -> bool:
     if group.kind != DISRUPTION_BUDGETS.kind:
         return (pod.group_scope, pod.group_name) == (group.scope, group.name)
     return pod.owner is not None and group.owner is not None and pod.owner.uid == group.owner.uid
+
+
+def members_of(groups: Iterable[Group], pods: Sequence[MemberPod]) -> list[MemberPod]:
+    """The pods that are members of these groups."""
+    all_groups = list(groups)
+    return [member for member in pods if any(belongs(member, group) for group in all_groups)]
+
+
+def gangs_of(uid: str, own: Sequence[MemberPod], groups: Sequence[Group]) -> list[Group]:
+    """The groups of these pods, and those that the object with this UID is or owns."""
+    return [
+        group
+        for group in groups
+        if group.uid == uid
+        or (group.owner is not None and group.owner.uid == uid)
+        or any(belongs(member, group) for member in own)
+    ]
+
+
+def with_members(
+    own: Sequence[MemberPod], gangs: Sequence[Group], pods: Sequence[MemberPod]
+) -> list[MemberPod]:
+    """Those of the pods that are an object's own or members of their gangs."""
+    uids = {member.pod.uid for member in [*own, *members_of(gangs, pods)]}
+    declared = {declared_gang(member.pod) for member in own} - {None}
+    return [
+        member for member in pods if member.pod.uid in uids or declared_gang(member.pod) in declared
+    ]

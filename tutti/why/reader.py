@@ -6,7 +6,8 @@ works, with up to `_STEPS_MAX` objects between it and its pods.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -40,8 +41,18 @@ from shared.kube.resources import (
 )
 from tutti.api.failures import Refusal
 from tutti.api.fetches import list_typed
-from tutti.why.facts import PODS_MISSING, Facts, Group, MemberPod, belongs, declared_gang
+from tutti.why.facts import (
+    PODS_MISSING,
+    Facts,
+    Group,
+    MemberPod,
+    declared_gang,
+    gangs_of,
+    members_of,
+    with_members,
+)
 from tutti.why.kinds import Kind, resolve
+from tutti.why.suspension import awaited_queue_of_pod, suspended
 
 #: Levels of owners. A CronJob is two levels above its pods; nested operators add a third or fourth.
 _STEPS_MAX: Final = 5
@@ -50,7 +61,8 @@ _EVENTS_MAX: Final = 5
 _TROUBLES_MAX: Final = 3
 #: Direct owners whose own owners are read.
 _TOPS_MAX: Final = 16
-_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+#: In place of a kind: a gang that its pods declare has no object.
+_GANG: Final = "gang"
 #: Kinds between an object and its pods; their Events report why pods are not created.
 _MAKERS: Final = (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH, JOBS_VOLCANO)
 _GROUPS: Final = (*group_resources(), DISRUPTION_BUDGETS)
@@ -115,19 +127,56 @@ class NamespaceReader:
         self._served: set[Resource] = set()
 
     async def read(self, word: str, name: str) -> Facts:
-        """Read everything about `word`/`name`. Raises KubeError, and Refusal when there is no such
-        kind, no object of that name, or more than one.
+        """Read everything about `word`/`name`. A gang that its pods declare is `gang`/`name`, or
+        `name` alone if no object has that name. Raises KubeError, and Refusal when there is no
+        such kind, no object of that name, or more than one.
         """
+        if word == _GANG:
+            return await self._read_declared(name)
         resources, kinds = await resolve(self._client, word)
         try:
             resource, found = await self._find(resources, name)
         except NoSuchObject as error:
+            if not word:
+                with suppress(NoSuchObject):
+                    return await self._read_declared(name)
             raise Refusal(f"{error}{await self._pods_that_name(resources, name)}") from None
+        present, groups = await self._present()
+        own = await self._own(resource, found, present, groups, kinds)
+        gangs = gangs_of(found.metadata.uid, own, groups)
+        return await self._facts(
+            resource.kind, name, found, with_members(own, gangs, present), gangs, kinds
+        )
+
+    async def _read_declared(self, name: str) -> Facts:
+        """The facts about gangs of this name that their pods declare. Raises NoSuchObject."""
+        present, groups = await self._present()
+        own = [
+            member
+            for member in present
+            if (gang := declared_gang(member.pod)) is not None and gang[1] == name
+        ]
+        if not own:
+            raise NoSuchObject(f"no pod in namespace {self._namespace} declares a gang {name}")
+        return await self._facts("Gang", name, _Asked(), own, gangs_of("", own, groups), ())
+
+    async def _present(self) -> tuple[list[MemberPod], list[Group]]:
+        """The pods and the groups of the namespace."""
         async with asyncio.TaskGroup() as group:
             pods = group.create_task(self._pods(), name="pods")
             groups = group.create_task(self._groups(), name="groups")
-        present = self._members(pods.result())
-        members, gangs = await self._related(resource, found, present, groups.result(), kinds)
+        return self._members(pods.result()), groups.result()
+
+    async def _facts(
+        self,
+        kind: str,
+        name: str,
+        found: _Asked,
+        members: Sequence[MemberPod],
+        gangs: Sequence[Group],
+        kinds: Sequence[Kind],
+    ) -> Facts:
+        """What is known of an object with these members and groups."""
         explained = {(gang.scope, gang.name) for gang in gangs if gang.verdict is not None}
         silent = [
             member
@@ -137,7 +186,7 @@ class NamespaceReader:
             and (member.pod.group_scope, member.pod.group_name) not in explained
         ]
         return Facts(
-            kind=resource.kind,
+            kind=kind,
             namespace=self._namespace,
             name=name,
             uid=found.metadata.uid,
@@ -249,37 +298,21 @@ class NamespaceReader:
                 continue  # for a namespaced user the pods' controller reports it
         return tuple(faults)
 
-    async def _related(
+    async def _own(
         self,
         resource: Resource,
         found: _Asked,
         pods: Sequence[MemberPod],
         groups: Sequence[Group],
         kinds: Sequence[Kind],
-    ) -> tuple[list[MemberPod], list[Group]]:
-        """The members and groups that belong to the object."""
+    ) -> list[MemberPod]:
+        """The pods of the object."""
         uid = found.metadata.uid
         if resource == PODS:
-            own = [member for member in pods if member.pod.uid == uid]
-        elif resource.title in _GROUP_TITLES:
-            own = members_of([group for group in groups if group.uid == uid], pods)
-        else:
-            own = await self._descendants(uid, pods, kinds)
-        gangs = [
-            group
-            for group in groups
-            if group.uid == uid
-            or (group.owner is not None and group.owner.uid == uid)
-            or any(belongs(member, group) for member in own)
-        ]
-        uids = {member.pod.uid for member in [*own, *members_of(gangs, pods)]}
-        declared = {declared_gang(member.pod) for member in own} - {None}
-        members = [
-            member
-            for member in pods
-            if member.pod.uid in uids or declared_gang(member.pod) in declared
-        ]
-        return members, gangs
+            return [member for member in pods if member.pod.uid == uid]
+        if resource.title in _GROUP_TITLES:
+            return members_of([group for group in groups if group.uid == uid], pods)
+        return await self._descendants(uid, pods, kinds)
 
     async def _descendants(
         self, uid: str, pods: Sequence[MemberPod], kinds: Sequence[Kind]
@@ -405,6 +438,7 @@ def _member(pod: kube.Pod, context: ReadingContext) -> MemberPod:
         pod=read_pod(pod, context),
         unscheduled=unscheduled.message,
         unscheduled_since=f"{since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else "",
+        awaited_queue=awaited_queue_of_pod(pod),
     )
 
 
@@ -415,34 +449,8 @@ def lacks_pods(members: Sequence[MemberPod], gangs: Sequence[Group]) -> bool:
     return not members or any(why.reason in PODS_MISSING for why in waits)
 
 
-def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
-    """Why an object of any kind is suspended; "" if it is not.
-
-    Kubeflow's kinds have `runPolicy.suspend`; a Volcano Job that was suspended has the phase
-    Aborted; Kueue suspends workloads that it has not admitted.
-    """
-    spec = spec if isinstance(spec, dict) else {}
-    policy = spec.get("runPolicy")
-    policy = policy if isinstance(policy, dict) else {}
-    for path, holder in (("spec.suspend", spec), ("spec.runPolicy.suspend", policy)):
-        if holder.get("suspend") is True:
-            queue = labels.get(_KUEUE_QUEUE, "")
-            by = f"; Kueue's LocalQueue {queue} has not admitted it" if queue else ""
-            return f"{path} is true{by}"
-    state = status.get("state") if isinstance(status, dict) else None
-    phase = state.get("phase") if isinstance(state, dict) else None
-    if phase in {"Aborted", "Aborting"}:
-        return f"it is {phase}; `tutti job resume` starts it again"
-    return ""
-
-
 def _event_time(event: _Event) -> str:
     return event.last_timestamp or event.event_time
-
-
-def members_of(groups: Iterable[Group], pods: Sequence[MemberPod]) -> list[MemberPod]:
-    all_groups = list(groups)
-    return [member for member in pods if any(belongs(member, group) for group in all_groups)]
 
 
 def _descends(member: MemberPod, uid: str, parent: dict[str, str]) -> bool:

@@ -27,6 +27,7 @@ def member(
     unscheduled: str = "",
     deleting: bool = False,
     declared: int = 0,
+    awaited_queue: str = "",
 ) -> MemberPod:
     return MemberPod(
         pod=Pod(
@@ -48,6 +49,7 @@ def member(
             group_min_member=declared,
         ),
         unscheduled=unscheduled,
+        awaited_queue=awaited_queue,
     )
 
 
@@ -544,6 +546,27 @@ def test_a_gang_that_its_pods_declare_has_their_common_owners_name_or_its_own() 
     assert [one.name for one in owned.gangs] == ["owner/train"]
     pods = (member("p0", declared=3, owner="train"), member("p1", declared=3, owner="other"))
     assert [one.name for one in answer(*pods).gangs] == ["gang/g"]
+
+
+def test_a_group_that_its_user_made_has_the_name_of_the_object_of_its_pods() -> None:
+    group = gang("Pending", "no room")
+    owned = answer(*(member(f"p{i}", owner="train") for i in range(2)), groups=(group,))
+    assert owned.sentence == "owner/train waits: no room"
+    two = (member("p0", owner="train"), member("p1", owner="other"))
+    bare = (member("p0"), member("p1", owner="train"))
+    for pods in (two, bare):
+        assert answer(*pods, groups=(group,)).sentence == "podgroup/g waits: no room"
+
+
+def test_a_gang_whose_pods_kueue_gates_waits_for_its_queue() -> None:
+    words = "2 members have scheduling gates: kueue.x-k8s.io/admission"
+    gated = [member(f"p{i}", declared=2, unscheduled=words, awaited_queue="team") for i in range(2)]
+    expected = f"gang/g waits: {words}; Kueue's LocalQueue team has not admitted it"
+    assert answer(*gated).sentence == expected
+    of_object = answer(
+        *(member(f"p{i}", awaited_queue="team") for i in range(2)), groups=(gang("Pending", words),)
+    )
+    assert of_object.sentence == expected.replace("gang/", "podgroup/")
 
 
 def test_a_priority_class_that_does_not_exist_is_named() -> None:

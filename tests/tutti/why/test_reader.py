@@ -284,6 +284,34 @@ async def test_a_group_that_pods_name_and_that_does_not_exist_leads_to_its_pods(
         await reader.read("podgroup", "train")
 
 
+async def test_a_gang_that_its_pods_declare_is_asked_about_by_its_name(
+    reader: NamespaceReader, api: RawClient, namespace: str
+) -> None:
+    """The API server gates nothing itself: the second pod is gated as Kueue's webhook gates it."""
+    labels = {
+        "kueue.x-k8s.io/pod-group-name": "train",
+        "kueue.x-k8s.io/queue-name": "team",
+    }
+    counted = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+    for name, gates in (("a", []), ("b", [{"name": "kueue.x-k8s.io/admission"}])):
+        pod = pod_manifest(
+            name,
+            scheduler_name="volcano",
+            labels=labels,
+            annotations=counted,
+            spec={"schedulingGates": gates},
+        )
+        await api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    await make_pod(api, namespace, "other")
+    for word in ("gang", ""):
+        facts = await reader.read(word, "train")
+        assert names(facts) == (["a", "b"], [])
+        assert [member.awaited_queue for member in facts.pods] == ["", "team"]
+    for word in ("gang", ""):
+        with pytest.raises(Refusal, match="absent"):
+            await reader.read(word, "absent")
+
+
 async def test_a_missing_right_to_one_kind_is_reported_and_the_rest_is_answered(
     control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:

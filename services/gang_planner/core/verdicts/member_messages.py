@@ -1,4 +1,4 @@
-"""Messages about what the members of a gang declare: unsupported requests, and contradictions."""
+"""Messages about what members of a gang declare: unsupported requests, gates, contradictions."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 from services.gang_planner.core.lifecycle.assessment import unsupported_fields
 from services.gang_planner.core.state.amounts import listed
 from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.member_states import GATED
 from shared.contracts import annotations
 
 #: Maximum number of fields named in one sentence.
@@ -27,6 +28,13 @@ def unsupported_words(gang: Gang) -> str:
         return f"members request parts of devices, which Tutti does not place by count: {named}"
     named = ", ".join(fields.constraints[:_FIELDS_MAX])
     return f"members have constraints that Tutti does not support: {named}"
+
+
+def gated_words(gang: Gang) -> str:
+    """The message for scheduling gates of its members, with the names of the gates."""
+    gated = [member.pod for member in gang.members.values() if member.state == GATED]
+    names = sorted({name for pod in gated for name in pod.gates})
+    return f"{len(gated)} members have scheduling gates: {_listed(names)}"
 
 
 def disagreement_words(gang: Gang) -> str:

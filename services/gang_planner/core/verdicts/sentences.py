@@ -7,11 +7,10 @@ from services.gang_planner.core.lifecycle.deadlines import not_running_words
 from services.gang_planner.core.lifecycle.uniform_members import difference
 from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gangs import Gang
-from services.gang_planner.core.state.member_states import GATED
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.verdicts.conditions import misdirected_words
-from services.gang_planner.core.verdicts.member_messages import unsupported_words
+from services.gang_planner.core.verdicts.member_messages import gated_words, unsupported_words
 from services.gang_planner.core.verdicts.preemption_messages import waiting_words
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts.decisions import NoteOpened
@@ -112,7 +111,7 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.NOT_ENOUGH_PODS: _missing_members_words,
     PendingReason.NOT_ENOUGH_PODS_OF_TASK: _missing_roles_words,
     PendingReason.NOT_ENOUGH_PODS_OF_SUB_GROUP: lambda _, gang: lacking_in_words(gang),
-    PendingReason.GATED: lambda _, gang: f"{gang.counts[GATED]} members have scheduling gates",
+    PendingReason.GATED: lambda _, gang: gated_words(gang),
     PendingReason.UNSUPPORTED: lambda _, gang: unsupported_words(gang),
     PendingReason.UNSUPPORTED_DEVICE: lambda _, gang: unsupported_words(gang),
     PendingReason.UNSUPPORTED_GANG: lambda _, gang: unsupported_words(gang),

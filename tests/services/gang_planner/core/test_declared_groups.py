@@ -84,6 +84,7 @@ def test_gates_keep_the_whole_gang_waiting() -> None:
     why = scene.verdicts[ID].why
     assert why is not None
     assert why.reason == "Gated"
+    assert why.sentence == "2 members have scheduling gates: kueue.x-k8s.io/admission"
     scene.change("a-worker-0", gates=())
     assert not scene.settle()
     scene.change("a-worker-1", gates=())

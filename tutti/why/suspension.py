@@ -1,0 +1,44 @@
+"""Why an object or a pod is held back before a scheduler may place it.
+
+Kueue suspends objects, and gates plain pods, that it has not admitted.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shared.kube.objects import Pod
+
+_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+_KUEUE_GATE: Final = "kueue.x-k8s.io/admission"
+
+
+def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
+    """Why an object of any kind is suspended; "" if it is not.
+
+    Kubeflow's kinds have `runPolicy.suspend`; a Volcano Job that was suspended has the phase
+    Aborted; Kueue suspends workloads that it has not admitted.
+    """
+    spec = spec if isinstance(spec, dict) else {}
+    policy = spec.get("runPolicy")
+    policy = policy if isinstance(policy, dict) else {}
+    for path, holder in (("spec.suspend", spec), ("spec.runPolicy.suspend", policy)):
+        if holder.get("suspend") is True:
+            queue = labels.get(_KUEUE_QUEUE, "")
+            by = f"; {not_admitted(queue)}" if queue else ""
+            return f"{path} is true{by}"
+    state = status.get("state") if isinstance(status, dict) else None
+    phase = state.get("phase") if isinstance(state, dict) else None
+    if phase in {"Aborted", "Aborting"}:
+        return f"it is {phase}; `tutti job resume` starts it again"
+    return ""
+
+
+def awaited_queue_of_pod(pod: Pod) -> str:
+    """Kueue's LocalQueue that has not admitted a pod; "" if it waits for none."""
+    gated = any(gate.name == _KUEUE_GATE for gate in pod.spec.scheduling_gates)
+    return pod.metadata.labels.get(_KUEUE_QUEUE, "") if gated else ""
+
+
+def not_admitted(queue: str) -> str:
+    """What an object or a gang that waits for a LocalQueue waits for."""
+    return f"Kueue's LocalQueue {queue} has not admitted it"
