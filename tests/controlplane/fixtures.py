@@ -19,7 +19,15 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
-from tests.controlplane.operators import kuberay, managers, mpi, trainer, training
+from tests.controlplane.operators import (
+    kuberay,
+    kueue,
+    managers,
+    mpi,
+    scheduler_plugins,
+    trainer,
+    training,
+)
 from tests.controlplane.operators.building import BuiltOperator, ensure_operator
 from tests.controlplane.programs import ensure_compose_loader, ensure_helm
 from tests.support.background import in_background
@@ -36,6 +44,8 @@ BUILDS: Final[dict[str, Callable[[], object]]] = {
     "trainer_operator": partial(ensure_operator, trainer.RECIPE),
     "jobset_operator": partial(ensure_operator, managers.JOBSET.recipe),
     "lws_operator": partial(ensure_operator, managers.LEADER_WORKER_SET.recipe),
+    "kueue_operator": partial(ensure_operator, kueue.KUEUE.recipe),
+    "scheduler_plugins_operator": partial(ensure_operator, scheduler_plugins.RECIPE),
     "jaeger_program": ensure_jaeger,
     "helm": ensure_helm,
     "compose_loader": ensure_compose_loader,
@@ -100,6 +110,18 @@ def jobset_operator() -> BuiltOperator:
 def lws_operator() -> BuiltOperator:
     """LeaderWorkerSet's controller, built."""
     return ensure_operator(managers.LEADER_WORKER_SET.recipe)
+
+
+@pytest.fixture(scope="session")
+def kueue_operator() -> BuiltOperator:
+    """Kueue, built."""
+    return ensure_operator(kueue.KUEUE.recipe)
+
+
+@pytest.fixture(scope="session")
+def scheduler_plugins_operator() -> BuiltOperator:
+    """The scheduler plugins' controller, built."""
+    return ensure_operator(scheduler_plugins.RECIPE)
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,9 @@ RUN_SECONDS: Final = "tutti.test/run-seconds"
 EXIT_CODE: Final = "tutti.test/exit-code"
 """Pod annotation: how its containers end by themselves; 0 (Succeeded) by default."""
 
+TERMINATED: Final = 143
+"""How the containers of a pod end that is deleted: 128 and the number of SIGTERM."""
+
 WORKERS: Final = 16
 RETRY_DELAY_S: Final = 0.5
 FIRST_ADDRESS: Final = ipaddress.IPv4Address("10.128.0.0")
@@ -209,6 +212,10 @@ class FakeKubelet:
         asyncio.get_running_loop().call_later(float(annotations[RUN_SECONDS]), finish)
 
     async def _remove(self, pod: Object) -> None:
+        """End the pod's containers, and remove the pod unless a finalizer keeps it."""
+        if pod["metadata"].get("finalizers") and _phase(pod) not in ENDED:
+            await self._patch_status(pod, finished_status(pod, TERMINATED))
+            return
         precondition = {"uid": pod["metadata"]["uid"]}
         body: Object = {"gracePeriodSeconds": 0, "preconditions": precondition}
         await self._client.delete(_path(pod), body)

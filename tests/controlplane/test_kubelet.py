@@ -52,6 +52,33 @@ async def test_pods_end_by_annotation_or_on_request_and_free_their_capacity(
     assert "reason" not in failed["status"]
 
 
+async def test_a_deleted_pod_that_a_finalizer_keeps_has_ended_and_freed_its_capacity(
+    api: RawClient, namespace: str, kubelet: FakeKubelet
+) -> None:
+    [node] = await create_nodes(api, 1, NodeShape(cpu_milli=2000))
+    whole = {"cpu": "2"}
+    manifest = pod_manifest("kept", requests=whole)
+    manifest["metadata"]["finalizers"] = ["example.com/kept"]
+    kept = await bound(api, namespace, node, manifest)
+    await seen_in(api, kept, "Running")
+    path = f"/api/v1/namespaces/{namespace}/pods/kept"
+    await api.delete(path)
+    await seen_in(api, kept, "Failed")
+    following = await bound(api, namespace, node, pod_manifest("following", requests=whole))
+    await seen_in(api, following, "Running")
+    await api.patch(path, {"metadata": {"finalizers": None}})
+
+    async def is_gone() -> bool:
+        names = [pod["metadata"]["name"] for pod in await _listed(api, namespace)]
+        return names == ["following"]
+
+    await eventually(is_gone, because="the finalizer is removed")
+
+
+async def _listed(api: RawClient, namespace: str) -> list[Object]:
+    return list((await api.get(f"/api/v1/namespaces/{namespace}/pods"))["items"])
+
+
 async def test_kubelets_go_on_after_the_api_server_was_away() -> None:
     with ControlPlane() as own:
         async with RawClient(own.admin_kubeconfig) as api, asyncio.TaskGroup() as group:

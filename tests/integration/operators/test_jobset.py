@@ -1,19 +1,22 @@
 """JobSet on a real cluster: it recreates its Jobs when one fails, and they get their place back."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
+from shared.contracts.annotations import GROUP_NAME
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.managers import JOBSET, running_manager
-from tests.integration.operators.examples import example_of
+from tests.integration.operators.examples import NAME, Example, example_of
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
-from tests.integration.stage import Stage
+from tests.integration.stage import VOLCANO, Stage
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
 
@@ -70,9 +73,15 @@ async def test_a_jobset_whose_pod_fails_is_recreated_in_its_place_although_anoth
 async def test_a_suspended_jobset_makes_way_and_waits_whole_when_it_is_resumed(
     scenarios: Scenarios,
 ) -> None:
-    def suspended(value: bool) -> Object:
-        return {"spec": {"suspend": value}}
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.one_is_suspended_and_resumed(suspended)
 
+
+async def test_a_suspended_jobset_with_a_group_of_its_users_own_waits_whole_when_it_is_resumed(
+    sets: ManagedSets,
+) -> None:
+    """The group stays while the JobSet is suspended, although its gang had started."""
+    scenarios = Scenarios(sets, with_own_group(example_of("jobset")))
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(suspended)
 
@@ -81,3 +90,28 @@ async def test_without_the_annotation_a_child_job_is_the_gang(sets: ManagedSets)
     scenarios = Scenarios(sets, example_of("jobset", "each.yaml"))
     await scenarios.one_runs_and_one_waits()
     await scenarios.the_other_runs_then(sets.delete)
+
+
+def suspended(value: bool) -> Object:
+    """The merge patch that suspends or resumes a JobSet."""
+    return {"spec": {"suspend": value}}
+
+
+def with_own_group(example: Example) -> Example:
+    """The page's JobSet, but its pods name a PodGroup that its user made."""
+    (job_set,) = example.objects(NAME)
+    del job_set["metadata"]["annotations"]
+    for each in job_set["spec"]["replicatedJobs"]:
+        pods = each["template"]["spec"]["template"]
+        pods["metadata"] = {"annotations": {GROUP_NAME: NAME}}
+    group = {
+        "apiVersion": VOLCANO,
+        "kind": "PodGroup",
+        "metadata": {"name": NAME},
+        "spec": {"minMember": MEMBERS},
+    }
+    answers = {
+        command: re.sub(r"podgroup-[-0-9a-f]+", NAME, output)
+        for command, output in example.answers.items()
+    }
+    return Example(yaml.safe_dump_all([group, job_set]), answers)
