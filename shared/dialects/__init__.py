@@ -21,6 +21,7 @@ What a file states, all of it optional but the name:
 `queue`            keys of a pod that name its queue
 `workload`         labels that name the workload which creates the pod again
 `schedulers`       scheduler names that Tutti serves for the dialect's users
+`ignored`          fields and marks of the API that have no effect by design, with the reasons
 `precedence`       which dialect counts where two contradict each other: the smaller number
 =================  =================================================================================
 

@@ -25,6 +25,8 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
+from shared.dialects.ignored_fields import ignored
+from shared.dialects.koordinator import ignored_annotations
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -146,6 +148,15 @@ DIALECT: Final = Dialect(
             declared_by="coscheduling",
             remedy="install the CRD of scheduling.x-k8s.io, or start the operator with "
             "--gang-scheduler-name=volcano",
+        ),
+    ),
+    # Koordinator's users write them on the group.
+    ignored=(
+        *ignored_annotations("PodGroup"),
+        *ignored(
+            "PodGroup",
+            "spec.scheduleTimeoutSeconds counts",
+            "metadata.annotations[gang.scheduling.koordinator.sh/waiting-time]",
         ),
     ),
 )

@@ -2,8 +2,7 @@
 
 Each of its pod groups needs `minReplicas` of the pods that it references. Grove's operator creates
 the pods with a scheduling gate, references them, and then removes its gate; the gang waits for
-that. A constraint names keys of node labels. `reuseReservationRef` is a suggestion, and is not
-read.
+that. A constraint names keys of node labels.
 
 The status has the phase, and the conditions Scheduled and DisruptionTarget. Conditions of other
 types (Initialized, Ready) are the operator's, and stay. `placementScore` is not written.
@@ -26,6 +25,7 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
+from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -215,4 +215,9 @@ DIALECT: Final = Dialect(
     ),
     scope=SCOPE,
     role=PodKeys(labels=("grove.io/podclique",)),
+    ignored=ignored(
+        "PodGang",
+        "it is a suggestion to use the nodes of an earlier PodGang",
+        "spec.reuseReservationRef",
+    ),
 )

@@ -27,6 +27,7 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
+from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.kubebatch_fields import instant, written_conditions
 from shared.dialects.pod_declared import declared_by
 from shared.dialects.protocol import (
@@ -253,4 +254,41 @@ DIALECT: Final = Dialect(
     scope=SCOPE,
     role=PodKeys(labels=(_SUB_GROUP,)),
     queue=PodKeys(labels=(_QUEUE,)),
+    ignored=(
+        *ignored(
+            "PodGroup",
+            "levels are keys of node labels: the object Topology, which orders them, is not read",
+            "spec.topologyConstraint.topology",
+            "spec.subGroups[].topologyConstraint.topology",
+            f"metadata.annotations[{_TOPOLOGY.removesuffix('-')}]",
+        ),
+        *ignored(
+            "PodGroup",
+            "the phase follows minMember",
+            "spec.parallelism",
+            "spec.completions",
+            "spec.backoffLimit",
+        ),
+        *ignored(
+            "PodGroup", "the pods' conditions always say why they wait", "spec.markUnschedulable"
+        ),
+        *ignored(
+            "PodGroup",
+            "a gang is tried again whenever capacity may suffice, and never given up",
+            "spec.schedulingBackoff",
+        ),
+        *ignored_marks(
+            "annotations",
+            "fractions of GPUs are not supported: such a pod gets what its containers request",
+            "gpu-fraction",
+            "gpu-memory",
+            "gpu-fraction-num-devices",
+        ),
+        *ignored_marks("labels", "node pools are not supported", "kai.scheduler/node-pool"),
+        *ignored_marks(
+            "labels",
+            "KAI's pod-grouper copies it into the group, where it counts",
+            "kai.scheduler/preemptibility",
+        ),
+    ),
 )

@@ -14,8 +14,13 @@ from typing import Final
 
 import msgspec
 
-from shared.contracts.annotations import REPAIR_DEADLINE_SECONDS
+from shared.contracts.annotations import (
+    PREFERRED_TOPOLOGY,
+    REPAIR_DEADLINE_SECONDS,
+    REQUIRED_TOPOLOGY,
+)
 from shared.dialects.gangs_together import GROUPS, name_of_all, other_gangs
+from shared.dialects.ignored_fields import IgnoredField, ignored_marks
 from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kinds.durations import duration_ms
@@ -26,6 +31,21 @@ _PREFIX: Final = "gang.scheduling.koordinator.sh/"
 _GROUP: Final = f"{_PREFIX}name"
 _MINIMUM: Final = f"{_PREFIX}min-available"
 _WAITING: Final = f"{_PREFIX}waiting-time"
+
+
+def ignored_annotations(kind: str) -> tuple[IgnoredField, ...]:
+    """Annotations of pods, or of the groups that pods name by a label, that are not acted upon."""
+    keys = {
+        "mode": "no pod waits on a node for the rest of its gang, so all modes are the same",
+        "match-policy": "acts as once-satisfied: pods of a gang that has started are placed singly",
+        "total-number": "pods above the minimum are placed as capacity becomes free",
+        "network-topology-spec": f"only the annotation {REQUIRED_TOPOLOGY} or {PREFERRED_TOPOLOGY} "
+        "names a topology",
+    }
+    return tuple(
+        IgnoredField(kind=kind, path=f"metadata.annotations[{_PREFIX}{key}]", because=because)
+        for key, because in keys.items()
+    )
 
 
 def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
@@ -64,4 +84,12 @@ DIALECT: Final = Dialect(
     membership=membership,
     self_declared=True,
     scope=NAME,
+    ignored=(
+        *ignored_annotations("Pod"),
+        *ignored_marks(
+            "annotations",
+            "the pods of a gang are not ordered within a domain",
+            f"{_PREFIX}network-topology-index",
+        ),
+    ),
 )

@@ -12,6 +12,7 @@ from typing import Final
 from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import Findings, amount_of
+from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
     FieldError,
@@ -53,6 +54,14 @@ def kube_batch_dialect(
         validate=validate,
         # kube-batch kept the groups of bare pods in memory: no controller creates objects for them.
         schedulers=(Scheduler(name="kube-batch", prefers_own_groups=True, implies_groups=False),),
+        ignored=ignored(
+            "PodGroup",
+            "only Volcano's PodGroups have it",
+            "spec.minTaskMember",
+            "spec.minResources",
+            "spec.networkTopology",
+            "spec.subGroupPolicy",
+        ),
     )
 
 

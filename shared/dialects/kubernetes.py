@@ -31,6 +31,7 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
+from shared.dialects.ignored_fields import ignored
 from shared.dialects.protocol import (
     Dialect,
     GroupReference,
@@ -239,4 +240,17 @@ DIALECT: Final = Dialect(
         ),
     ),
     scope=SCOPE,
+    ignored=(
+        *ignored(
+            "PodGroup",
+            "the pods' own entries count",
+            "spec.resourceClaims",
+        ),
+        *ignored(
+            "PodGroup",
+            "the template is copied into the group, whose fields count",
+            "spec.podGroupTemplateRef",
+            "spec.workloadRef.templateName",
+        ),
+    ),
 )

@@ -19,6 +19,7 @@ from shared.dialects.group_metadata import (
     shown,
     undecodable_group,
 )
+from shared.dialects.ignored_fields import ignored
 from shared.dialects.kubernetes import conditions_body, conditions_patch, has_been, spec_fields
 from shared.dialects.protocol import Dialect, Kind, StatusPatch, by_object_alone
 from shared.kube.decoding import Undecodable
@@ -86,4 +87,16 @@ DIALECT: Final = Dialect(
     ),
     status=status,
     scope=SCOPE,
+    ignored=(
+        *ignored(
+            "CompositePodGroup",
+            "a tree of groups is evicted only as a whole",
+            "spec.disruptionMode",
+        ),
+        *ignored(
+            "CompositePodGroup",
+            "the template is copied into the group, whose fields count",
+            "spec.workloadRef.templateName",
+        ),
+    ),
 )

@@ -11,6 +11,7 @@ quota only.
 
 from typing import Final
 
+from shared.dialects.ignored_fields import ignored_marks
 from shared.dialects.pod_declared import declared_by, number_of_pods
 from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kube.objects import ObjectMeta, PodSpec
@@ -40,4 +41,31 @@ DIALECT: Final = Dialect(
     membership=membership,
     self_declared=True,
     scope=NAME,
+    ignored=(
+        *ignored_marks(
+            "labels",
+            "Kueue reads it when it admits the group by its quota",
+            "kueue.x-k8s.io/queue-name",
+            "kueue.x-k8s.io/priority-class",
+            "kueue.x-k8s.io/max-exec-time-seconds",
+        ),
+        *ignored_marks(
+            "annotations",
+            "Kueue reads it when it admits or replaces the group's pods",
+            "kueue.x-k8s.io/pod-group-fast-admission",
+            "kueue.x-k8s.io/pod-group-serving",
+            "kueue.x-k8s.io/retriable-in-group",
+            "kueue.x-k8s.io/role-hash",
+        ),
+        *ignored_marks(
+            "annotations",
+            "Kueue chooses the domain, and writes it into the pod's node selector",
+            "kueue.x-k8s.io/podset-required-topology",
+            "kueue.x-k8s.io/podset-preferred-topology",
+            "kueue.x-k8s.io/podset-unconstrained-topology",
+            "kueue.x-k8s.io/podset-slice-required-topology",
+            "kueue.x-k8s.io/podset-slice-size",
+            "kueue.x-k8s.io/podset-group-name",
+        ),
+    ),
 )

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict
 import msgspec
 
 from shared.contracts.verdicts import Verdict
+from shared.dialects.ignored_fields import IgnoredField
 from shared.kube.objects import ObjectMeta, PodSpec
 from shared.kube.resources import Resource
 from shared.model.objects import GROUP_NAME_SCOPE, ClusterObject, PodGroup
@@ -280,6 +281,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         index: A pod's rank in its role.
         queue: Queue of a pod without a group object.
         workload: How pods name the workload that creates them again; None: they do not.
+        ignored: Fields of the objects of `kinds`, and marks of pods, that the dialect's API has and
+            that have no effect here by design.
     """
 
     name: str
@@ -299,6 +302,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     index: PodKeys = PodKeys()
     queue: PodKeys = PodKeys()
     workload: WorkloadLabels | None = None
+    ignored: tuple[IgnoredField, ...] = ()
 
 
 class ClusterIdentity(TypedDict):

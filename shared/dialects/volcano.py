@@ -19,6 +19,7 @@ from shared.contracts.annotations import QUEUE_NAME, TASK_INDEX, TASK_SPEC
 from shared.contracts.verdicts import GangPhase
 from shared.dialects import kubebatch_fields as fields
 from shared.dialects.field_checks import INT32_MAX, Findings, amount_of, shown
+from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.protocol import (
     Dialect,
     FieldError,
@@ -224,4 +225,14 @@ DIALECT: Final = Dialect(
     role=PodKeys(annotations=(TASK_SPEC,), labels=(TASK_SPEC,)),
     index=PodKeys(annotations=(TASK_INDEX,), labels=(TASK_INDEX,)),
     queue=PodKeys(annotations=(QUEUE_NAME,)),
+    ignored=(
+        *ignored("Queue", "gangs are placed in one cluster", "spec.extendClusters"),
+        *ignored("Queue", "no scheduler reads it", "spec.type"),
+        *ignored_marks(
+            "annotations",
+            "the kubelet's topology manager places pods on NUMA nodes",
+            "volcano.sh/numa-topology-policy",
+        ),
+        *ignored_marks("annotations", "only Volcano's node agent reads it", "volcano.sh/qos-level"),
+    ),
 )

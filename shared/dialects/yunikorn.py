@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from shared.contracts.annotations import PLACEMENT_DEADLINE_SECONDS, RESERVE_SECONDS
+from shared.dialects.ignored_fields import ignored, ignored_marks
 from shared.dialects.kubebatch_fields import read_min_resources
 from shared.dialects.numbers import natural
 from shared.dialects.pod_declared import declared_by
@@ -130,4 +131,26 @@ DIALECT: Final = Dialect(
     self_declared=True,
     role=PodKeys(annotations=(_GROUP,)),
     scope=NAME,
+    ignored=(
+        *ignored(
+            "Pod",
+            "it is for placeholder pods, which are not created: the pods' own fields count",
+            *(
+                f"metadata.annotations[{_GROUPS}][].{field}"
+                for field in (
+                    "labels",
+                    "annotations",
+                    "nodeSelector",
+                    "tolerations",
+                    "affinity",
+                    "topologySpreadConstraints",
+                )
+            ),
+        ),
+        *ignored_marks(
+            "annotations",
+            "limits of users are not enforced, only those of queues",
+            "yunikorn.apache.org/user.info",
+        ),
+    ),
 )

@@ -12,6 +12,7 @@ import msgspec
 
 from shared.contracts.annotations import GANG, GROUP_NAME
 from shared.dialects.discovery import by_precedence, dialects, dialects_watched_for_pods
+from shared.dialects.ignored_fields import fields_set
 from shared.dialects.owned_gangs import may_be_owned
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.pods import read_pod
@@ -42,6 +43,8 @@ from tutti.explain.report import Declared, ObjectReport, Report, Scheduling
 _OWNERS: Final = {"Deployment": ("apps/v1", "ReplicaSet"), "JobSet": ("batch/v1", "Job")}
 #: The scheduler name that the training operators set.
 _OPERATORS_SCHEDULER: Final = "volcano"
+#: Neutral kinds of the objects that dialects read as a whole.
+_WHOLLY_READ: Final = frozenset({"podgroup", "queue"})
 #: Fewer pods are no gang.
 _GANG_MIN: Final = 2
 _ALONE: Final = "nothing declares a gang: each pod is placed on its own"
@@ -215,15 +218,16 @@ class _Reader:
             found.joins(self.gangs.put_group(neutral))
         elif kind.neutral != "workload":
             found.notes(f"read as {kind.neutral} (dialect {dialect.name})")
-        if not kind.validated:
-            return
-        for error in dialect.validate(found.kind, found.json):
-            found.lacks(f"admission refuses it: {error.text}")
-        for key, value in found.spec.items():
-            rest = {name: other for name, other in found.spec.items() if name != key}
-            # A field is read if the result depends on it.
-            if value and self._neutral(found, kind, {**found.json, "spec": rest}) == neutral:
-                found.ignores(f"spec.{key}: has no effect in the dialect {dialect.name}")
+        if kind.validated:
+            for error in dialect.validate(found.kind, found.json):
+                found.lacks(f"admission refuses it: {error.text}")
+        fields = [one for one in dialect.ignored if one.kind == found.kind]
+        for field in fields_set(found.json, fields):
+            found.ignores(field.sentence)
+        if kind.neutral in _WHOLLY_READ and not kind.claims_by_owner:
+            known = {*_fields_of(kind.decoded, "spec"), *(one.steps[1] for one in fields)}
+            for key in found.spec.keys() - known:
+                found.ignores(f"spec.{key}: the dialect {dialect.name} does not know it")
 
     def _neutral(self, found: _Object, kind: Kind, one: JsonObject) -> object:
         """The neutral object that the watcher would read."""
@@ -349,6 +353,7 @@ class _Reader:
         metadata = _member(part.template, "metadata")
         notes = {**_member(metadata, "annotations"), GROUP_NAME: group.name}
         made = {**metadata, "name": f"{found.name}-{part.role}", "annotations": notes}
+        self._ignored_of_pod(found, part.template)
         read = self._typed(found, {**part.template, "metadata": made}, scheduler)
         dialect, objections = self._declarations(found, read)
         pod = msgspec.structs.replace(read_pod(read, self._context), role=part.role)
@@ -365,6 +370,7 @@ class _Reader:
             role: Their role, if no dialect finds one; "": unknown.
             size: The size of the gang that a controller makes of them if they declare none.
         """
+        self._ignored_of_pod(found, pod)
         read = self._typed(found, pod, "")
         dialect, objections = self._declarations(found, read)
         references = pod_vocabulary().references
@@ -394,6 +400,13 @@ class _Reader:
         elif neutral.group_implied:
             neutral = msgspec.structs.replace(neutral, group_name="", group_implied=False)
         self._join(found, Members(neutral, count, scheduling, objections))
+
+    def _ignored_of_pod(self, found: _Object, pod: JsonObject) -> None:
+        """Report the marks of a pod, or of a template, that no dialect acts upon."""
+        for dialect in dialects():
+            marks = (one for one in dialect.ignored if one.kind == PODS.kind)
+            for mark in fields_set(pod, marks):
+                found.ignores(mark.sentence)
 
     def _join(self, found: _Object, members: Members) -> None:
         """Add equal pods to their gang, if they have one."""
@@ -483,6 +496,12 @@ def _sizes(found: _Object, part: Part) -> Workload | None:
     else:
         return None
     return msgspec.convert(without_nulls(whole), Workload, strict=False)
+
+
+def _fields_of(decoded: type[msgspec.Struct], name: str) -> set[str]:
+    """The names in JSON of the fields of a member, which is a struct itself."""
+    (member,) = (one for one in msgspec.structs.fields(decoded) if one.encode_name == name)
+    return {one.encode_name for one in msgspec.structs.fields(member.type)}
 
 
 def _member(parent: JsonObject, *keys: str) -> JsonObject:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from shared.contracts.annotations import GROUP_NAME
 from shared.contracts.codec import decode_shape
+from shared.dialects.discovery import dialects
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -45,10 +46,12 @@ _UNREAD_REFERENCES: Final = {
     for reference in pod_vocabulary().references.unread
     if reference.place != "field"
 }
-#: Keys that Tutti ignores, with the component that acts upon them.
+#: Keys of pods that Tutti ignores, and why.
 _WITHOUT_EFFECT: Final = {
-    "volcano.sh/numa-topology-policy": "the kubelet's topology manager places pods on NUMA nodes",
-    "volcano.sh/qos-level": "only Volcano's node agent reads it",
+    field.steps[-1]: field.because
+    for dialect in dialects()
+    for field in dialect.ignored
+    if field.kind == PODS.kind
 }
 #: Kinds whose annotations and labels users set.
 _ANNOTATED: Final = (PODS, *GROUPS, JOBS_VOLCANO)

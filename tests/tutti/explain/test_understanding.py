@@ -162,10 +162,26 @@ def test_a_declaration_that_loses_and_one_that_is_not_read_are_listed() -> None:
 def test_fields_without_effect_in_a_dialect_are_listed() -> None:
     group = GROUP.replace("minMember: 2", "minMember: 2, minTaskMember: {a: 1}, unknown: 3")
     assert report(group).objects[0].ignored == (
-        "spec.unknown: has no effect in the dialect volcano",
+        "spec.unknown: the dialect volcano does not know it",
     )
     old = group.replace("scheduling.volcano.sh/v1beta1", "scheduling.sigs.dev/v1alpha2")
-    assert "spec.minTaskMember: has no effect in the dialect sigs" in report(old).objects[0].ignored
+    assert report(old).objects[0].ignored == (
+        "spec.minTaskMember: only Volcano's PodGroups have it",
+        "spec.unknown: the dialect sigs does not know it",
+    )
+
+
+def test_ignored_fields_and_marks_are_listed_with_the_reasons() -> None:
+    kai = GROUP.replace("scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2alpha2")
+    kai = kai.replace("minMember: 2", "minMember: 2, topologyConstraint: {topology: racks}")
+    (reason,) = only_object(kai).ignored
+    assert reason.startswith("spec.topologyConstraint.topology: levels are keys of node labels")
+    marks = {"kueue.x-k8s.io/queue-name": "team"}
+    (reason,) = only_object(pod(labels=marks)).ignored
+    assert reason.startswith("metadata.labels[kueue.x-k8s.io/queue-name]: Kueue reads it")
+    job = yaml.safe_load(PLAIN_JOB)
+    job["spec"]["template"]["metadata"] = {"labels": marks}
+    assert only_object(yaml.safe_dump(job)).ignored == (reason,)
 
 
 def test_minima_of_roles_that_are_not_in_force_are_explained() -> None:
