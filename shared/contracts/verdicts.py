@@ -48,7 +48,7 @@ class Condition(Struct, frozen=True, kw_only=True):
 
 
 class PodRef(Struct, frozen=True, kw_only=True):
-    """A member pod by name and UID; `node` is "" until it is placed."""
+    """A member pod by name and UID; `node` is "" until it is placed or nominated."""
 
     uid: str
     name: str
@@ -115,7 +115,8 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     conditions: tuple[Condition, ...] = ()
     why: Why | None = None
     attempt: int = 0
-    #: Members without a node, which get the condition PodScheduled=False with `why`.
+    #: Members without a node, which get the condition PodScheduled=False with `why`. The node of a
+    #: reference is where pods are being evicted for the member: it gets this nominatedNodeName.
     waiting: tuple[PodRef, ...] = ()
     #: New nodes would help this number of waiting members, the first ones of `waiting`: they get
     #: the reason Unschedulable, on which autoscalers act.

@@ -2,8 +2,8 @@
 
 A tape taken from an older version of the planner is played to a newer one: decisions, notes and the
 instant of the next cycle must be the same bytes. Verdicts may differ in the sentences that people
-read, in fields that are newer than the tape, and in the order of waiting members; one that differs
-from its gang's last one in nothing else may be published in addition.
+read, in fields that are newer than the tape, and in the order and the nodes of waiting members; one
+that differs from its gang's last one in nothing else may be published in addition.
 """
 
 import functools
@@ -330,6 +330,9 @@ def _plain(verdicts: tuple[bytes, ...]) -> tuple[Any, ...]:
     found = [_without_sentences(_decode_plain(verdict)) for verdict in verdicts]
     for verdict in found:
         if "waiting" in verdict:
+            # No planner nominated nodes when the tapes were taken.
+            for pod in verdict["waiting"]:
+                pod.pop("node", None)
             verdict["waiting"].sort(key=lambda pod: pod["uid"])
     return tuple(found)
 

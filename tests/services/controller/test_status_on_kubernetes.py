@@ -300,6 +300,29 @@ async def test_the_newest_verdict_is_what_stands_when_many_come_at_once(
         await eventually(newest_stands_and_nothing_is_under_way)
 
 
+async def test_a_nomination_is_stored_while_pods_are_evicted_and_removed_when_that_is_given_up(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    group = await make_group(api, namespace)
+    (pod,) = await create_pods(api, namespace, [pod_manifest("w-0")])
+    ref = PodRef(uid=pod["metadata"]["uid"], name="w-0")
+    nominated = msgspec.structs.replace(ref, node="n-0")
+    why = Why(reason="Preempting", sentence="1 pod is being evicted for it", since_ms=START_MS)
+    seen: list[tuple[str, str | None]] = []
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        for verdict in (
+            make_waiting(waiting=(ref,), unschedulable=1),
+            make_waiting(waiting=(nominated,), why=why),
+            make_waiting(waiting=(ref,), unschedulable=1),
+        ):
+            await desk.say(placed_in(verdict, group))
+            await desk.all_written()
+            status = (await api.get(f"/api/v1/namespaces/{namespace}/pods/w-0"))["status"]
+            (condition,) = status["conditions"]
+            seen.append((condition["reason"], status.get("nominatedNodeName")))
+    assert seen == [("Unschedulable", None), ("Preempting", "n-0"), ("Unschedulable", None)]
+
+
 @pytest.mark.certify
 @pytest.mark.timeout(300)
 async def test_a_thousand_members_are_marked_for_autoscalers_without_a_pause(

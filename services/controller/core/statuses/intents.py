@@ -97,7 +97,8 @@ class PodMark(msgspec.Struct, frozen=True, kw_only=True):
     """PodScheduled=False of a waiting pod: `kubectl describe pod` and autoscalers read it."""
 
     pod: PodRef
-    #: Pending reason and condition reason; the mark is written again at once when this changes.
+    #: Pending reason, nominated node and condition reason; the mark is written again at once when
+    #: this changes.
     reason: str
     #: The gang's sentence.
     message: str
@@ -341,7 +342,7 @@ def _marks(
     for index, pod in enumerate(verdict.waiting):
         word = pod_word(verdict, why, index)
         written = memory.marked.get(pod.uid)
-        reason = f"{why.reason}/{word}"
+        reason = _mark_reason(pod, why, word)
         due_ms = _repeat_ms(written, reason, why.sentence, intervals)
         if due_ms is None:
             continue
@@ -404,7 +405,9 @@ def _repeat_ms(
 def pod_mark(pod: PodRef, why: Why, word: str, *, at_ms: int) -> PodMark:
     """A strategic merge patch, which keeps the pod's other conditions.
 
-    The condition's reason is `word`; its message is the pending reason of the whole gang.
+    The condition's reason is `word`; its message is the pending reason of the whole gang. The pod
+    is nominated for the node where pods are evicted for it, and for none otherwise: a nomination of
+    an earlier preemption, which an earlier process may have written, is removed.
     """
     condition = {
         "status": "False",
@@ -414,17 +417,21 @@ def pod_mark(pod: PodRef, why: Why, word: str, *, at_ms: int) -> PodMark:
     }
     return PodMark(
         pod=pod,
-        reason=f"{why.reason}/{word}",
+        reason=_mark_reason(pod, why, word),
         message=why.sentence,
-        body=_pod_scheduled(pod, condition),
+        body=_status(pod, condition, nominatedNodeName=pod.node or None),
     )
+
+
+def _mark_reason(pod: PodRef, why: Why, word: str) -> str:
+    return f"{why.reason}/{pod.node}/{word}"
 
 
 def unmark(mark: PodMark) -> dict[str, Any]:
     """The patch that reverts a mark on a pod that was bound while the mark was written."""
-    return _pod_scheduled(mark.pod, {"status": "True", "reason": "", "message": ""})
+    return _status(mark.pod, {"status": "True", "reason": "", "message": ""})
 
 
-def _pod_scheduled(pod: PodRef, values: dict[str, str]) -> dict[str, Any]:
+def _status(pod: PodRef, values: dict[str, str], **fields: str | None) -> dict[str, Any]:
     condition = {"type": "PodScheduled", "lastProbeTime": None, **values}
-    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+    return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition], **fields}}

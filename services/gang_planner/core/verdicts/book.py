@@ -301,7 +301,8 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         before = last.why if last is not None else None
         kept = before is not None and before.reason == reason
         why = turn.explainer.why(gang, reason, before.since_ms if before and kept else now_ms)
-        waiting, unschedulable = pod_refs.waiting(gang, turn.explainer.helped(gang, why))
+        helped = turn.explainer.helped(gang, why)
+        waiting, unschedulable = pod_refs.waiting(gang, helped, _nominated(state, gang))
     counts, history, members = gang.counts, gang.history, len(gang.members)
     owner = gang.owner if group is None or is_of_pods(group) else None
     known = last.conditions if last is not None else ()
@@ -338,6 +339,17 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
     )
+
+
+def _nominated(state: State, gang: Gang) -> dict[str, str]:
+    """The nodes where pods are evicted for members of the gang, by the members' UIDs."""
+    preemption = state.preemptions.of(gang)
+    if preemption is None:
+        return {}
+    return {
+        uid: state.nodes.names[reservation.slot]
+        for uid, (reservation, _) in preemption.reservations.items()
+    }
 
 
 def _domain(gang: Gang) -> str:

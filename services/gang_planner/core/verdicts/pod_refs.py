@@ -1,6 +1,6 @@
 """The references to members in a verdict, as many as fit into a message."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Final
 
@@ -32,14 +32,19 @@ def unnamed(gang: Gang) -> tuple[PodRef, ...]:
     return tuple(PodRef(uid=pod.uid, name=pod.name) for pod in islice(found, _UNNAMED_MAX))
 
 
-def waiting(gang: Gang, helped: Collection[str]) -> tuple[tuple[PodRef, ...], int]:
-    """The members without a node, those in `helped` first, and how many of these are listed."""
+def waiting(
+    gang: Gang, helped: Collection[str], nominated: Mapping[str, str]
+) -> tuple[tuple[PodRef, ...], int]:
+    """The members without a node, those in `helped` first, and how many of these are listed.
+    `nominated` has nodes by UID.
+    """
     chosen = frozenset(helped)
     first: list[PodRef] = []
     rest: list[PodRef] = []
     for uid, member in gang.members.items():
         if member.state in _UNPLACED_STATES:
-            (first if uid in chosen else rest).append(PodRef(uid=uid, name=member.pod.name))
+            pod = PodRef(uid=uid, name=member.pod.name, node=nominated.get(uid, ""))
+            (first if uid in chosen else rest).append(pod)
     listed = _bounded([*first, *rest])
     return listed, min(len(first), len(listed))
 

@@ -272,13 +272,23 @@ def test_a_gang_without_object_gets_conditions_and_pod_events_only() -> None:
     assert {type(one) for one in carry_out(situation(running), memory, at(3_000))} == {ReportPlaced}
 
 
-def test_a_pod_that_waits_for_victims_is_never_nominated_for_their_node() -> None:
-    """Recorded of Volcano: a preemption that is discarded leaves the name of a node on its pods."""
-    why = Why(reason="Preempting", sentence="waits for 2 pods to leave", since_ms=START_MS)
-    written = carry_out(situation(make_waiting(why=why)), WrittenGang(), at(60_000))
-    marks = [one for one in written if isinstance(one, MarkPods)]
-    (pods,) = [one.marks for one in marks]
-    assert {key for one in pods for key in one.body["status"]} == {"conditions"}
+def test_a_pod_is_nominated_for_the_node_of_its_victims_while_they_are_evicted() -> None:
+    """Recorded of Volcano: a preemption that is given up leaves the name of a node on its pods."""
+    memory = WrittenGang()
+    carry_out(situation(make_waiting(unschedulable=3)), memory, at(10_000))
+    why = Why(reason="Preempting", sentence="waits for 2 pods to leave", since_ms=at(20_000))
+    one, two, extra = make_waiting().waiting
+    pods = *(msgspec.structs.replace(pod, node="n-0") for pod in (one, two)), extra
+    written = carry_out(situation(make_waiting(why=why, waiting=pods)), memory, at(20_000))
+    assert nominations(written) == ["n-0", "n-0", None]
+    written = carry_out(situation(make_waiting(unschedulable=3)), memory, at(21_000))
+    assert nominations(written) == [None] * 3
+    assert words_of(written) == ["Unschedulable"] * 3
+
+
+def nominations(written: list[Intent]) -> list[str | None]:
+    marks = [mark for one in written if isinstance(one, MarkPods) for mark in one.marks]
+    return [mark.body["status"]["nominatedNodeName"] for mark in marks]
 
 
 def test_each_evicted_pod_is_reported_once() -> None:

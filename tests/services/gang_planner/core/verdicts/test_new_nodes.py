@@ -12,6 +12,7 @@ from tests.services.gang_planner.core.losing import queue_up, running
 from tests.services.gang_planner.core.preemption.crowd import (
     cluster,
     evictions,
+    refuse,
     submit,
 )
 from tests.services.gang_planner.core.preemption.crowd import running as run_gang
@@ -172,6 +173,13 @@ def test_a_gang_for_which_pods_are_evicted_buys_no_nodes_and_one_that_may_evict_
     assert len(evictions(scene)) == 1
     assert outlook(scene, "high") == ("Preempting", 0)
     assert outlook(scene, "same") == ("NotEnoughResources", 2)
+    (eviction,) = evictions(scene)
+    nominated = {one.uid: one.node for one in scene.verdict("high").waiting}
+    assert nominated == {one.uid: one.node for one in eviction.bindings}
+    refuse(scene, {eviction.victims[0].uid})
+    scene.until_quiet(within_ms=1_000)
+    assert {one.node for one in scene.verdict("high").waiting} == {""}
+    assert outlook(scene, "high") == ("NotEnoughResources", 2)
 
 
 def test_a_gang_behind_the_limit_of_open_preemptions_buys_no_nodes_yet() -> None:
