@@ -1,4 +1,4 @@
-"""Why an object or a pod is held back before a scheduler may place it.
+"""Why an object is suspended, or a pod gated, so that no scheduler may place it yet.
 
 Kueue suspends objects, and gates plain pods, that it has not admitted.
 """
