@@ -132,6 +132,8 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     first_seen_ms: int = 0
     #: The HyperNode that a gang with a topology was placed in last; "": none.
     domain: str = ""
+    #: The value of the node label that the gang's group requires (KAI's node pool); "": none.
+    node_pool: str = ""
 
     def waits_for(self, reason: PendingReason) -> bool:
         """Whether this is the gang's pending reason."""

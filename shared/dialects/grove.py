@@ -7,7 +7,8 @@ that. A constraint names keys of node labels.
 The status has the phase, and the conditions Scheduled and DisruptionTarget. Conditions of other
 types (Initialized, Ready) are the operator's, and stay. `placementScore` is not written.
 
-The API has no queue: the annotation of Volcano's pods names one on the PodGang, or KAI's label.
+The API has no node pools: KAI's label names one, as on a group of KAI. It has no queue, either: the
+annotation of Volcano's pods names one on the PodGang, or KAI's label.
 """
 
 from typing import Final
@@ -61,6 +62,7 @@ def read_pod_gang(found: PodGang) -> model.PodGroup:
         min_member=max(1, tree.minimum),
         queue=queue[:TEXT_CHARACTERS_MAX],
         priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
+        nodes=requirements.node_pool(metadata.labels),
         topology=_packed(spec.topology_constraint)
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,

@@ -7,7 +7,11 @@ such a group, too: a copy of the PodGang, which counts itself.
 
 All sub-groups are needed, with their own minima. Levels of a topology are keys of node labels; the
 object `Topology`, which has their order, is not read. The queue is a queue of Tutti (`tutti convert
-queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on are not preempted.
+queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on are not preempted. A
+pod with an annotation for a part of a GPU is not bound: KAI's binder would have to choose the GPU.
+
+The label `kai.scheduler/node-pool` of a group names a pool: the nodes with the same label. A group
+without it uses the nodes without it, as with KAI's default names.
 
 The status has the condition UnschedulableOnNodePool, which KAI's users read, the phase, and counts.
 Its `resourcesStatus` is left to KAI's podgroup-controller.
@@ -60,7 +64,7 @@ _POD_GANG: Final = "grove.io/podgang"
 _PREEMPTIBILITY: Final = {"preemptible": "true", "non-preemptible": "false"}
 #: KAI's lowest priority that is not preempted by default.
 _PROTECTED_FROM: Final = 100
-_NODE_POOL: Final = "default"
+_DEFAULT_POOL: Final = "default"
 
 
 def membership(metadata: ObjectMeta, spec: PodSpec) -> Membership | None:
@@ -99,6 +103,7 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
         queue=(spec.queue or metadata.labels.get(_QUEUE, ""))[:TEXT_CHARACTERS_MAX],
         priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         protected_from=_PROTECTED_FROM,
+        nodes=requirements.node_pool(metadata.labels),
         topology=_levels(spec.topology_constraint)
         or requirements.packed(
             metadata.annotations.get(f"{_TOPOLOGY}required-placement", ""),
@@ -196,7 +201,7 @@ def _scheduling_conditions(verdict: Verdict) -> list[JsonObject] | None:
         {
             "type": "UnschedulableOnNodePool",
             "status": "True",
-            "nodePool": _NODE_POOL,
+            "nodePool": verdict.node_pool or _DEFAULT_POOL,
             "reason": "Unschedulable",
             "message": why.sentence,
             "reasons": [
@@ -254,6 +259,7 @@ DIALECT: Final = Dialect(
     scope=SCOPE,
     role=PodKeys(labels=(_SUB_GROUP,)),
     queue=PodKeys(labels=(_QUEUE,)),
+    device_parts=("gpu-fraction", "gpu-memory"),
     ignored=(
         *ignored(
             "PodGroup",
@@ -279,12 +285,9 @@ DIALECT: Final = Dialect(
         ),
         *ignored_marks(
             "annotations",
-            "fractions of GPUs are not supported: such a pod gets what its containers request",
-            "gpu-fraction",
-            "gpu-memory",
+            "a pod that requests parts of GPUs is not bound",
             "gpu-fraction-num-devices",
         ),
-        *ignored_marks("labels", "node pools are not supported", "kai.scheduler/node-pool"),
         *ignored_marks(
             "labels",
             "KAI's pod-grouper copies it into the group, where it counts",

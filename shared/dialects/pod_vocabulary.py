@@ -40,6 +40,7 @@ class PodVocabulary:
         self._workloads: tuple[WorkloadLabels, ...] = tuple(
             each.workload for each in found if each.workload is not None
         )
+        self._device_parts = tuple(key for each in found for key in each.device_parts)
         self.without_implied_groups = frozenset(
             scheduler.name
             for each in found
@@ -59,6 +60,10 @@ class PodVocabulary:
         if found is None or (served is not None and found[0] not in served):
             return ()
         return (found[1],)
+
+    def device_parts(self, annotations: Mapping[str, str]) -> tuple[str, ...]:
+        """The annotations by which a pod requests parts of devices, as messages name them."""
+        return tuple(f"{key} (annotation)" for key in self._device_parts if annotations.get(key))
 
     def role(self, metadata: ObjectMeta) -> str:
         """The pod's role in its gang; "" when no dialect knows one."""

@@ -77,7 +77,13 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         name=metadata.name,
         resource_version=metadata.version,
         created_ms=metadata.created_ms,
-        shape=shape(spec, status, metadata, unread=objections if ours else ())
+        shape=shape(
+            spec,
+            status,
+            metadata,
+            unread=objections if ours else (),
+            device_parts=vocabulary.device_parts(given) if ours and given else (),
+        )
         if len(labels) <= _LABEL_BYTES_MAX
         else unjudged(f"metadata.labels: at most {_LABEL_BYTES_MAX} bytes of them are judged"),
         ours=ours,

@@ -283,6 +283,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         workload: How pods name the workload that creates them again; None: they do not.
         ignored: Fields of the objects of `kinds`, and marks of pods, that the dialect's API has and
             that have no effect here by design.
+        device_parts: Keys of annotations by which pods request a part of a device, which Tutti does
+            not allocate. A pod with one is not bound, and waits with the reason UnsupportedDevice.
     """
 
     name: str
@@ -303,6 +305,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     queue: PodKeys = PodKeys()
     workload: WorkloadLabels | None = None
     ignored: tuple[IgnoredField, ...] = ()
+    device_parts: tuple[str, ...] = ()
 
 
 class ClusterIdentity(TypedDict):

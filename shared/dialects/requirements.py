@@ -31,6 +31,7 @@ _POLICY_ANNOTATIONS: Final = (
 #: Both spellings are Volcano's.
 _SLA: Final = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 _TOPOLOGIES: Final = (annotations.REQUIRED_TOPOLOGY, annotations.PREFERRED_TOPOLOGY)
+_NODE_POOL: Final = "kai.scheduler/node-pool"
 _ANNOTATION_CHARACTERS_MAX: Final = 4096
 _NAME_CHARACTERS_MAX: Final = 253
 _BYTES_MAX: Final = 64 * 1024
@@ -89,6 +90,17 @@ def packed(required: str, preferred: str) -> model.NetworkTopology | None:
     if not keys:
         return None
     return model.NetworkTopology(mode="hard" if required else "soft", label_key=",".join(keys))
+
+
+def node_pool(labels: Mapping[str, str]) -> tuple[model.Requirement, ...]:
+    """The nodes that a group with these labels may use, by KAI's label of node pools. A group
+    without it is in the default pool: the nodes without it.
+    """
+    name = labels.get(_NODE_POOL)
+    if name:
+        values = (name[:_NAME_CHARACTERS_MAX],)
+        return (model.Requirement(key=_NODE_POOL, operator="In", values=values),)
+    return (model.Requirement(key=_NODE_POOL, operator="DoesNotExist"),)
 
 
 def objections(found: Mapping[str, object]) -> Iterator[FieldError]:

@@ -61,6 +61,8 @@ class _ShapeSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
     identity: _Identity
     #: Gang declarations that are not read.
     unread: tuple[str, ...] = ()
+    #: Annotations by which the pod requests parts of devices.
+    device_parts: tuple[str, ...] = ()
 
 
 _NO_IDENTITY: Final = _Identity()
@@ -76,6 +78,7 @@ def shape(
     metadata: kube.ObjectMeta = _NO_METADATA,
     *,
     unread: tuple[str, ...] = (),
+    device_parts: tuple[str, ...] = (),
 ) -> bytes:
     """The msgpack of the pod's `Shape`. Never raises: what cannot be judged is in
     `Shape.unsupported`.
@@ -85,6 +88,7 @@ def shape(
         status: Read for in-place resizes, and for claims that were created for the pod.
         metadata: Read for constraints on namespace, name or labels; empty for a template.
         unread: Sentences about gang declarations that are not read (`ReferenceTable.read`).
+        device_parts: Annotations by which it requests parts of devices, as messages name them.
     """
     source = _encode(
         _ShapeSource(
@@ -104,6 +108,7 @@ def shape(
             resize_of(status),
             _identity(spec, status, metadata),
             unread,
+            device_parts,
         )
     )
     if len(source) > _CACHED_SOURCE_BYTES_MAX:
@@ -214,6 +219,7 @@ def _computed_shape(source: _ShapeSource) -> model.Shape:
         namespace=identity.namespace if reads_namespace else "",
         unsupported=(
             *_shared_devices(requests),
+            *(model.DEVICE_PREFIX + name for name in source.device_parts),
             *(model.GANG_PREFIX + sentence for sentence in source.unread),
         ),
     )

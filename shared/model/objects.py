@@ -343,6 +343,8 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     trace_root: str = ""
     #: Violations. A group with any is never planned, and its verdict lists them.
     errors: tuple[str, ...] = ()
+    #: What the labels of its members' nodes must satisfy, beside the members' own constraints.
+    nodes: tuple[Requirement, ...] = ()
     topology: NetworkTopology | None = None
     sub_groups: tuple[SubGroup, ...] = ()
     #: Sets of sub-groups, each after the one that it is in; the first one is the gang. With sets,

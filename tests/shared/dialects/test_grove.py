@@ -61,6 +61,13 @@ def test_an_annotation_or_a_label_names_the_queue(meta: JsonObject, queue: str) 
     assert gang(meta=meta).queue == queue
 
 
+def test_kais_label_names_the_node_pool() -> None:
+    (required,) = gang(meta={"labels": {"kai.scheduler/node-pool": "a"}}).nodes
+    assert (required.operator, required.values) == ("In", ("a",))
+    (absent,) = gang().nodes
+    assert absent.operator == "DoesNotExist"
+
+
 def test_constraints_of_the_gang_and_of_its_pod_groups_are_read() -> None:
     both = {"packConstraint": {"required": "zone", "preferred": "rack"}}
     found = gang(pods("a", topologyConstraint=IN_RACK), pods("b"), topologyConstraint=both)

@@ -9,7 +9,7 @@ from shared.dialects.kai import DIALECT, SCOPE, read_pod_group, read_undecodable
 from shared.dialects.protocol import JsonObject, ReadingContext
 from shared.kube.group_objects import KaiPodGroup
 from shared.kube.resources import PODGROUPS_KAI
-from shared.model.objects import NetworkTopology, PodGroup
+from shared.model.objects import NetworkTopology, PodGroup, Requirement
 from tests.shared.dialects.reading import decoded, metadata, pod, shape_of, undecodable
 
 GROUP = "pod-group-name"
@@ -109,6 +109,13 @@ def test_annotations_of_the_group_have_its_topology_where_its_spec_has_none() ->
     )
 
 
+def test_a_label_names_the_node_pool_and_none_is_the_default_pool() -> None:
+    key = "kai.scheduler/node-pool"
+    named, default = group(labels={key: "a"}), group()
+    assert named.nodes == (Requirement(key=key, operator="In", values=("a",)),)
+    assert default.nodes == (Requirement(key=key, operator="DoesNotExist"),)
+
+
 def test_bad_input_is_reported() -> None:
     parts = [{"name": "a", "parent": "b"}, {"name": "c", "minMember": -2}]
     found = group(minMember=-1, preemptibility="never", subGroups=parts)
@@ -163,6 +170,17 @@ def test_a_pod_of_kais_scheduler_waits_for_its_group(
         {"schedulerName": scheduler}, annotations={GROUP: "g"}, context=context(*served, "kai")
     )
     assert shape_of(grouped).unsupported == ()
+
+
+@pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory"])
+def test_a_part_of_a_gpu_is_not_supported_and_named(key: str) -> None:
+    given = {GROUP: "g", key: "0.5"}
+    found = pod({"schedulerName": "kai-scheduler"}, annotations=given, context=context("kai"))
+    assert shape_of(found).unsupported == (f"device:{key} (annotation)",)
+    foreign = pod({"schedulerName": "other"}, annotations=given, context=context("kai"))
+    assert shape_of(foreign).unsupported == ()
+    empty = pod({"schedulerName": "tutti"}, annotations={key: ""}, context=context("kai"))
+    assert shape_of(empty).unsupported == ()
 
 
 def test_no_group_of_volcano_is_made_for_a_pod_of_kais_scheduler() -> None:

@@ -301,9 +301,9 @@ def _space(session: Session, bucket: Bucket, request: BatchRequest) -> Space | N
     """Where the first of the gangs would be placed. The other gangs follow it as long as they fit,
     because its domain has become the fullest that can hold them.
     """
-    base = session.policies.within(request.queue, None)
     need = request.need
     structure = need.structure
+    base = session.allowed_nodes(request.queue, structure)
     if structure is None or structure.topology is None:
         return Space(base)
     skipped = bucket.spaces_to_skip(session.node_capacity)

@@ -48,8 +48,8 @@ class GangPlacement:
         avoid = session.slots(need.avoid)
         if withheld is not None:
             avoid = np.concatenate([avoid, withheld])
-        #: Nodes that its queue may use; None: all.
-        self._base = session.policies.within(queue, None)
+        #: Nodes that its queue and its group may use; None: all.
+        self._base = session.allowed_nodes(queue, need.structure)
         self._failed_spaces = failed_spaces
         self.statement = Statement(session.node_capacity, queue)
         self._budget = AttemptBudget()
@@ -107,11 +107,12 @@ class GangPlacement:
         for role, count in minima:
             for group in (group for group in ordered if group.role == role):
                 self._placement.place(
-                    rest, group, min(group.left, count - placed_of(self.groups, role)), None
+                    rest, group, min(group.left, count - placed_of(self.groups, role)), self._base
                 )
         owed = sum(max(count - placed_of(self.groups, role), 0) for role, count in minima)
         for group in ordered:
-            self._placement.place(rest, group, min(group.left, need - owed - self.placed), None)
+            wanted = min(group.left, need - owed - self.placed)
+            self._placement.place(rest, group, wanted, self._base)
 
     @property
     def placed(self) -> int:

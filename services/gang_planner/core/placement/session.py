@@ -164,6 +164,15 @@ class Session:
         found = [self.node_capacity.nodes.find(name) for name in names]
         return np.array([slot for slot in found if slot is not None], dtype=np.int64)
 
+    def allowed_nodes(self, queue: QueueEntry, structure: Structure | None) -> Bools | None:
+        """Nodes that a gang of this queue and structure may use, one flag per slot; None: all."""
+        mask: Bools | None = None
+        nodes = self.node_capacity.nodes
+        for one in structure.nodes if structure is not None else ():
+            holds = nodes.labels.matches(one, one.key, nodes.objects, slice(0, nodes.size))
+            mask = holds if mask is None else mask & holds
+        return self.policies.within(queue, mask)
+
     def spaces(
         self,
         topology: NetworkTopology,

@@ -149,16 +149,17 @@ def _structure(state: State, gang: Gang) -> Structure | None:
     """The gang's topology, sub-gangs and role annotations; None for most gangs."""
     group = gang.group
     tasks = tasks_of(group) if state.reads_tasks else None
-    if group is None or (group.topology is None and not group.sub_groups and tasks is None):
+    if group is None or not (group.topology or group.nodes or group.sub_groups or tasks):
         return None
     names = state.nodes.names
     parts, minima = sub_gangs.needs(gang, names)
     sets = sub_gangs.set_needs(gang, parts, names)
-    if group.topology is None:
-        return Structure(sub_gangs=parts, sub_minima=minima, sets=sets, tasks=tasks)
-    near = sub_gangs.nodes_of(gang.members.values(), names)
-    home = None if near else gang.history.home
-    return Structure(group.topology, near, home, parts, minima, sets, tasks)
+    near: tuple[str, ...] = ()
+    home = None
+    if group.topology is not None:
+        near = sub_gangs.nodes_of(gang.members.values(), names)
+        home = None if near else gang.history.home
+    return Structure(group.topology, group.nodes, near, home, parts, minima, sets, tasks)
 
 
 def _wanted(gang: Gang, quorum: int, minima: tuple[tuple[str, int], ...]) -> tuple[Wanted, ...]:

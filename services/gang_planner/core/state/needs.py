@@ -7,7 +7,7 @@ import msgspec
 from services.gang_planner.core.state.pod_shapes import ShapeTable
 from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.verdicts import Reason, ShapeReport
-from shared.model.objects import NetworkTopology, PodGroup
+from shared.model.objects import NetworkTopology, PodGroup, Requirement
 
 _TASK_TOPOLOGY: Final = "volcano.sh/task-topology-"
 
@@ -112,6 +112,8 @@ class Structure(NamedTuple):
     """Requirements on the nodes of a gang's members in relation to each other."""
 
     topology: NetworkTopology | None = None
+    #: Requirements on the labels of all nodes (`PodGroup.nodes`).
+    nodes: tuple[Requirement, ...] = ()
     #: Nodes with members of it; its domains must contain them.
     near: tuple[str, ...] = ()
     #: The domain of its last placed members, which is tried first; None: there are none.

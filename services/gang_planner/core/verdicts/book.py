@@ -338,6 +338,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
+        node_pool=next((value for one in group.nodes for value in one.values), "") if group else "",
     )
 
 

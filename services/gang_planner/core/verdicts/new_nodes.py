@@ -74,7 +74,7 @@ class Forecast:
             attempt: A placement of as many of its members as fit, discarded.
             fragments: Whether further members of its sub-gangs would have fitted beside these.
         """
-        base = self._session.policies.within(queue, None)
+        base = self._session.allowed_nodes(queue, need.structure)
         wanted = need.quorum or need.members
         if attempt.placed >= wanted and need.structure is None:
             return Outlook(NewNodes.FITS)

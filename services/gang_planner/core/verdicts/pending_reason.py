@@ -44,6 +44,7 @@ from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import UNSCHEDULABLE, NewNodes, pod_reason
 from shared.contracts.verdicts import Reason, ShapeReport, Why
 from shared.model.invariants import required
+from shared.model.objects import Requirement
 
 #: Maximum number of named gangs that hold the missing resource; the rest are counted.
 _HOLDERS_MAX: Final = 5
@@ -219,7 +220,9 @@ class Explainer:
             and any(self._session.fits.total(one.shape) for one in attempt.groups if one.left)
         )
         attempt.statement.discard()
-        domains = topology_messages.in_words(self._session, need, attempt) or self._groups(queue)
+        domains = topology_messages.in_words(self._session, need, attempt) or self._usable(
+            queue, need
+        )
         if need.avoid:
             blocking["node(s) refused one of its members recently"] = len(need.avoid)
         holders, holders_count = self._holding(need.queue, short)
@@ -263,16 +266,21 @@ class Explainer:
             outlook=Outlook(NewNodes.MIN_RESOURCES),
         )
 
-    def _groups(self, queue: QueueEntry) -> str:
-        """A message with the number of nodes that the queue may use; "": all nodes."""
+    def _usable(self, queue: QueueEntry, need: Need) -> str:
+        """A message with the number of nodes that the queue, and the gang's group, may use; "": all
+        nodes.
+        """
         nodes = self._state.nodes
-        allowed = self._session.policies.within(queue, None)
+        allowed = self._session.allowed_nodes(queue, need.structure)
         if allowed is None:
             return ""
         usable = int((allowed & nodes.exists[: nodes.size]).sum())
         if usable == nodes.count:
             return ""
-        return f"queue {queue.name} may use {usable} of {nodes.count} nodes"
+        required = need.structure.nodes if need.structure is not None else ()
+        labels = " and ".join(map(_required, required))
+        subject = f"a group that requires {labels}" if required else f"queue {queue.name}"
+        return f"{subject} may use {usable} of {nodes.count} nodes"
 
     def _quota(self, bucket: Bucket) -> Explanation:
         if bucket.claimants:
@@ -420,6 +428,11 @@ def _sentence(
             available = f"for the others {available}"
         words = "; ".join([fit, *([f"{listed(lacking)} needed"] if lacking else []), available])
     return f"{domains}; {words}" if domains else words
+
+
+def _required(one: Requirement) -> str:
+    """A requirement of a group on its nodes: a value of a label, or that there is none."""
+    return f"the label {one.key}={one.values[0]}" if one.values else f"no label {one.key}"
 
 
 def _more(resource: str, amount: int) -> str:
