@@ -10,8 +10,10 @@ from shared.kube.resources import (
     HYPERNODES,
     JOBFLOWS,
     JOBS_VOLCANO,
+    POD_GANGS,
     PODGROUPS_COSCHEDULING,
     PODGROUPS_INCUBATOR,
+    PODGROUPS_KAI,
     PODGROUPS_SIGS,
     PODGROUPS_VOLCANO,
     QUEUES_INCUBATOR,
@@ -25,9 +27,10 @@ from tutti.api.objects import Object
 from tutti.up.other_schedulers import OtherScheduler
 
 QUEUES: Final = (QUEUES_VOLCANO, QUEUES_INCUBATOR, QUEUES_SIGS)
-#: Groups that the webhook's rules check, and all groups that pods name.
+#: Groups that the webhook's rules check, and other groups that pods name.
 CHECKED_GROUPS: Final = (PODGROUPS_VOLCANO, PODGROUPS_INCUBATOR, PODGROUPS_SIGS)
-GROUPS: Final = (*CHECKED_GROUPS, PODGROUPS_COSCHEDULING)
+OTHER_GROUPS: Final = (PODGROUPS_COSCHEDULING, PODGROUPS_KAI, POD_GANGS)
+GROUPS: Final = (*CHECKED_GROUPS, *OTHER_GROUPS)
 #: Kinds whose stored objects are checked by the webhook's rules.
 CHECKED_KINDS: Final = (
     *QUEUES,

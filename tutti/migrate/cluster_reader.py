@@ -19,7 +19,6 @@ from shared.kube.resources import (
     DEPLOYMENTS,
     JOBS_VOLCANO,
     MUTATING_WEBHOOKS,
-    PODGROUPS_COSCHEDULING,
     PODS,
     RESOURCE_CLAIMS,
     VALIDATING_WEBHOOKS,
@@ -33,6 +32,7 @@ from tutti.migrate import rule_checks
 from tutti.migrate.cluster_facts import (
     CHECKED_KINDS,
     GROUPS,
+    OTHER_GROUPS,
     ClusterFacts,
     PolicyText,
 )
@@ -47,7 +47,7 @@ _LISTED: Final = (
     CUSTOM_RESOURCE_DEFINITIONS,
     VALIDATING_WEBHOOKS,
     MUTATING_WEBHOOKS,
-    PODGROUPS_COSCHEDULING,
+    *OTHER_GROUPS,
     *CHECKED_KINDS,
 )
 #: A Deployment with one of these in its name or images belongs to Volcano or kube-batch.

@@ -21,7 +21,7 @@ from shared.model.gang_keys import GangKey, key_of, key_of_group
 from shared.model.objects import DEVICE_PREFIX, GANG_PREFIX, Pod, PodGroup
 from tutti.api.objects import Object, text
 from tutti.manifests.crds import default_names, manifests
-from tutti.migrate.cluster_facts import GROUPS, ClusterFacts
+from tutti.migrate.cluster_facts import GROUPS, OTHER_GROUPS, QUEUES, ClusterFacts
 from tutti.migrate.findings import Finding
 
 #: Kinds for Volcano's agents, which Tutti does not read.
@@ -53,16 +53,24 @@ _WITHOUT_EFFECT: Final = {
     for field in dialect.ignored
     if field.kind == PODS.kind
 }
+#: Dialects whose groups the webhook's rules do not check.
+_OTHER_DIALECTS: Final = frozenset(
+    dialect.name
+    for dialect in dialects()
+    if any(kind.resource in OTHER_GROUPS for kind in dialect.kinds)
+)
 #: Kinds whose annotations and labels users set.
 _ANNOTATED: Final = (PODS, *GROUPS, JOBS_VOLCANO)
 _ERRORS_MAX: Final = 3
 
 
 def gang_findings(facts: ClusterFacts) -> Iterator[Finding]:
-    """Findings about devices, then about gangs."""
+    """Findings about devices, then about gangs, then about queues that groups name."""
     yield from _unsupported(facts)
     yield from _claims(facts)
+    yield from _invalid(facts)
     yield from _partial(facts)
+    yield from _missing_queues(facts)
 
 
 def _unsupported(facts: ClusterFacts) -> Iterator[Finding]:
@@ -116,6 +124,31 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
                 yield Finding(
                     "blocks", "devices", f"ResourceClaim {claim.namespace}/{claim.name}", message
                 )
+
+
+def _invalid(facts: ClusterFacts) -> Iterator[Finding]:
+    """Groups that are never planned. Those of the webhook's kinds are stored objects below."""
+    for group in facts.groups:
+        if group.errors and group.dialect in _OTHER_DIALECTS:
+            errors = "; ".join(group.errors[:_ERRORS_MAX])
+            message = f"Tutti does not place the gang: {errors}"
+            yield Finding("blocks", "gang", f"gang {group.namespace}/{group.name}", message)
+
+
+def _missing_queues(facts: ClusterFacts) -> Iterator[Finding]:
+    """Queues of other schedulers that groups name."""
+    there = {text(one, "metadata.name") for resource in QUEUES for one in facts.of(resource)}
+    named = Counter(
+        group.queue for group in facts.groups if group.dialect in _OTHER_DIALECTS and group.queue
+    )
+    for name, count in sorted(named.items()):
+        if name not in there:
+            groups = "1 group names" if count == 1 else f"{count} groups name"
+            message = (
+                f"{groups} it, and Tutti has no queue of this name: their gangs would "
+                "wait; `tutti convert queues` makes Tutti's queues of KAI's"
+            )
+            yield Finding("step", "queue", f"queue {name}", message)
 
 
 def _partial(facts: ClusterFacts) -> Iterator[Finding]:
@@ -315,5 +348,12 @@ def _keys(facts: ClusterFacts) -> Iterator[Finding]:
             yield Finding("changes", "annotation", key, f"on {objects}; without effect: {why}")
     for resource in GROUPS:
         if facts.of(resource):
-            message = f"groups: {len(facts.of(resource))}; Tutti reads and writes their status"
+            phases = Counter(text(one, "status.phase") for one in facts.of(resource))
+            counted = ", ".join(
+                f"{phase or 'without a phase'}: {count}" for phase, count in sorted(phases.items())
+            )
+            message = (
+                f"groups: {len(facts.of(resource))} ({counted}); Tutti reads them and writes their "
+                "status"
+            )
             yield Finding("tells", "dialect", resource.title, message)

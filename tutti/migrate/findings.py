@@ -31,6 +31,7 @@ _TOPICS: Final = (
     "webhook",
     "scheduler name",
     "gang",
+    "queue",
     "stored object",
     "annotation",
     "rights",

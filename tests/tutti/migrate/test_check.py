@@ -2,9 +2,11 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.api_suite.client import Client
 from tests.tutti.conftest import Typed
@@ -12,6 +14,7 @@ from tests.tutti.conftest import Typed
 pytestmark = pytest.mark.integration
 
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
+CRDS = Path(__file__).parents[2] / "dialects" / "crds"
 CONF = 'actions: "allocate, backfill, shuffle"\ntiers:\n- plugins:\n  - name: tdm\n'
 
 
@@ -162,6 +165,48 @@ async def test_stored_objects_that_would_be_refused_are_reported_with_the_webhoo
     stored = [one for one in await checked(typed, status=0) if one[1] == "stored object"]
     assert [one[:3] for one in stored] == [("changes", "stored object", "Queue odd")]
     assert "nowhere" in stored[0][3]
+
+
+async def test_groups_of_kai_and_grove_are_listed_with_their_status_and_what_differs(
+    typed: Typed, cluster_api: Client
+) -> None:
+    for name in ("scheduling.run.ai_podgroups", "scheduler.grove.io_podgangs"):
+        manifest = yaml.safe_load((CRDS / f"{name}.yaml").read_text())
+        await cluster_api.create(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest
+        )
+    kai = "/apis/scheduling.run.ai/v2alpha2/namespaces/default/podgroups"
+    group_of_kai = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup"}
+    spec = {"minMember": 2, "queue": "research"}
+    await cluster_api.create(kai, {**group_of_kai, "metadata": {"name": "half"}, "spec": spec})
+    wrong = {"subGroups": [{"name": "a", "parent": "none", "minMember": 1}]}
+    await cluster_api.create(kai, {**group_of_kai, "metadata": {"name": "wrong"}, "spec": wrong})
+    await cluster_api.create(
+        "/apis/scheduler.grove.io/v1alpha1/namespaces/default/podgangs",
+        {
+            "apiVersion": "scheduler.grove.io/v1alpha1",
+            "kind": "PodGang",
+            "metadata": {"name": "serve"},
+            "spec": {"podgroups": [{"name": "a", "minReplicas": 1, "podReferences": []}]},
+        },
+    )
+    one = pod("h0", node="n")
+    one["metadata"]["annotations"] = {"pod-group-name": "half"}
+    fraction = pod("h1")
+    fraction["metadata"]["annotations"] = {"pod-group-name": "half", "gpu-memory": "2000"}
+    for each in (one, fraction):
+        each["spec"]["schedulerName"] = "kai-scheduler"
+        await cluster_api.create("/api/v1/namespaces/default/pods", each)
+    findings = await checked(typed, "--scheduler-name=kai-scheduler", status=1)
+    found = {found[:3]: found[3] for found in findings}
+    assert found["blocks", "gang", "gang default/wrong"].endswith("there is no sub-group none")
+    assert "gpu-memory (annotation)" in found["blocks", "devices", "gang default/half"]
+    assert "1 of the 2 members" in found["changes", "gang", "gang default/half"]
+    assert found["step", "queue", "queue research"].startswith("1 group names it")
+    assert found["tells", "dialect", "podgroups.scheduling.run.ai"].startswith(
+        "groups: 2 (without a phase: 2); Tutti reads them"
+    )
+    assert found["tells", "dialect", "podgangs.scheduler.grove.io"].startswith("groups: 1 (")
 
 
 async def test_a_cluster_that_cannot_be_reached_ends_with_status_2(
