@@ -1,9 +1,16 @@
 """Creating, reading, updating, and the errors of each."""
 
+from typing import Final
+
 import pytest
 
 from tests.api_suite.client import Client, Obj
 from tests.api_suite.objects import config_map, namespace, pod
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+WAITS: Final = {"schedulingGates": [{"name": "example.com/wait"}]}
+EXISTS: Final = {"key": "gpu", "operator": "Exists"}
+SPREAD: Final = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}
 
 
 @pytest.mark.simulated
@@ -226,6 +233,54 @@ async def test_a_gated_pod_may_get_further_node_selectors(api: Client, pods: str
     late = await api.patch(f"{pods}/one", {"spec": {"nodeSelector": {"more": "2"}}})
     assert (late.status, late.reason) == (422, "Invalid")
     assert "spec: Forbidden: pod updates may not change fields other than" in late.message
+
+
+def zone_in(*values: str) -> Obj:
+    return {"key": "zone", "operator": "In", "values": list(values)}
+
+
+def required(*terms: list[Obj]) -> Obj:
+    """A spec with these terms of required node affinity, each a list of expressions."""
+    selector = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+    affinity = {"nodeAffinity": {REQUIRED: selector}}
+    return {"affinity": affinity}
+
+
+async def test_a_gated_pod_may_get_a_node_affinity_that_leaves_it_fewer_nodes(
+    api: Client, pods: str
+) -> None:
+    await api.create(pods, pod(spec=WAITS))
+    first = await api.patch(f"{pods}/one", {"spec": required([zone_in("a", "b")], [EXISTS])})
+    assert first.status == 200
+    preferred = {"weight": 1, "preference": {"matchExpressions": [EXISTS]}}
+    softer = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
+    soft = {"spec": {"affinity": {"nodeAffinity": softer}}}
+    assert (await api.patch(f"{pods}/one", soft)).status == 200
+    more = {"spec": required([zone_in("a", "b"), EXISTS], [EXISTS])}
+    assert (await api.patch(f"{pods}/one", more)).status == 200
+    path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+    for changed, where, text in (
+        ([[zone_in("a", "b"), EXISTS]], path, "no additions/deletions to non-empty"),
+        ([[zone_in("a"), EXISTS], [EXISTS]], f"{path}[0]", "only additions are allowed"),
+        ([[zone_in("a", "b")], [EXISTS]], f"{path}[0]", "only additions are allowed"),
+        ([[EXISTS, zone_in("a", "b")], [EXISTS]], f"{path}[0]", "only additions are allowed"),
+    ):
+        refused = await api.patch(f"{pods}/one", {"spec": required(*changed)})
+        assert (refused.status, refused.reason) == (422, "Invalid")
+        assert f"{where}: Invalid value" in refused.message
+        assert text in refused.message
+    gone = await api.patch(f"{pods}/one", {"spec": {"affinity": None}})
+    assert (gone.status, gone.reason) == (422, "Invalid")
+    near = {"spec": {"affinity": {"podAffinity": {REQUIRED: [SPREAD]}}}}
+    other = await api.patch(f"{pods}/one", near)
+    assert (other.status, other.reason) == (422, "Invalid")
+    assert "spec: Forbidden: pod updates may not change fields other than" in other.message
+    freed = await api.patch(f"{pods}/one", {"spec": {"schedulingGates": []}})
+    assert freed.status == 200
+    late = await api.patch(
+        f"{pods}/one", {"spec": required([zone_in("a", "b"), EXISTS, EXISTS], [EXISTS])}
+    )
+    assert (late.status, late.reason) == (422, "Invalid")
 
 
 async def test_a_priority_class_sets_the_priority(api: Client, pods: str, ns: str) -> None:

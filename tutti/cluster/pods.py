@@ -24,6 +24,12 @@ from tutti.cluster.store import Store
 
 ENDED = ("Succeeded", "Failed")
 _RESTART_POLICIES = ["Always", "Never", "OnFailure"]
+_REQUIRED_TERMS = (
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+)
 
 
 def _containers(pod: Obj) -> list[tuple[str, Obj]]:
@@ -103,7 +109,7 @@ def check(pod: Obj) -> list[FieldError]:
 
 def check_update(new: Obj, old: Obj) -> list[FieldError]:
     """Check that immutable fields of a pod are unchanged. A pod with scheduling gates may get
-    further node selectors. (The real server also allows further node affinities then.)
+    further node selectors and node affinities, which leave it fewer nodes.
     """
 
     def fixed(pod: Obj) -> Obj:
@@ -114,12 +120,8 @@ def check_update(new: Obj, old: Obj) -> list[FieldError]:
     errors: list[FieldError] = []
     gates = old["spec"].get("schedulingGates") or []
     if gates:
-        before, after = (pod["spec"].get("nodeSelector") or {} for pod in (old, new))
-        if any(after.get(key) != value for key, value in before.items()):
-            text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(wrong("spec.nodeSelector", after, text))
-        new = new | {"spec": new["spec"] | {"nodeSelector": before}}
-        old = old | {"spec": old["spec"] | {"nodeSelector": before}}
+        errors += _check_node_constraints(new, old)
+        new, old = _without_node_constraints(new), _without_node_constraints(old)
     if fixed(new) != fixed(old):
         text = (
             "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -130,6 +132,53 @@ def check_update(new: Obj, old: Obj) -> list[FieldError]:
         text = "only deletion is allowed, but found new scheduling gate"
         errors.append(not_permitted("spec.schedulingGates", text))
     return errors
+
+
+def _check_node_constraints(new: Obj, old: Obj) -> list[FieldError]:
+    """What is changed or missing of the node selector, and of the terms of the required node
+    affinity: each of these may get further requirements, and a pod without terms any terms.
+    """
+    errors: list[FieldError] = []
+    before, after = (pod["spec"].get("nodeSelector") or {} for pod in (old, new))
+    if any(after.get(key) != value for key, value in before.items()):
+        text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        errors.append(wrong("spec.nodeSelector", after, text))
+    terms_before, terms_after = _required_terms(old), _required_terms(new)
+    path = f"spec.{'.'.join(_REQUIRED_TERMS)}"
+    if terms_before and len(terms_before) != len(terms_after):
+        text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return [*errors, wrong(path, terms_after, text)]
+    for index, term in enumerate(terms_before):
+        if not _has_only_additions(terms_after[index], term):
+            text = "only additions are allowed (no mutations or deletions)"
+            errors.append(wrong(f"{path}[{index}]", terms_after[index], text))
+    return errors
+
+
+def _required_terms(pod: Obj) -> list[Obj]:
+    found = pod["spec"]
+    for member in _REQUIRED_TERMS:
+        found = found.get(member) or {}
+    return found or []
+
+
+def _has_only_additions(new: Obj, old: Obj) -> bool:
+    """Whether a term has all its old requirements, in their places. A term without requirements
+    selects no node, and stays as it is.
+    """
+    lists = ("matchExpressions", "matchFields")
+    before = {key: old.get(key) or [] for key in lists}
+    after = {key: new.get(key) or [] for key in lists}
+    if not any(before.values()):
+        return not any(after.values())
+    return all(after[key][: len(before[key])] == before[key] for key in lists)
+
+
+def _without_node_constraints(pod: Obj) -> Obj:
+    """The pod without node selector and node affinity."""
+    affinity = without(pod["spec"].get("affinity") or {}, "nodeAffinity")
+    spec = without(pod["spec"], "nodeSelector", "affinity")
+    return pod | {"spec": spec | ({"affinity": affinity} if affinity else {})}
 
 
 def bound(pod: Obj, binding: Obj, resource: Resource) -> Obj:
