@@ -4,16 +4,26 @@ for the objects of operators that ask for one gang of all their pods.
 `podgroup_controller` creates a group when a workload's first pods want one. From then on this
 controller updates it by the workload's annotations and size, and deletes it when the workload was
 scaled to zero or suspended, so that old revisions of Deployments leave no groups, and a resumed
-JobSet starts as a whole again. A group is never deleted while a pod that can still run names it.
+JobSet starts as a whole again. A group is never deleted while a pod that can still run names it,
+unless the pod is a member of another gang: it names that one itself, and the CRD of that API was
+installed after the group was made.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from services.controller.core import owner_groups
-from services.controller.core.workloads import FOLLOWED, JsonObject, owner_of, upkeep
+from services.controller.core.workloads import (
+    FOLLOWED,
+    JsonObject,
+    bare_pod_of,
+    declares_another_gang,
+    is_empty,
+    owner_of,
+    upkeep,
+)
 from services.controller.reconciling.controller import Runtime, Wake
 from services.controller.reconciling.informer import Informer
 from services.controller.reconciling.writes import Outcome
@@ -28,6 +38,13 @@ from shared.kube.resources import PODGROUPS_VOLCANO, PODS, Resource
 #: Interval of checks while terminating pods still name the group.
 _AGAIN_S: Final = 2.0
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class _Pods(NamedTuple):
+    """The pods that may name a group: by labels, or the only one by its name."""
+
+    labels: Mapping[str, str] = {}
+    name: str = ""
 
 
 class WorkloadReconciler:
@@ -66,6 +83,9 @@ class WorkloadReconciler:
         group = self._groups.get(key)
         if group is None or group.metadata.deletion_timestamp is not None:
             return None
+        bare_pod = bare_pod_of(group)
+        if bare_pod:
+            return await self._write(group, None, _Pods(name=bare_pod))
         owner = owner_of(group)
         if owner is None:
             return await self._follow_owner(group)
@@ -74,9 +94,8 @@ class WorkloadReconciler:
             return None  # deleted: garbage collection deletes its objects
         write = upkeep(group, owner.kind, workload)
         selector = workload.spec.selector
-        return await self._write(
-            group, write, selector.match_labels if selector is not None else {}
-        )
+        labels = selector.match_labels if selector is not None else {}
+        return await self._write(group, write, _Pods(labels=labels))
 
     async def _follow_owner(self, group: PodGroup) -> float | None:
         """The same for a group of an operator's object."""
@@ -89,15 +108,20 @@ class WorkloadReconciler:
         if found is None or found.metadata.uid != reference.uid:
             return None
         write = owner_groups.upkeep(group, Owned(kind, found))
-        return await self._write(group, write, {kind.name_label: reference.name})
+        return await self._write(group, write, _Pods(labels={kind.name_label: reference.name}))
 
     async def _write(
         self,
         group: PodGroup,
         write: JsonObject | Literal["remove"] | None,
-        pods: Mapping[str, str],
+        pods: _Pods,
     ) -> float | None:
-        """Write what `upkeep` returned. `pods`: labels of the pods that may name the group."""
+        """Write what `upkeep` returned. `pods`: the pods that may name the group."""
+        if is_empty(group):
+            naming = await self._naming(group, pods)
+            if naming and all(declares_another_gang(pod, group.metadata.name) for pod in naming):
+                await self._writes.delete(PODGROUPS_VOLCANO, group.metadata)
+                return None
         if write == "remove":
             return await self._remove(group, pods)
         if write is not None:
@@ -105,15 +129,15 @@ class WorkloadReconciler:
             self._groups.learn(written.body)
         return None
 
-    async def _remove(self, group: PodGroup, pods: Mapping[str, str]) -> float | None:
+    async def _remove(self, group: PodGroup, pods: _Pods) -> float | None:
         """Delete the group unless a pod names it. Create it again if a pod has named it during the
         deletion: the pods of a workload that is scaled up at that moment find the group by owner.
         """
-        if await self._is_named(group, pods):
+        if await self._naming(group, pods):
             return _AGAIN_S
         metadata = group.metadata
         written = await self._writes.delete(PODGROUPS_VOLCANO, metadata)
-        if written.outcome is Outcome.DONE and await self._is_named(group, pods):
+        if written.outcome is Outcome.DONE and await self._naming(group, pods):
             again = msgspec.structs.replace(
                 metadata, uid="", resource_version="", generation=0, creation_timestamp=None
             )
@@ -121,22 +145,23 @@ class WorkloadReconciler:
             await self._writes.create(PODGROUPS_VOLCANO, made, namespace=metadata.namespace)
         return None
 
-    async def _is_named(self, group: PodGroup, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels that can still run names the group; read from the API
-        server.
-        """
+    async def _naming(self, group: PodGroup, pods: _Pods) -> list[Pod]:
+        """Those of the pods that can still run and name the group; read from the API server."""
+        labels = sorted(pods.labels.items())
         page = await self._client.list(
             PODS,
             Pod,
             namespace=group.metadata.namespace,
-            label_selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
+            label_selector=",".join(f"{key}={value}" for key, value in labels),
+            field_selector=f"metadata.name={pods.name}" if pods.name else "",
         )
-        return any(
-            isinstance(pod, Pod)
+        return [
+            pod
+            for pod in page.items
+            if isinstance(pod, Pod)
             and pod.status.phase not in _ENDED
             and pod.metadata.annotations.get(annotations.GROUP_NAME) == group.metadata.name
-            for pod in page.items
-        )
+        ]
 
     def _group_changed(self, old: PodGroup | None, new: PodGroup | None) -> None:
         del old
@@ -164,7 +189,8 @@ class WorkloadReconciler:
 
 
 def _is_ours(group: PodGroup) -> bool:
-    return owner_of(group) is not None or owner_groups.owner_of(group) is not None
+    owned = owner_of(group) is not None or owner_groups.owner_of(group) is not None
+    return owned or bare_pod_of(group) != ""
 
 
 def _relevant_fields(workload: Workload) -> tuple[object, ...]:

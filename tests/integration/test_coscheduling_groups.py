@@ -114,6 +114,8 @@ async def test_gangs_are_read_as_soon_as_the_crd_is_there_and_get_its_phases(sta
     await stage.nodes(3)
     await make_pods(stage, "train", 0, 1)
     (first, _) = await stage.pods_say("", 2)
+    made = (await stage.api.get(stage.group_path("")))["items"]
+    assert len(made) == 2, "Tutti makes groups for pods without a group"
     assert "install the CRD of scheduling.x-k8s.io" in first["message"]
     await make_crd(stage.api)
     await make_group(stage, "train", 3, scheduleTimeoutSeconds=20, minResources={"cpu": "12"})
@@ -124,3 +126,10 @@ async def test_gangs_are_read_as_soon_as_the_crd_is_there_and_get_its_phases(sta
     status = await reports(stage, "train", "Running", running=3)
     assert status["scheduleStartTime"]
     assert LABEL not in await stage.why("pod/train-2", "train")
+
+    async def none_is_left() -> bool:
+        made = (await stage.api.get(stage.group_path("")))["items"]
+        assert not made, [one["metadata"]["name"] for one in made]
+        return True
+
+    await eventually(none_is_left, timeout_s=SEEN_S, because="the pods' own group counts")

@@ -187,7 +187,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
             for kind in OWNER_KINDS
             if kind.parts is not None or kind.resource == JOBS_BATCH
         ),
-        _may("list", PODS, "whether a pod still names a group that is to go"),
+        _may("list", PODS, "whether pods name a group that is to go, or another one"),
         _may("list watch create patch delete", PODGROUPS_VOLCANO, "keep groups of workloads"),
     ),
     "queue": (

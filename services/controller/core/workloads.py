@@ -3,14 +3,20 @@
 Their sizes are in `shared.dialects.workload_sizes`; `owner_groups` has those of operators' objects.
 A group is created when the workload's first pod exists. Then it follows the workload's annotations
 and size, and is deleted once the workload was scaled to zero, or suspended, and no pod names the
-group any more. Groups of users are never changed: ours are named after their controller's UID.
+group any more. It is also deleted when all its pods are members of other gangs, because the API of
+their own references is served by now. Groups of users are never changed: ours are named after their
+controller's UID.
 """
 
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
+
 from shared.contracts import annotations
+from shared.contracts.verdicts import Verdict
 from shared.dialects.numbers import natural
 from shared.dialects.owned_gangs import PREFIX
+from shared.dialects.pod_vocabulary import pod_vocabulary
 from shared.dialects.workload_sizes import ALL, Workload, gang_size
 from shared.kinds.metadata import OwnerReference
 from shared.kinds.podgroup import PodGroup
@@ -22,6 +28,7 @@ from shared.kube.resources import (
     DAEMON_SETS,
     JOBS_BATCH,
     PODGROUPS_VOLCANO,
+    PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
     Resource,
@@ -29,6 +36,7 @@ from shared.kube.resources import (
 
 JsonObject: TypeAlias = dict[str, Any]
 
+_decode_verdict: Final = msgspec.json.Decoder(Verdict).decode
 #: Kinds of workloads whose groups are updated; groups of other kinds are created once.
 FOLLOWED: Final[dict[tuple[str, str], Resource]] = {
     (one.api_version, one.kind): one for one in (REPLICA_SETS, STATEFUL_SETS, JOBS_BATCH)
@@ -61,6 +69,31 @@ def owner_of(group: PodGroup) -> OwnerReference | None:
         if owner.controller and (owner.api_version, owner.kind) in FOLLOWED:
             return owner if group.metadata.name == f"{PREFIX}{owner.uid}" else None
     return None
+
+
+def bare_pod_of(group: PodGroup) -> str:
+    """The name of the bare pod for which the group was created; "": it was created for no pod."""
+    for owner in group.metadata.owner_references:
+        if (owner.api_version, owner.kind) == (PODS.api_version, PODS.kind):
+            return owner.name if group.metadata.name == f"{PREFIX}{owner.uid}" else ""
+    return ""
+
+
+def is_empty(group: PodGroup) -> bool:
+    """Whether the group waits, and had no members in the planner's last verdict."""
+    text = group.metadata.annotations.get(annotations.VERDICT, "")
+    try:
+        verdict = _decode_verdict(text)
+    except msgspec.DecodeError:  # none, or a user's text
+        return False
+    waits = verdict.uid == group.metadata.uid and verdict.phase in ("Pending", "Inqueue")
+    return waits and verdict.members == 0
+
+
+def declares_another_gang(pod: Pod, group: str) -> bool:
+    """Whether a pod that names this group, which was made for it, has a reference of its own."""
+    declared = pod_vocabulary().references.declarations(pod.metadata, pod.spec, None)
+    return any(one.value != group for one in declared)
 
 
 def upkeep(group: PodGroup, kind: str, workload: Workload) -> JsonObject | Literal["remove"] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services.controller.core.statuses.annotation import annotation_of
 from services.controller.workload_controller import WorkloadReconciler
 from shared.dialects.owner_kinds import OWNER_KINDS, OwnerKind
 from shared.kube.client import KubeClient
@@ -23,6 +24,7 @@ from shared.kube.resources import (
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
+from tests.services.controller.core.samples import make_verdict
 from tests.services.controller.harness import Desk, a_desk, controllers
 from tests.services.controller.operator_kinds import install, job_spec, reference, template
 from tests.services.controller.playing import becomes, make, names_of, read, running
@@ -324,6 +326,43 @@ async def test_the_group_of_a_jobset_follows_it_and_goes_with_its_suspension(
             # A pod that has ended does not keep it.
             await becomes(groups, ["own"])
             assert await names_of(client, PODS, namespace) == ["ended"]
+
+
+async def test_the_group_of_a_job_goes_when_its_pods_are_members_of_other_gangs(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The planner reports no member of either group: only the pod of the first one says why."""
+    async with KubeClient(await load(str(control_plane.admin_kubeconfig))) as client:
+        names: dict[str, str] = {}
+        for job_name, labels in (
+            ("elsewhere", {"scheduling.x-k8s.io/pod-group": "train"}),
+            ("late", {}),
+        ):
+            job = await make(
+                client, JOBS_BATCH, {"metadata": {"name": job_name}, "spec": job_spec(1)}, namespace
+            )
+            uid = job["metadata"]["uid"]
+            name = names[job_name] = f"podgroup-{uid}"
+            metadata = {"name": name, "ownerReferences": [reference(job)]}
+            body = {"metadata": metadata, "spec": {"minMember": 1}}
+            group = await make(client, PODGROUPS_VOLCANO, body, namespace)
+            marks = {
+                "labels": {"batch.kubernetes.io/controller-uid": uid, **labels},
+                "annotations": {"scheduling.k8s.io/group-name": name},
+            }
+            pod = {"metadata": {"name": job_name, **marks}, **template()}
+            await make(client, PODS, pod, namespace)
+            verdict = make_verdict(uid=group["metadata"]["uid"], phase="Pending", members=0)
+            notes = {"tutti.dev/verdict": annotation_of(verdict)}
+            await client.patch(
+                PODGROUPS_VOLCANO, name, {"metadata": {"annotations": notes}}, namespace=namespace
+            )
+
+        async def groups() -> list[str]:
+            return await names_of(client, PODGROUPS_VOLCANO, namespace)
+
+        async with running(client, WorkloadReconciler):
+            await becomes(groups, [names["late"]])
 
 
 async def test_the_group_of_a_job_follows_its_parallelism(
