@@ -374,8 +374,8 @@ class _Reader:
         read = self._typed(found, pod, "")
         dialect, objections = self._declarations(found, read)
         references = pod_vocabulary().references
-        declares = any(references.declarations(read.metadata, read.spec, self._context.served))
-        owned = not declares and may_be_owned(read.metadata)
+        declared = references.declarations(read.metadata, read.spec, self._context.served)
+        owned = not declared and may_be_owned(read.metadata)
         scheduling = self._scheduling(found, read.spec.scheduler_name, dialect, owned=owned)
         if owned and scheduling.taken:
             ours = msgspec.structs.replace(

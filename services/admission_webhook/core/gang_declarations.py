@@ -46,9 +46,7 @@ def declares_anything(pod: JsonObject) -> bool:
     found = _typed(pod)
     if found is None:
         return True
-    return any(
-        True for _ in pod_vocabulary().references.declarations(found.metadata, found.spec, None)
-    )
+    return bool(pod_vocabulary().references.declarations(found.metadata, found.spec, None))
 
 
 def is_misdirected(pod: JsonObject) -> bool:
