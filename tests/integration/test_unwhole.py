@@ -283,6 +283,32 @@ async def test_capacity_of_a_lost_member_is_held_reported_and_given_to_its_succe
     assert not await stage.placed("next")
 
 
+async def test_capacity_is_reserved_for_members_on_a_node_that_an_autoscaler_removes(
+    stage: Stage,
+) -> None:
+    await stage.nodes(3)
+    await stage.gang("train", 2, requests={"cpu": "4"})
+    where = await stage.bound("train", 2)
+    (free,) = {f"node-{index}" for index in range(3)} - set(where.values())
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    node = f"/api/v1/nodes/{where['train-1']}"
+    await stage.api.patch(node, {"spec": {"taints": [taint]}})
+    held = await condition(stage, "train", "RoomHeld", "True")
+    assert held["reason"] == "NodesLeaving"
+    assert f"train-1 is on {where['train-1']}, which is being removed" in held["message"]
+    await stage.gang("next", 1, requests={"cpu": "4"})
+    for said in await stage.pods_say("next", 1):
+        assert said["reason"] == "CapacityReserved"
+    await stage.delete_pods(["train-1"])
+    await stage.stays_unbound("next")
+    await stage.bare_pods(
+        pod_manifest(
+            "train-1", requests={"cpu": "4"}, annotations={annotations.GROUP_NAME: "train"}
+        )
+    )
+    assert (await stage.bound("train", 2))["train-1"] == free
+
+
 async def test_capacity_that_no_successor_claims_is_free_again_and_the_gang_is_degraded(
     stage: Stage,
 ) -> None:

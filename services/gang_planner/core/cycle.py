@@ -14,6 +14,7 @@ from services.gang_planner.core.configuration.configuration import Configuration
 from services.gang_planner.core.cycle_context import CycleContext, Timers
 from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.lifecycle import (
+    announced_losses,
     assessment,
     backoff,
     deadlines,
@@ -226,6 +227,8 @@ class CycleRunner:
         unseen_losses.search(state)
         if resolved and state.holds.pending:
             self._open_holds(work)
+        if resolved and state.nodes.leaving:
+            announced_losses.announce(work)
         if state.holds.by_uid:
             holds.review(work)
         if decisive and state.preemptions.logged:

@@ -137,6 +137,9 @@ def _match(
     exact: list[tuple[Hold, tuple[str, int]]] = []
     others: list[Hold] = []
     for hold in holds:
+        if hold.announced:
+            # Its member is still there: a member that waits is none of its successors.
+            continue
         key = (hold.role, hold.shape.id)
         # A reservation says nothing of the claims of a successor, nor of pods that have come near
         # since, where it has terms about other pods: such a successor is placed again.

@@ -16,6 +16,7 @@ from typing import Final
 
 from services.gang_planner.core.allocation import min_resources
 from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.lifecycle import announced_losses
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state import successors
 from services.gang_planner.core.state.gang_history import Kept
@@ -132,7 +133,7 @@ def review(work: CycleContext) -> None:
             _follow_restart(hold, gang)
             _admit(state, gang)
         _mind_clock(hold, work.now_ms)
-        reason = _end_of(state, hold, gang, work.now_ms)
+        reason = _announced_end(work, hold) or _end_of(state, hold, gang, work.now_ms)
         if reason:
             state.holds.close(state, hold, reason)
         elif hold.reservation is not None and not _still_room(work.session, hold):
@@ -260,6 +261,15 @@ def _admit(state: State, gang: Gang) -> None:
         state.gangs.touch(gang)
 
 
+def _announced_end(work: CycleContext, hold: Hold) -> str:
+    """The reason for which the hold of an announced loss ends; "" while it lasts, and for other
+    holds.
+    """
+    if not hold.announced or hold.gang is None:
+        return ""
+    return announced_losses.follow(work, hold)
+
+
 def _end_of(state: State, hold: Hold, gang: Gang | None, now_ms: int) -> str:
     """The reason for which the hold ends now; "" while it lasts."""
     if gang is None:
@@ -274,7 +284,7 @@ def _end_by_gang(state: State, hold: Hold, gang: Gang) -> str:
     if gang.history.releasing:
         return "Released"
     member = state.members.get(hold.uid)
-    if member is not None and member.state in {PLACED, RUNNING}:
+    if member is not None and member.state in {PLACED, RUNNING} and not hold.announced:
         return "Returned"
     if hold.workload and not successors.is_living(state, hold.workload, hold.part):
         return "WorkloadEnded"

@@ -77,7 +77,8 @@ def _covered(state: State) -> dict[GangKey, Counter[str]]:
     for loss in table.pending.values():
         found[loss.key][loss.role] += 1
     for hold in table.by_uid.values():
-        if not hold.reserving and (key := _key_of(state, hold)) is not None:
+        is_there = hold.announced and hold.uid in state.members
+        if not hold.reserving and not is_there and (key := _key_of(state, hold)) is not None:
             found[key][hold.role] += 1
     return found
 

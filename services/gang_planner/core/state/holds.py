@@ -2,8 +2,9 @@
 
 A hold is an open `hold` note in DECISIONS, identified by the lost pod's UID. It has at most one
 reservation; without one, its replacement is first in line. Its reason is the kind of loss:
-PodFailed, PodEvicted, PodDeleted, NodeLost; MemberMissing if no planner saw the loss, with a name
-instead of the pod's UID; Repair for a gang that has not started.
+PodFailed, PodEvicted, PodDeleted, NodeLost; NodeLeaving for one that is still to come;
+MemberMissing if no planner saw the loss, with a name instead of the pod's UID; Repair for a gang
+that has not started.
 
 The log has all holds. A note is written at the end of the cycle in which a hold was created, moved
 or reshaped. A hold that ends in the cycle in which it was created is not in the log. The decision
@@ -35,6 +36,9 @@ DELETED: Final = "PodDeleted"
 FAILED_POD: Final = "PodFailed"
 EVICTED: Final = "PodEvicted"
 NODE_LOST: Final = "NodeLost"
+#: Reason of a hold for a member whose node is being removed, while the member is still there
+#: (`lifecycle.announced_losses`). It has no deadline before the member leaves.
+NODE_LEAVING: Final = "NodeLeaving"
 #: Reason of a hold for a member whose loss no planner saw (`lifecycle.unseen_losses`): it ends when
 #: the gang has enough members without it.
 MISSING: Final = "MemberMissing"
@@ -125,6 +129,11 @@ class Hold(msgspec.Struct, kw_only=True, eq=False):
     def reserving(self) -> bool:
         """Whether it is for pods of `minResources` that do not exist yet, not for a lost pod."""
         return self.reason == MIN_RESOURCES
+
+    @property
+    def announced(self) -> bool:
+        """Whether its member is still on its node, which is being removed."""
+        return self.reason == NODE_LEAVING
 
     @property
     def reservation_reason(self) -> Reason:
@@ -262,6 +271,9 @@ class HoldTable:
             _forgo(tables, hold)
         drop_reservation(tables, hold)
         self._remove(hold)
+        if hold.announced:
+            # Its member is not lost: if it is lost later, it gets another hold.
+            self.forget(hold.uid)
         if hold.logged:
             self._ended.append((hold, reason))
 
@@ -362,6 +374,8 @@ class HoldTable:
                     _forgo(tables, hold)
                 drop_reservation(tables, hold)
                 self._remove(hold)
+                if hold.announced:
+                    self.forget(uid)
                 if hold.gang is not None:
                     tables.gangs.drop_if_empty(hold.gang)
 

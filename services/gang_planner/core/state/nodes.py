@@ -21,7 +21,7 @@ from services.gang_planner.core.state.columns import (
     grown,
 )
 from services.gang_planner.core.state.node_labels import LabelColumns
-from services.gang_planner.core.state.taints import TaintSets
+from services.gang_planner.core.state.taints import TaintSets, is_leaving
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node
 
@@ -104,6 +104,8 @@ class NodeTable:
         self.ready: Bools = np.zeros(64, dtype=np.bool_)
         self.unschedulable: Bools = np.zeros(64, dtype=np.bool_)
         self.taint_set: Ints = np.zeros(64, dtype=np.int64)
+        #: Slots of nodes that an autoscaler drains and then removes.
+        self.leaving: set[int] = set()
         #: Slots with any change except that of free amounts.
         self.changes = ChangeLog()
         self.by_uid: dict[str, int] = {}
@@ -209,6 +211,10 @@ class NodeTable:
         self.ready[slot] = node is not None and node.ready
         self.unschedulable[slot] = node is not None and node.unschedulable
         self.taint_set[slot] = self.taints.intern(node.taints) if node is not None else 0
+        if node is not None and is_leaving(node.taints):
+            self.leaving.add(slot)
+        else:
+            self.leaving.discard(slot)
         amounts = node.allocatable if node is not None else ()
         rows = [(self.resources.row(name), clamped(amount)) for name, amount in amounts]
         self.allocatable.ensure(len(self.resources.names), slot + 1)

@@ -11,6 +11,20 @@ from shared.model.objects import Taint, Toleration
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+#: Taints of nodes that are not complete yet: a controller removes them when the node is.
+_STARTING: Final = frozenset(
+    {"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
+)
+#: The same of cluster-autoscaler, by the beginning of the key.
+_STARTING_PREFIXES: Final = (
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+)
+#: Taints of nodes that an autoscaler drains and then removes. cluster-autoscaler's
+#: DeletionCandidateOfClusterAutoscaler is none: it only asks to avoid the node (PreferNoSchedule).
+_LEAVING: Final = frozenset(
+    {"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
+)
 _KEEPS_OUT: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -25,6 +39,17 @@ def first_untolerated(tolerations: Sequence[Toleration], taints: Sequence[Taint]
         if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
             return taint
     return None
+
+
+def is_leaving(taints: Sequence[Taint]) -> bool:
+    """Whether an autoscaler drains the node, and then removes it."""
+    return any(taint.key in _LEAVING and taint.effect in _KEEPS_OUT for taint in taints)
+
+
+def is_passing(taint: Taint) -> bool:
+    """Whether the taint excludes pods from a node that is being added or removed."""
+    known = taint.key in _STARTING or taint.key in _LEAVING
+    return taint.effect in _KEEPS_OUT and (known or taint.key.startswith(_STARTING_PREFIXES))
 
 
 def preferred_against(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> int:

@@ -154,7 +154,11 @@ def _evicted(gang: Gang, last: Condition | None) -> _Claim:
 def _room_held(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim:
     if all(hold.reservation is None for hold in holds):
         return _Claim("RoomHeld", False, "NoRoom" if holds else gang.hold_ended)
-    reason = "MinResources" if all(hold.reserving for hold in holds) else "MembersLost"
+    reason = "MembersLost"
+    if all(hold.reserving for hold in holds):
+        reason = "MinResources"
+    elif all(hold.reserving or hold.announced for hold in holds):
+        reason = "NodesLeaving"
     return _Claim("RoomHeld", True, reason, in_words(holds, names))
 
 
