@@ -7,18 +7,19 @@ import msgspec
 
 from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
-    Object,
     Preparation,
     Progress,
     Write,
     device_step,
     device_undo,
+    needs_classes,
     needs_volume,
     volume_step,
     volume_undo,
 )
+from services.binder.core.device_allocation import Object
 from shared.contracts.decisions import DeviceChoice, VolumeChoice
-from shared.kube.resources import RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 
 Send: TypeAlias = Callable[
     [Literal["GET", "PATCH"], str, object, str], Awaitable[tuple[Answer, bytes]]
@@ -87,7 +88,9 @@ class KubeClaims:
     async def _step(self, preparation: Preparation, *, again: bool) -> Progress | Write:
         choice = preparation.choice
         if isinstance(choice, DeviceChoice):
-            return device_step(await self._devices(choice), choice, preparation.pod_name)
+            found = await self._devices(choice)
+            classes = await self._classes(choice) if needs_classes(found, choice) else {}
+            return device_step(found, choice, preparation.pod_name, classes)
         claim, volume = await self._claim_and_volume(choice)
         return volume_step(claim, volume, choice, again=again)
 
@@ -98,6 +101,10 @@ class KubeClaims:
 
     async def _devices(self, choice: DeviceChoice) -> Object | None:
         return await self._read(RESOURCE_CLAIMS.path(choice.namespace, choice.claim))
+
+    async def _classes(self, choice: DeviceChoice) -> dict[str, Object]:
+        found = {name: await self._read(DEVICE_CLASSES.path("", name)) for name in choice.classes}
+        return {name: one for name, one in found.items() if one is not None}
 
     async def _read(self, path: str) -> Object | None:
         answer, body = await self._send("GET", path, None, "")

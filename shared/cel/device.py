@@ -2,8 +2,7 @@
 them an evaluation read.
 
 As in kube-scheduler, a domain without attributes is an empty map, so that
-`has(device.attributes["other"].x)` is false, and reading `.x` is an error. Devices that several
-claims may share are not offered to selectors: `device.allowMultipleAllocations` is false.
+`has(device.attributes["other"].x)` is false, and reading `.x` is an error.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,10 @@ from shared.cel.values import (
     Value,
     type_name,
 )
-from shared.model.reference_objects import DeviceAttribute, DeviceDetails
+from shared.model.devices import (
+    DeviceAttribute,
+    DeviceDetails,
+)
 
 #: Steps of one evaluation; NVIDIA's selectors take about twenty. Kubernetes' limit (1,000,000 units
 #: of its own) would be seconds.
@@ -52,6 +54,7 @@ class Profile:
 
     def __init__(self, driver: str, details: DeviceDetails) -> None:
         self.driver = driver
+        self.shareable = details.shareable
         #: Why selectors cannot read the device; "": they can.
         self.failure = ""
         self.sections: dict[str, dict[str, dict[str, Value]]] = {"attributes": {}, "capacity": {}}
@@ -111,14 +114,14 @@ class Selector:
         return found
 
     def _key(self, profile: Profile) -> tuple[Value, ...]:
-        return profile.driver, *[profile.at(one) for one in self._paths]
+        return profile.driver, profile.shareable, *[profile.at(one) for one in self._paths]
 
     def _evaluate(self, profile: Profile, reads: dict[_Path, None]) -> Outcome:
         self.evaluations += 1
         budget = Budget(min(STEPS_MAX, self._steps_left))
         device: dict[str, Value] = {
             "driver": profile.driver,
-            "allowMultipleAllocations": False,
+            "allowMultipleAllocations": profile.shareable,
             **{name: _Domains(name, one, reads) for name, one in profile.sections.items()},
         }
         before = budget.steps

@@ -11,18 +11,20 @@ from typing import TypeAlias
 
 import msgspec
 
+from shared.model.devices import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from shared.model.objects import Node, Pod, PodGroup, PriorityClass, Queue
 from shared.model.reference_objects import (
     Budget,
     Claim,
     CsiDriver,
     CsiNode,
-    DeviceClass,
     HyperNode,
     Namespace,
-    ResourceClaim,
     ResourceQuota,
-    ResourceSlice,
     StorageCapacity,
     StorageClass,
     Volume,

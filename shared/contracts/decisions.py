@@ -14,7 +14,7 @@ import msgspec
 from shared.contracts.cluster import StreamOpened
 from shared.contracts.outcomes import Outcome
 from shared.model.objects import GROUP_NAME_SCOPE
-from shared.model.terms import Struct
+from shared.model.terms import SelectorTerm, Struct
 
 
 class Cycle(Struct, frozen=True, kw_only=True):
@@ -57,9 +57,17 @@ class VolumeChoice(Struct, frozen=True, kw_only=True):
     volume_uid: str = ""
 
 
+class DeviceShare(Struct, frozen=True, kw_only=True):
+    """What a claim consumes of a shareable device: name and quantity of each capacity."""
+
+    #: Position in `DeviceChoice.devices`.
+    index: int
+    capacity: tuple[tuple[str, str], ...] = ()
+
+
 class DeviceChoice(Struct, frozen=True, kw_only=True):
-    """The whole devices that a ResourceClaim gets, (request, driver, pool, device) each, before its
-    pod is bound.
+    """The devices that a ResourceClaim gets, (request, driver, pool, device) each, before its pod
+    is bound; without `devices`, it has some, and is reserved for the pod.
     """
 
     pod_uid: str
@@ -68,6 +76,14 @@ class DeviceChoice(Struct, frozen=True, kw_only=True):
     claim_uid: str
     node: str
     devices: tuple[tuple[str, str, str, str], ...] = ()
+    #: Those of the devices that other claims may have, too.
+    shares: tuple[DeviceShare, ...] = ()
+    #: Requests with admin access.
+    admin: tuple[str, ...] = ()
+    #: Where the devices can be used; (): on all nodes; None: only on `node`.
+    node_affinity: tuple[SelectorTerm, ...] | None = None
+    #: DeviceClasses of the claim's requests that have configuration, which the binder copies.
+    classes: tuple[str, ...] = ()
 
 
 class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -1,26 +1,25 @@
-"""Reads devices of dynamic resource allocation (DRA): whole devices, chosen by CEL selectors.
+"""Reads device classes and slices of dynamic resource allocation (DRA).
 
-Further requirements of a claim (constraints, parts of devices, configuration) are named in
-`ResourceClaim.unsupported`, those of a class in `DeviceClass.unsupported`. The planner allocates no
-such claim. Expressions are passed on as text.
+Fields of a class that this version does not know are named in `DeviceClass.unsupported`.
+Expressions and quantities are passed on as text.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, get_args
 
 from shared.dialects import selectors
-from shared.dialects.protocol import cluster_identity, identity
+from shared.dialects.device_claims import beyond_expressions, expressions, read_device_claim
+from shared.dialects.protocol import cluster_identity
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
 from shared.kube import reference_objects as looked_up
+from shared.kube.objects import NodeSelector, Quantity
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from shared.model import reference_objects
+from shared.model import devices
+from shared.model.terms import SelectorTerm
 
 _OF_DRIVER: Final = re.compile(r"""\s*device\.driver\s*==\s*(?:"([^"\\]+)"|'([^'\\]+)')\s*""")
 
-#: Characters of all expressions of one class or claim. Kubernetes allows 10,240 in each.
-_EXPRESSIONS_CHARACTERS_MAX: Final = 128 * 1024
-_TOO_MANY: Final = f" (selectors of more than {_EXPRESSIONS_CHARACTERS_MAX} characters)"
 #: Characters of the details of a slice's devices, four times what 128 devices with six attributes
 #: of 20 characters have; further devices are left out.
 _DETAILS_CHARACTERS_MAX: Final = 256 * 1024
@@ -28,65 +27,34 @@ _DETAILS_CHARACTERS_MAX: Final = 256 * 1024
 _PLAIN_CHARACTERS: Final = 9
 
 
-def read_device_class(found: looked_up.DeviceClass) -> reference_objects.DeviceClass:
-    unsupported = tuple(_unsupported_of_class(found.spec))
-    return reference_objects.DeviceClass(
+def read_device_class(found: looked_up.DeviceClass) -> devices.DeviceClass:
+    beyond = beyond_expressions(found.spec.selectors)
+    unsupported = () if beyond is None else (f"spec.selectors{beyond}",)
+    return devices.DeviceClass(
         **cluster_identity(found.metadata),
         driver="" if unsupported else _driver(found.spec)[:TEXT_CHARACTERS_MAX],
-        selectors=() if unsupported else _expressions(found.spec.selectors),
+        selectors=() if unsupported else expressions(found.spec.selectors),
         unsupported=unsupported,
+        configured=bool(found.spec.config),
     )
 
 
-def read_slice(found: looked_up.ResourceSlice) -> reference_objects.ResourceSlice:
-    """A ResourceSlice with the devices that any claim may get whole."""
+def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
     metadata, spec = found.metadata, found.spec
-    selector = spec.node_selector
-    devices = [one for one in spec.devices if _whole(one)]
-    details = _details(spec.driver, devices)
-    return reference_objects.ResourceSlice(
+    details = _details(spec.driver, spec.devices)
+    return devices.ResourceSlice(
         **cluster_identity(metadata),
         driver=spec.driver,
         pool=spec.pool.name,
         generation=spec.pool.generation,
         pool_slices=spec.pool.resource_slice_count,
         node=spec.node_name,
-        node_affinity=selectors.terms(selector) if selector is not None else None,
+        node_affinity=_terms(spec.node_selector),
         all_nodes=spec.all_nodes,
-        devices=tuple(one.name for one in devices[: len(details)]),
+        per_device_nodes=spec.per_device_node_selection,
+        devices=tuple(one.name for one in spec.devices[: len(details)]),
         details=tuple(details) if any(one != _NO_DETAILS for one in details) else (),
-    )
-
-
-def read_device_claim(found: looked_up.ResourceClaim) -> reference_objects.ResourceClaim:
-    metadata, spec, status = found.metadata, found.spec, found.status
-    allocation = status.allocation or looked_up.Allocation()
-    beyond = tuple(_unsupported(spec.devices))
-    selector = allocation.node_selector
-    owner = metadata.controller
-    return reference_objects.ResourceClaim(
-        **identity(metadata),
-        requests=tuple(
-            reference_objects.DeviceRequest(
-                name=one.name,
-                device_class=one.exactly.device_class_name,
-                count=one.exactly.count,
-                selectors=() if beyond else _expressions(one.exactly.selectors),
-            )
-            for one in spec.devices.requests
-            if one.exactly is not None
-        ),
-        unsupported=beyond,
-        allocated=tuple(
-            (one.driver, one.pool, one.device)
-            for one in allocation.devices.results
-            # A pod with admin access does not consume the device.
-            if not one.admin_access
-        ),
-        node_affinity=selectors.terms(selector) if selector is not None else None,
-        reserved_for=tuple(sorted(one.uid for one in status.reserved_for)),
-        owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
-        deleting=metadata.deletion_timestamp is not None,
+        shared_counters=tuple(_counters(one.name, one.counters) for one in spec.shared_counters),
     )
 
 
@@ -98,69 +66,93 @@ def _driver(spec: looked_up.DeviceClassSpec) -> str:
     return (matched[1] or matched[2]) if matched else ""
 
 
-def _unsupported_of_class(spec: looked_up.DeviceClassSpec) -> Iterator[str]:
-    """Paths of a class's requirements beyond CEL selectors."""
-    if spec.config:
-        yield "spec.config"
-    if (beyond := _beyond_expressions(spec.selectors)) is not None:
-        yield f"spec.selectors{beyond}"
+_NO_DETAILS: Final = devices.DeviceDetails()
 
 
-def _beyond_expressions(selectors: Sequence[looked_up.DeviceSelector]) -> str | None:
-    """The suffix that names selectors of another kind, or too many; None: all are CEL."""
-    for index, one in enumerate(selectors):
-        if one.cel is None:
-            return f"[{index}]"
-    characters = sum(map(len, _expressions(selectors)))
-    if characters > _EXPRESSIONS_CHARACTERS_MAX:
-        return _TOO_MANY
-    return None
-
-
-def _expressions(selectors: Sequence[looked_up.DeviceSelector]) -> tuple[str, ...]:
-    return tuple(one.cel.expression for one in selectors if one.cel is not None)
-
-
-_NO_DETAILS: Final = reference_objects.DeviceDetails()
-
-
-def _details(driver: str, devices: list[looked_up.Device]) -> list[reference_objects.DeviceDetails]:
+def _details(driver: str, found: tuple[looked_up.Device, ...]) -> list[devices.DeviceDetails]:
     """The details of the first devices, as many as the limit allows."""
-    found: list[reference_objects.DeviceDetails] = []
+    details: list[devices.DeviceDetails] = []
     characters = 0
-    for device in devices:
-        attributes = [
-            _attribute(_qualified(driver, name), one)
-            for name, one in sorted(device.attributes.items())
-        ]
-        capacity = tuple(
-            (_qualified(driver, name), str(one.value))
-            for name, one in sorted(device.capacity.items())
-        )
-        details = reference_objects.DeviceDetails(
-            attributes=tuple(one for one in attributes if one is not None), capacity=capacity
-        )
-        characters += sum(len(one.name) + _size(one.value) for one in details.attributes)
-        characters += sum(len(name) + len(text) for name, text in capacity)
+    for device in found:
+        one = _detail(driver, device)
+        characters += _characters(one)
         if characters > _DETAILS_CHARACTERS_MAX:
             break
-        found.append(details)
-    return found
+        details.append(one)
+    return details
+
+
+def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
+    attributes = [
+        _attribute(_qualified(driver, name), one) for name, one in sorted(device.attributes.items())
+    ]
+    return devices.DeviceDetails(
+        attributes=tuple(one for one in attributes if one is not None),
+        capacity=tuple(
+            (_qualified(driver, name), str(one.value))
+            for name, one in sorted(device.capacity.items())
+        ),
+        taints=tuple(
+            devices.DeviceTaint(key=one.key, value=one.value, effect=effect)
+            for one in device.taints
+            for effect in get_args(devices.TaintEffect)
+            if one.effect == effect
+        ),
+        consumes=tuple(
+            _counters(one.counter_set, one.counters) for one in device.consumes_counters
+        ),
+        shareable=device.allow_multiple_allocations,
+        policies=tuple(
+            _policy(name, one)
+            for name, one in sorted(device.capacity.items())
+            if device.allow_multiple_allocations
+        ),
+        node=device.node_name,
+        node_affinity=_terms(device.node_selector),
+        all_nodes=device.all_nodes,
+        binds_to_node=device.binds_to_node,
+        binding_conditions=device.binding_conditions,
+    )
+
+
+def _terms(found: NodeSelector | None) -> tuple[SelectorTerm, ...] | None:
+    return selectors.terms(found) if found is not None else None
+
+
+def _counters(name: str, found: dict[str, looked_up.CounterValue]) -> devices.Counters:
+    amounts = tuple((counter, str(one.value)) for counter, one in sorted(found.items()))
+    return devices.Counters(counter_set=name, amounts=amounts)
+
+
+def _policy(name: str, found: looked_up.CapacityValue) -> devices.CapacityPolicy:
+    policy = found.request_policy or looked_up.CapacityRequestPolicy()
+    limits = policy.valid_range or looked_up.CapacityRange()
+    return devices.CapacityPolicy(
+        name=name,
+        value=str(found.value),
+        default=_text(policy.default),
+        values=tuple(map(str, policy.valid_values)),
+        minimum=_text(limits.minimum),
+        maximum=_text(limits.maximum),
+        step=_text(limits.step),
+    )
+
+
+def _text(found: Quantity | None) -> str:
+    return "" if found is None else str(found)
 
 
 def _qualified(driver: str, name: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
-def _attribute(
-    name: str, found: looked_up.DeviceAttribute
-) -> reference_objects.DeviceAttribute | None:
+def _attribute(name: str, found: looked_up.DeviceAttribute) -> devices.DeviceAttribute | None:
     """The attribute's value; None: it has none that this version knows."""
     value = next((one for one in _values(found) if one is not None), None)
     if value is None:
         return None
     version = value is found.version or value is found.versions
-    return reference_objects.DeviceAttribute(name=name, value=value, version=version)
+    return devices.DeviceAttribute(name=name, value=value, version=version)
 
 
 def _values(
@@ -177,60 +169,20 @@ def _values(
     yield found.version
 
 
+def _characters(found: devices.DeviceDetails) -> int:
+    counted = sum(len(one.name) + _size(one.value) for one in found.attributes)
+    counted += sum(len(name) + len(text) for name, text in found.capacity)
+    for one in found.consumes:
+        counted += sum(len(name) + len(text) for name, text in one.amounts)
+    for policy in found.policies:
+        counted += len(policy.name) + len(policy.value) + _size(policy.values)
+    return counted
+
+
 def _size(value: bool | int | str | tuple[bool | int | str, ...]) -> int:
     if isinstance(value, tuple):
         return sum(map(_size, value))
     return len(value) if isinstance(value, str) else _PLAIN_CHARACTERS
-
-
-def _whole(device: looked_up.Device) -> bool:
-    return not (
-        device.taints
-        or device.consumes_counters
-        or device.allow_multiple_allocations
-        or device.binding_conditions
-        or device.node_name
-        or device.node_selector is not None
-        or device.all_nodes
-    )
-
-
-def _unsupported(claim: looked_up.DeviceClaim) -> Iterator[str]:
-    """Paths of the claim's requirements beyond a number of whole devices that selectors match."""
-    if claim.constraints:
-        yield "spec.devices.constraints"
-    if claim.config:
-        yield "spec.devices.config"
-    for index, request in enumerate(claim.requests):
-        path = f"spec.devices.requests[{index}]"
-        exactly = request.exactly
-        if request.first_available:
-            yield f"{path}.firstAvailable"
-        elif exactly is None:
-            yield path
-        else:
-            yield from (f"{path}.exactly.{field}" for field in _beyond(exactly))
-    characters = sum(
-        len(one)
-        for request in claim.requests
-        if request.exactly is not None
-        for one in _expressions(request.exactly.selectors)
-    )
-    if characters > _EXPRESSIONS_CHARACTERS_MAX:
-        yield f"spec.devices.requests{_TOO_MANY}"
-
-
-def _beyond(request: looked_up.ExactDeviceRequest) -> Iterator[str]:
-    if (beyond := _beyond_expressions(request.selectors)) is not None:
-        yield f"selectors{beyond}"
-    if request.allocation_mode != "ExactCount":
-        yield "allocationMode"
-    if request.admin_access:
-        yield "adminAccess"
-    if request.tolerations:
-        yield "tolerations"
-    if request.capacity.requests:
-        yield "capacity"
 
 
 KINDS: Final = (

@@ -247,24 +247,58 @@ class DeviceAttribute(KubeStruct, frozen=True, kw_only=True):
     versions: tuple[str, ...] | None = None
 
 
+class CapacityRange(KubeStruct, frozen=True, kw_only=True):
+    minimum: Quantity | None = msgspec.field(name="min", default=None)
+    maximum: Quantity | None = msgspec.field(name="max", default=None)
+    step: Quantity | None = None
+
+
+class CapacityRequestPolicy(KubeStruct, frozen=True, kw_only=True):
+    default: Quantity | None = None
+    valid_values: tuple[Quantity, ...] = ()
+    valid_range: CapacityRange | None = None
+
+
 class CapacityValue(KubeStruct, frozen=True, kw_only=True):
+    value: Quantity = "0"
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class DeviceTaint(KubeStruct, frozen=True, kw_only=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class CounterValue(KubeStruct, frozen=True, kw_only=True):
     value: Quantity = "0"
 
 
+class CounterSet(KubeStruct, frozen=True, kw_only=True):
+    """`spec.sharedCounters[]` of a ResourceSlice."""
+
+    name: str = ""
+    counters: dict[str, CounterValue] = msgspec.field(default_factory=dict)
+
+
+class CounterConsumption(KubeStruct, frozen=True, kw_only=True):
+    counter_set: str = ""
+    counters: dict[str, CounterValue] = msgspec.field(default_factory=dict)
+
+
 class Device(KubeStruct, frozen=True, kw_only=True):
-    """`spec.devices[]` of a ResourceSlice: its name, attributes and capacities, and the fields that
-    divide the device or restrict its use.
-    """
+    """`spec.devices[]` of a ResourceSlice."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
     capacity: dict[str, CapacityValue] = msgspec.field(default_factory=dict)
-    taints: tuple[Present, ...] = ()
-    consumes_counters: tuple[Present, ...] = ()
+    taints: tuple[DeviceTaint, ...] = ()
+    consumes_counters: tuple[CounterConsumption, ...] = ()
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
+    binds_to_node: bool = False
     node_name: str = ""
-    node_selector: Present | None = None
+    node_selector: NodeSelector | None = None
     all_nodes: bool = False
 
 
@@ -280,6 +314,8 @@ class ResourceSliceSpec(KubeStruct, frozen=True, kw_only=True):
     node_name: str = ""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
+    per_device_node_selection: bool = False
+    shared_counters: tuple[CounterSet, ...] = ()
     devices: tuple[Device, ...] = ()
 
 
@@ -287,8 +323,34 @@ class ResourceSlice(KubeObject, frozen=True, kw_only=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
+class DeviceTaintSelector(KubeStruct, frozen=True, kw_only=True):
+    """A rule's selection of devices. The last two fields existed in v1alpha3 until 1.34."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    device_class_name: str | None = None
+    selectors: tuple[Present, ...] = ()
+
+
+class DeviceTaintRuleSpec(KubeStruct, frozen=True, kw_only=True):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(KubeObject, frozen=True, kw_only=True):
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
 class DeviceCapacity(KubeStruct, frozen=True, kw_only=True):
     requests: ResourceList = msgspec.field(default_factory=dict)
+
+
+class DeviceToleration(KubeStruct, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
 
 
 class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
@@ -297,20 +359,33 @@ class ExactDeviceRequest(KubeStruct, frozen=True, kw_only=True):
     allocation_mode: str = "ExactCount"
     count: int = 1
     admin_access: bool = False
-    tolerations: tuple[Present, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
     capacity: DeviceCapacity = DeviceCapacity()
+
+
+class DeviceSubRequest(ExactDeviceRequest, frozen=True, kw_only=True):
+    """An alternative of `firstAvailable`; it has no admin access."""
+
+    name: str = ""
 
 
 class DeviceRequest(KubeStruct, frozen=True, kw_only=True):
     name: str = ""
     exactly: ExactDeviceRequest | None = None
-    first_available: tuple[Present, ...] = ()
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(KubeStruct, frozen=True, kw_only=True):
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
 
 
 class DeviceClaim(KubeStruct, frozen=True, kw_only=True):
+    """`spec.devices` of a claim. Its configuration is read by the binder only."""
+
     requests: tuple[DeviceRequest, ...] = ()
-    constraints: tuple[Present, ...] = ()
-    config: tuple[Present, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
 
 
 class ResourceClaimSpec(KubeStruct, frozen=True, kw_only=True):
@@ -322,6 +397,8 @@ class AllocatedDevice(KubeStruct, frozen=True, kw_only=True):
     pool: str = ""
     device: str = ""
     admin_access: bool = False
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: ResourceList = msgspec.field(default_factory=dict)
 
 
 class AllocatedDevices(KubeStruct, frozen=True, kw_only=True):

@@ -10,17 +10,19 @@ their first item, so that equal values are equal bytes.
 
 from typing import Final, Literal, TypeAlias
 
+from shared.model.devices import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from shared.model.reference_objects import (
     Budget,
     Claim,
     CsiDriver,
     CsiNode,
-    DeviceClass,
     HyperNode,
     Namespace,
-    ResourceClaim,
     ResourceQuota,
-    ResourceSlice,
     StorageCapacity,
     StorageClass,
     Volume,

@@ -1,4 +1,5 @@
-"""Reference objects: namespaces, quotas, budgets, storage, devices, topology and workloads.
+"""Reference objects: namespaces, quotas, budgets, storage, topology and workloads; `devices` has
+those of dynamic resource allocation.
 
 The watcher reads them and the planner looks them up: each has only the fields that a decision
 depends on. Units and ordering as in `shared.model.objects`.
@@ -157,78 +158,6 @@ class HyperNode(ClusterScoped, frozen=True, kw_only=True):
     tier: int = 1
     tier_name: str = ""
     members: tuple[HyperNodeMember, ...] = ()
-
-
-class DeviceClass(ClusterScoped, frozen=True, kw_only=True):
-    """A DeviceClass: the devices that all its selectors match."""
-
-    #: The driver of all its devices, if its selectors require only that; "": they require something
-    #: else.
-    driver: str = ""
-    #: Its CEL expressions; None: the sender's version reports none, and only `driver` is known.
-    selectors: tuple[str, ...] | None = None
-    #: Paths of its fields that are not supported; no device is allocated for such a class.
-    unsupported: tuple[str, ...] = ()
-
-
-class DeviceAttribute(Struct, frozen=True, kw_only=True):
-    """An attribute of a device, or several values of one."""
-
-    #: "domain/name"; the domain is the driver's unless the attribute names another.
-    name: str
-    value: bool | int | str | tuple[bool | int | str, ...]
-    #: Whether the texts are semantic versions.
-    version: bool = False
-
-
-class DeviceDetails(Struct, frozen=True, kw_only=True):
-    """The attributes and capacities that selectors of devices read."""
-
-    attributes: tuple[DeviceAttribute, ...] = ()
-    #: "domain/name" and the quantity, as the driver writes it.
-    capacity: tuple[tuple[str, str], ...] = ()
-
-
-class ResourceSlice(ClusterScoped, frozen=True, kw_only=True):
-    """A ResourceSlice: whole devices of one driver, on one node or on all nodes that match."""
-
-    driver: str = ""
-    pool: str = ""
-    generation: int = 0
-    #: Number of slices of the whole pool; 0: not known.
-    pool_slices: int = 0
-    node: str = ""
-    node_affinity: tuple[SelectorTerm, ...] | None = None
-    all_nodes: bool = False
-    #: Names of devices without taints, partitions or shared counters.
-    devices: tuple[str, ...] = ()
-    #: Details of the devices, in the order of `devices`; (): none has any.
-    details: tuple[DeviceDetails, ...] = ()
-
-
-class DeviceRequest(Struct, frozen=True, kw_only=True):
-    """A request of a claim: `count` whole devices of one class that all selectors match."""
-
-    name: str
-    device_class: str
-    count: int = 1
-    #: CEL expressions.
-    selectors: tuple[str, ...] = ()
-
-
-class ResourceClaim(Namespaced, frozen=True, kw_only=True):
-    """A DRA ResourceClaim. `unsupported`: its requirements beyond whole devices of a class."""
-
-    requests: tuple[DeviceRequest, ...] = ()
-    unsupported: tuple[str, ...] = ()
-    #: (driver, pool, device) triples that are allocated to it.
-    allocated: tuple[tuple[str, str, str], ...] = ()
-    #: Where the allocation can be used; None: everywhere.
-    node_affinity: tuple[SelectorTerm, ...] | None = None
-    #: UIDs of pods that it is reserved for.
-    reserved_for: tuple[str, ...] = ()
-    owner_uid: str = ""
-    deleting: bool = False
 
 
 class Workload(Struct, frozen=True, kw_only=True):

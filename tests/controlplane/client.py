@@ -78,7 +78,9 @@ class RawClient:
         Raises:
             ApiError: the answer's status is 400 or above.
         """
-        data = None if body is None else json.dumps(body).encode()
+        # Compact, as Go's clients: the API server stores opaque fields as they were sent, and takes
+        # a later patch, which it encodes without spaces, for a change of them.
+        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         headers = {"Content-Type": content_type} if data is not None else None
         async with self._open.request(
             method, path, data=data, headers=headers, params=params

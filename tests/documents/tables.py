@@ -36,6 +36,7 @@ from shared.runtime.settings import CommonSettings, KubeSettings, Setting, descr
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.tracers import tracer_for
 from tests.deploy.values import documented_values
+from tests.documents.device_features import device_features_table
 from tests.documents.dialects import dialects_table
 from tests.documents.reference import pages, table_of
 from tests.documents.rights import rights_tables
@@ -48,7 +49,15 @@ DOCUMENTS: Final = (
     _DOCS / "reference" / "metrics.md",
     *(
         _DOCS / f"{name}.md"
-        for name in ("operations", "policies", "installing", "migrating", "rights", "dialects")
+        for name in (
+            "operations",
+            "policies",
+            "installing",
+            "migrating",
+            "rights",
+            "dialects",
+            "devices",
+        )
     ),
 )
 _TABLE: Final = re.compile(r"(<!-- table: ([\w-]+(?: [\w-]+)*) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -79,6 +88,7 @@ def tables() -> dict[str, str]:
     made["values"] = table_of(("value", "default", "what it is"), documented_values())
     made |= rights_tables()
     made["dialects"] = dialects_table()
+    made["devices"] = device_features_table()
     made["gang marks"] = table_of(("mark", "whose"), _gang_marks())
     made["policies"] = table_of(("plugin", "what it decides", "arguments and flags"), _policies())
     made["scoring rules"] = table_of(

@@ -1,9 +1,12 @@
 """The documents list every setting, metric, policy, value and right, and no other."""
 
+import re
+
 import pytest
 
 from services.gang_planner.core.configuration import unsupported
 from services.gang_planner.core.policies import discovered
+from tests.documents.device_features import FEATURES, ROOT, DeviceFeature
 from tests.documents.reference import FOLDER, pages
 from tests.documents.tables import DOCUMENTS, SETTINGS, named_in, tables, with_tables
 
@@ -28,6 +31,15 @@ def test_every_table_exists_once_and_is_current() -> None:
 @pytest.mark.parametrize("name", VOLCANO.split())
 def test_every_plugin_of_volcanos_is_a_policy_or_left_out_with_a_reason(name: str) -> None:
     assert (name in discovered()) != (name in unsupported.PLUGINS)
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.title)
+def test_a_feature_of_devices_is_supported_if_tests_prove_it(feature: DeviceFeature) -> None:
+    assert feature.support.startswith("no") == (not feature.proofs)
+    for proof in feature.proofs:
+        path, _, name = proof.partition("::")
+        text = (ROOT / path).read_text()
+        assert re.search(rf"^ *(?:class|(?:async )?def) {name}\b", text, re.MULTILINE), proof
 
 
 def test_a_table_out_of_date_is_noticed() -> None:

@@ -36,6 +36,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     decided: str
     #: The verdict's sentence while it waits.
     sentence: str
+    #: Driver, pool and name of the devices that it decides for.
+    devices: tuple[tuple[str, str, str], ...] = ()
 
 
 def reads(plural: str) -> bool:
@@ -74,6 +76,11 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
         unsupported=entry.shape.unsupported,
         decided=decided[0].bindings[0].node if decided else "",
         sentence=reasons[-1].sentence if reasons and not decided else "",
+        devices=tuple(
+            (driver, pool, device)
+            for one in (decided[0].devices if decided else ())
+            for _, driver, pool, device in one.devices
+        ),
     )
 
 

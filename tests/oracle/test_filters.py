@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from tests.oracle import clusters
-from tests.oracle.planner import judge
+from tests.oracle.planner import Judged, judge
 from tests.oracle.scheduler import Cluster, SchedulerOracle
 
 #: In `make test`, where the profile draws the same examples each time.
@@ -25,7 +25,7 @@ QUICK = settings(
 THOROUGH = settings(QUICK, max_examples=4_000)
 
 
-def compare(oracle: SchedulerOracle, cluster: Cluster, pod: dict[str, Any]) -> None:
+def compare(oracle: SchedulerOracle, cluster: Cluster, pod: dict[str, Any]) -> Judged:
     """Both answers, node by node; then what the planner decides."""
     refused = oracle.refused(cluster, pod)
     names = {one["metadata"]["name"] for one in cluster["nodes"]}
@@ -35,6 +35,7 @@ def compare(oracle: SchedulerOracle, cluster: Cluster, pod: dict[str, Any]) -> N
     assert not judged.unsupported
     assert set(judged.holds) == names - set(refused)
     assert (judged.decided in judged.holds) if judged.holds else not judged.decided
+    return judged
 
 
 @given(clusters.clusters(), clusters.pod("asked"))

@@ -13,6 +13,7 @@ from services.binder import claims
 from services.binder.core import claim_preparation
 from services.binder.core.machine import Machine
 from services.gang_planner.core.state.devices.ledger import Devices
+from services.gang_planner.core.state.devices.node_devices import ChosenDevices
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from services.gang_planner.core.state.storage import available_volumes, ledger
 from services.gang_planner.core.state.storage.demand import demand_of
@@ -28,7 +29,7 @@ def _claims_not_prepared() -> Replaced:
 
 
 def _devices_chosen_twice() -> Replaced:
-    return [(Devices, "_hold", lambda *_: None), (Devices, "_release", lambda *_: None)]
+    return [(ChosenDevices, "hold", lambda *_: None), (ChosenDevices, "release", lambda *_: None)]
 
 
 def _volumes_anywhere() -> Replaced:

@@ -21,8 +21,8 @@ from shared.kube.resources import (
     QUEUES_VOLCANO,
     Resource,
 )
+from shared.model.devices import ResourceClaim
 from shared.model.objects import Pod, PodGroup
-from shared.model.reference_objects import ResourceClaim
 from tutti.api.objects import Object
 from tutti.up.other_schedulers import OtherScheduler
 

@@ -24,8 +24,8 @@ from shared.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from shared.model.devices import ResourceClaim
 from shared.model.objects import Pod, PodGroup
-from shared.model.reference_objects import ResourceClaim
 from tutti.api.fetches import Wanted, fetch
 from tutti.api.objects import Object, field, name_of, namespace_of, text
 from tutti.migrate import rule_checks

@@ -116,10 +116,10 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         for name in decode_shape(pod.shape).device_claims:
             claim = by_name.get((pod.namespace, name))
-            if claim is not None and claim.unsupported and not claim.allocated:
+            if claim is not None and claim.unsupported and not claim.is_allocated:
                 message = (
-                    f"pod {pod.name} needs it, and it requests more than whole devices that "
-                    f"selectors match: {', '.join(claim.unsupported)}; Tutti does not allocate it"
+                    f"pod {pod.name} needs it, and Tutti does not allocate what it requests: "
+                    f"{', '.join(claim.unsupported)}"
                 )
                 yield Finding(
                     "blocks", "devices", f"ResourceClaim {claim.namespace}/{claim.name}", message

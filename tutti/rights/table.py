@@ -25,6 +25,7 @@ from shared.kube.resources import (
     CRONJOBS_VOLCANO,
     CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
+    DEVICE_CLASSES,
     HYPERNODES,
     JOBFLOWS,
     JOBS_BATCH,
@@ -119,6 +120,7 @@ _BINDER: Final = (
     _may("get patch", VOLUMES, "claim a chosen volume"),
     _may("get patch", VOLUME_CLAIMS, "name the node that a volume is made for"),
     _may("get patch", RESOURCE_CLAIMS, "the finalizer of an allocation"),
+    _may("get", DEVICE_CLASSES, "copy the configuration of a class into an allocation"),
     _may("patch", RESOURCE_CLAIMS, "allocate devices, reserve them for pods", at="status"),
     _may("patch update", RESOURCE_CLAIMS, "the same, from Kubernetes 1.36 on", at="binding"),
 )

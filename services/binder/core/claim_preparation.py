@@ -6,10 +6,12 @@ again after the write, after a crash or by another binder, they continue from th
 Every write has the UID and resourceVersion of the object that was read as preconditions.
 """
 
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Final, Literal
 
 import msgspec
 
+from services.binder.core.device_allocation import Object, allocation_of
 from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, VolumeChoice
 
 BOUND_BY_US: Final = "pv.kubernetes.io/bound-by-controller"
@@ -18,8 +20,7 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 #: Keeps a claim with devices from being deleted; the claims' controller removes it.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
-Object: TypeAlias = dict[str, Any]
-"""An object of the API server, as JSON."""
+NO_CLASSES: Final[Mapping[str, Object]] = {}
 
 
 class Preparation(msgspec.Struct, frozen=True, gc=False):
@@ -119,8 +120,23 @@ def volume_undo(claim: Object | None, volume: Object | None, choice: VolumeChoic
     return Write("volume", {**patch, "spec": {"claimRef": None}})
 
 
-def device_step(claim: Object | None, choice: DeviceChoice, pod_name: str) -> Progress | Write:
-    """The next step for a ResourceClaim: the finalizer, then devices and reservation together."""
+def needs_classes(claim: Object | None, choice: DeviceChoice) -> bool:
+    """Whether `device_step` needs the choice's classes, too."""
+    if claim is None or not choice.classes or not choice.devices:
+        return False
+    status: Object = claim.get("status") or {}
+    return status.get("allocation") is None and FINALIZER in _finalizers(claim)
+
+
+def device_step(
+    claim: Object | None,
+    choice: DeviceChoice,
+    pod_name: str,
+    classes: Mapping[str, Object] = NO_CLASSES,
+) -> Progress | Write:
+    """The next step for a ResourceClaim: the finalizer, then devices and reservation together.
+    `classes`: by name, those of the choice that exist, if `needs_classes`.
+    """
     if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
         return Progress("failed", f'resourceclaim "{choice.claim}" is gone')
     status: Object = claim.get("status") or {}
@@ -132,13 +148,16 @@ def device_step(claim: Object | None, choice: DeviceChoice, pod_name: str) -> Pr
     reserved: list[Object] = list(status.get("reservedFor") or ())
     if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
         return DONE
-    finalizers: list[str] = list(claim["metadata"].get("finalizers") or ())
+    finalizers = _finalizers(claim)
     if allocation is None and FINALIZER not in finalizers:
         return Write("devices", _patch(claim, {"finalizers": [*finalizers, FINALIZER]}))
+    missing = [name for name in choice.classes if name not in classes]
+    if needs_classes(claim, choice) and missing:
+        return Progress("failed", f'deviceclass "{missing[0]}" is gone')
     reserved.append({"resource": "pods", "name": pod_name, "uid": choice.pod_uid})
     wanted: Object = {"reservedFor": reserved}
     if allocation is None:
-        wanted["allocation"] = _allocation(choice)
+        wanted["allocation"] = allocation_of(claim, choice, classes)
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
 
 
@@ -195,18 +214,6 @@ def _bind_step(volume: Object | None, choice: VolumeChoice) -> Progress | Write:
     return Write("volume", {**_patch(volume, notes), "spec": {"claimRef": reference}})
 
 
-def _allocation(choice: DeviceChoice) -> Object:
-    results = [
-        {"request": request, "driver": driver, "pool": pool, "device": device}
-        for request, driver, pool, device in choice.devices
-    ]
-    there = {"key": "metadata.name", "operator": "In", "values": [choice.node]}
-    return {
-        "devices": {"results": results},
-        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [there]}]},
-    }
-
-
 def _devices(allocation: Object) -> set[tuple[str, str, str, str]]:
     given: Object = allocation.get("devices") or {}
     results: list[Object] = given.get("results") or []
@@ -217,6 +224,10 @@ def _patch(found: Object, metadata: Object) -> Object:
     was = found["metadata"]
     stamp = {"uid": was["uid"], "resourceVersion": was["resourceVersion"]}
     return {"metadata": {**stamp, **metadata}}
+
+
+def _finalizers(found: Object) -> list[str]:
+    return list(found["metadata"].get("finalizers") or ())
 
 
 def _uid(found: Object) -> str:

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
@@ -32,23 +33,25 @@ import (
 
 // A request is a whole cluster and the pod to be judged.
 type request struct {
-	Nodes             []*v1.Node                      `json:"nodes"`
-	Pods              []*v1.Pod                       `json:"pods"`
-	Namespaces        []*v1.Namespace                 `json:"namespaces"`
-	Volumes           []*v1.PersistentVolume          `json:"persistentVolumes"`
-	Claims            []*v1.PersistentVolumeClaim     `json:"persistentVolumeClaims"`
-	StorageClasses    []*storagev1.StorageClass       `json:"storageClasses"`
-	CSINodes          []*storagev1.CSINode            `json:"csiNodes"`
-	CSIDrivers        []*storagev1.CSIDriver          `json:"csiDrivers"`
-	StorageCapacities []*storagev1.CSIStorageCapacity `json:"csiStorageCapacities"`
-	VolumeAttachments []*storagev1.VolumeAttachment   `json:"volumeAttachments"`
-	DeviceClasses     []*resourcev1.DeviceClass       `json:"deviceClasses"`
-	ResourceSlices    []*resourcev1.ResourceSlice     `json:"resourceSlices"`
-	ResourceClaims    []*resourcev1.ResourceClaim     `json:"resourceClaims"`
-	Pod               *v1.Pod                         `json:"pod"`
+	Nodes             []*v1.Node                         `json:"nodes"`
+	Pods              []*v1.Pod                          `json:"pods"`
+	Namespaces        []*v1.Namespace                    `json:"namespaces"`
+	Volumes           []*v1.PersistentVolume             `json:"persistentVolumes"`
+	Claims            []*v1.PersistentVolumeClaim        `json:"persistentVolumeClaims"`
+	StorageClasses    []*storagev1.StorageClass          `json:"storageClasses"`
+	CSINodes          []*storagev1.CSINode               `json:"csiNodes"`
+	CSIDrivers        []*storagev1.CSIDriver             `json:"csiDrivers"`
+	StorageCapacities []*storagev1.CSIStorageCapacity    `json:"csiStorageCapacities"`
+	VolumeAttachments []*storagev1.VolumeAttachment      `json:"volumeAttachments"`
+	DeviceClasses     []*resourcev1.DeviceClass          `json:"deviceClasses"`
+	ResourceSlices    []*resourcev1.ResourceSlice        `json:"resourceSlices"`
+	ResourceClaims    []*resourcev1.ResourceClaim        `json:"resourceClaims"`
+	DeviceTaintRules  []*resourcev1beta2.DeviceTaintRule `json:"deviceTaintRules"`
+	Pod               *v1.Pod                            `json:"pod"`
 }
 
-// An answer has, for each node that may not be used, the first plugin that refuses it and its reasons.
+// An answer has, for each node that may not be used, the first plugin that refuses it and its reasons. A filter that
+// fails on a node refuses it, too: kube-scheduler ends the attempt then, but may place the pod elsewhere in the next.
 type answer struct {
 	Refused map[string]refusal `json:"refused"`
 	Error   string             `json:"error,omitempty"`
@@ -95,6 +98,7 @@ func (r *request) stored() []runtime.Object {
 	add(&objects, r.DeviceClasses)
 	add(&objects, r.ResourceSlices)
 	add(&objects, r.ResourceClaims)
+	add(&objects, r.DeviceTaintRules)
 	return objects
 }
 
@@ -117,7 +121,11 @@ func judge(asked *request) (*answer, error) {
 	claims := assumecache.NewAssumeCache(
 		klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil,
 	)
-	framework, err := newFramework(ctx, client, factory, snapshot, claims)
+	slices, err := newTracker(ctx, client, factory, len(asked.DeviceTaintRules) > 0)
+	if err != nil {
+		return nil, err
+	}
+	framework, err := newFramework(ctx, client, factory, snapshot, claims, slices)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +134,7 @@ func judge(asked *request) (*answer, error) {
 		factory.WaitForCacheSync(ctx.Done())
 		// An informer has synced before its handlers were called: what claims have allocated would be free.
 		cache.WaitForCacheSync(ctx.Done(), claims.AddEventHandler(cache.ResourceEventHandlerFuncs{}).HasSynced)
+		cache.WaitForCacheSync(ctx.Done(), slices.HasSynced)
 	} else {
 		// Nothing reacts to the events of these: the stores are enough, and starting takes a tenth of a second.
 		for _, one := range asked.Namespaces {
@@ -139,15 +148,9 @@ func judge(asked *request) (*answer, error) {
 
 func newFramework(
 	ctx context.Context, client *fake.Clientset, factory informers.SharedInformerFactory, snapshot *internalcache.Snapshot,
-	claims *assumecache.AssumeCache,
+	claims *assumecache.AssumeCache, slices *tracker.Tracker,
 ) (framework.Framework, error) {
 	configuration, err := latest.Default()
-	if err != nil {
-		return nil, err
-	}
-	slices, err := tracker.StartTracker(ctx, tracker.Options{
-		SliceInformer: factory.Resource().V1().ResourceSlices(), KubeClient: client,
-	})
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +162,19 @@ func newFramework(
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithParallelism(1),
 	)
+}
+
+func newTracker(
+	ctx context.Context, client *fake.Clientset, factory informers.SharedInformerFactory, rules bool,
+) (*tracker.Tracker, error) {
+	options := tracker.Options{
+		EnableDeviceTaintRules: rules, SliceInformer: factory.Resource().V1().ResourceSlices(), KubeClient: client,
+	}
+	if rules {
+		options.TaintInformer = factory.Resource().V1beta2().DeviceTaintRules()
+		options.ClassInformer = factory.Resource().V1().DeviceClasses()
+	}
+	return tracker.StartTracker(ctx, options)
 }
 
 func filter(
@@ -185,9 +201,6 @@ func filter(
 		}
 		if result.IsSuccess() {
 			continue
-		}
-		if !result.IsRejected() {
-			return nil, result.AsError()
 		}
 		found.Refused[node.Name] = refusal{Plugin: result.Plugin(), Reasons: result.Reasons()}
 	}

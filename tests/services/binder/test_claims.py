@@ -16,7 +16,7 @@ from services.binder.core.claim_preparation import (
     SELECTED_NODE,
     Preparation,
 )
-from shared.contracts.decisions import DeviceChoice, VolumeChoice
+from shared.contracts.decisions import DeviceChoice, DeviceShare, VolumeChoice
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tests.controlplane.client import ApiError, Object, RawClient
@@ -190,6 +190,55 @@ async def test_devices_are_allocated_reserved_shared_and_given_back(desk: Desk) 
     assert "allocation" in status
     await desk.pods.undo(wanted("w-1"))
     assert not (await desk.api.get(f"{desk.device_claims}/gpus")).get("status")
+
+
+async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: Desk) -> None:
+    """The API server validates every field of it."""
+    parameters = {"driver": "gpu.example.com", "parameters": {"mode": "shared"}}
+    config = [{"opaque": parameters}]
+    gpu: Object = {"metadata": {"name": desk.namespace}, "spec": {"config": config}}
+    await desk.api.create(f"{DRA}/deviceclasses", gpu)
+    label = {"resource.kubernetes.io/admin-access": "true"}
+    path = f"/api/v1/namespaces/{desk.namespace}"
+    await desk.api.patch(path, {"metadata": {"labels": label}})
+    of_class = {"deviceClassName": desk.namespace}
+    tolerations = [{"key": "broken", "operator": "Exists"}]
+    shared = {"name": "part", **of_class, "capacity": {"requests": {"memory": "10Gi"}}}
+    requests = [
+        {"name": "all", "exactly": {**of_class, "adminAccess": True, "tolerations": tolerations}},
+        {"name": "gpu", "firstAvailable": [{"name": "whole", **of_class}, shared]},
+    ]
+    spec = {"devices": {"requests": requests, "config": [{"requests": ["gpu"], **config[0]}]}}
+    manifest: Object = {"metadata": {"name": "gpus"}, "spec": spec}
+    made = await desk.api.create(desk.device_claims, manifest)
+    choice = DeviceChoice(
+        pod_uid="u-0",
+        namespace=desk.namespace,
+        claim="gpus",
+        claim_uid=made["metadata"]["uid"],
+        node="node-0",
+        devices=(
+            ("all", "gpu.example.com", "rack", "gpu-0"),
+            ("gpu/part", "gpu.example.com", "rack", "gpu-1"),
+        ),
+        shares=(DeviceShare(index=1, capacity=(("memory", str(10 << 30)),)),),
+        admin=("all",),
+        node_affinity=(),
+        classes=(desk.namespace,),
+    )
+    try:
+        assert await desk.pods.prepare(Preparation(choice, "w-0"), again=False) == DONE
+    finally:
+        await desk.api.delete(f"{DRA}/deviceclasses/{desk.namespace}")
+    found = await desk.api.get(f"{desk.device_claims}/gpus")
+    allocation = found["status"]["allocation"]
+    assert "nodeSelector" not in allocation
+    of_all, of_gpu = allocation["devices"]["results"]
+    assert of_all["adminAccess"]
+    assert of_all["tolerations"] == tolerations
+    assert of_gpu["request"] == "gpu/part"
+    assert of_gpu["consumedCapacity"] == {"memory": str(10 << 30)}
+    assert [one["source"] for one in allocation["devices"]["config"]] == ["FromClass", "FromClaim"]
 
 
 async def test_a_claim_that_is_not_there_fails_in_words(desk: Desk) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from shared.dialects.discovery import kinds
 from shared.kube.resources import Resource
-from shared.model import reference_objects
+from shared.model import devices, reference_objects
 from tests.controlplane.client import Object, RawClient
 from tests.services.watcher.running import Reader, WatcherProcess
 from tests.support.waiting import eventually
@@ -116,7 +116,7 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
     "deviceclass": {"driver": GPU},
     "resourceslice": {"driver": GPU, "pool": "n", "node": "n", "devices": ("gpu-0", "gpu-1")},
     "resourceclaim": {
-        "requests": (reference_objects.DeviceRequest(name="g", device_class=NAME, count=2),),
+        "requests": (devices.DeviceRequest(name="g", device_class=NAME, count=2),),
         "unsupported": (),
     },
     "workload": {"owner_uid": "", "parts": None},

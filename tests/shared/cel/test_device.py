@@ -4,7 +4,10 @@ import pytest
 
 from shared.cel import device
 from shared.cel.device import Outcome, Profile, Selector
-from shared.model.reference_objects import DeviceAttribute, DeviceDetails
+from shared.model.devices import (
+    DeviceAttribute,
+    DeviceDetails,
+)
 
 DRIVER = "gpu.nvidia.com"
 

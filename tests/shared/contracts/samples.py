@@ -60,6 +60,7 @@ from shared.model.objects import (
     Taint,
     Toleration,
 )
+from tests.shared.contracts.device_samples import DEVICE_SAMPLES
 from tests.shared.contracts.surrounding_samples import SURROUNDING_SAMPLES
 
 _SHAPE = Shape(
@@ -412,6 +413,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
         left_out=1,
     ),
     *SURROUNDING_SAMPLES,
+    *DEVICE_SAMPLES,
     StatusRequest(settings=True),
     ServiceStatus(
         service="binder",

@@ -36,6 +36,14 @@ from shared.contracts.decisions import (
     Victim,
     VolumeChoice,
 )
+from shared.model.devices import (
+    DeviceAttribute,
+    DeviceClass,
+    DeviceDetails,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+)
 from shared.model.objects import NetworkTopology, Node, Pod, PodGroup, Queue, Shape, SubGroup
 from shared.model.reference_objects import (
     Budget,
@@ -43,16 +51,10 @@ from shared.model.reference_objects import (
     CsiDriver,
     CsiLimit,
     CsiNode,
-    DeviceAttribute,
-    DeviceClass,
-    DeviceDetails,
-    DeviceRequest,
     HyperNode,
     HyperNodeMember,
     Namespace,
-    ResourceClaim,
     ResourceQuota,
-    ResourceSlice,
     StorageCapacity,
     StorageClass,
     Volume,

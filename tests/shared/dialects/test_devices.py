@@ -1,11 +1,11 @@
-"""Device classes, slices and claims, read: whole devices, their details and selectors."""
+"""Device classes, slices and claims, read."""
 
 from typing import Any
 
 import pytest
 
 from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
-from shared.model import reference_objects
+from shared.model import devices
 from shared.model.objects import Requirement, SelectorTerm
 from tests.shared.dialects.test_reference_objects import read
 
@@ -25,7 +25,7 @@ def cel(*expressions: str) -> dict[str, Any]:
         (cel('device.driver == "a" && device.attributes["a"].x == 1'), ""),
         (cel('device.driver == "a"', "true"), ""),
         ({}, ""),
-        ({**cel('device.driver == "a"'), "config": [{"opaque": {}}]}, ""),
+        ({**cel('device.driver == "a"'), "config": [{"opaque": {}}]}, "a"),
     ],
 )
 def test_a_class_has_a_driver_only_when_it_says_no_more_than_that(
@@ -34,45 +34,64 @@ def test_a_class_has_a_driver_only_when_it_says_no_more_than_that(
     assert read(DEVICE_CLASSES, {"spec": spec}).driver == driver
 
 
-def test_a_slice_offers_devices_that_any_claim_may_have_whole() -> None:
+def test_a_slice_has_its_devices_and_everything_that_restricts_their_use() -> None:
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi", "step": "1Gi"}}
     odd: list[dict[str, Any]] = [
-        {"taints": [{"key": "x"}]},
-        {"consumesCounters": [{}]},
-        {"allowMultipleAllocations": True},
-        {"bindingConditions": ["Ready"]},
+        {"taints": [{"key": "x", "value": "y", "effect": "NoExecute"}, {"effect": "None"}]},
+        {"consumesCounters": [{"counterSet": "gpu", "counters": {"slices": {"value": "2"}}}]},
+        {
+            "allowMultipleAllocations": True,
+            "capacity": {"memory": {"value": "80Gi", "requestPolicy": policy}},
+        },
+        {"bindingConditions": ["Ready"], "bindsToNode": True},
         {"nodeName": "n2"},
-        {"nodeSelector": {}},
+        {"nodeSelector": {"nodeSelectorTerms": [TERM]}},
         {"allNodes": True},
     ]
-    devices = [{"name": "gpu-0", "attributes": {"x": {"int": 1}}}]
-    devices += [{"name": f"odd-{i}", **one} for i, one in enumerate(odd)]
-    found = read(
-        RESOURCE_SLICES,
-        {
-            "spec": {
-                "driver": "gpu.example",
-                "pool": {"name": "n1", "generation": 3, "resourceSliceCount": 1},
-                "nodeName": "n1",
-                "devices": devices,
-            }
-        },
-    )
-    assert found == reference_objects.ResourceSlice(
-        uid="uid-one",
-        name="one",
-        resource_version=7,
-        driver="gpu.example",
-        pool="n1",
-        generation=3,
-        pool_slices=1,
-        node="n1",
-        devices=("gpu-0",),
-        details=(
-            reference_objects.DeviceDetails(
-                attributes=(reference_objects.DeviceAttribute(name="gpu.example/x", value=1),)
+    devices_ = [{"name": f"odd-{i}", **one} for i, one in enumerate(odd)]
+    spec = {
+        "driver": "gpu.example",
+        "pool": {"name": "n1", "generation": 3, "resourceSliceCount": 1},
+        "perDeviceNodeSelection": True,
+        "devices": devices_,
+    }
+    found = read(RESOURCE_SLICES, {"spec": spec})
+    assert (found.per_device_nodes, found.node) == (True, "")
+    assert found.devices == tuple(f"odd-{index}" for index in range(len(odd)))
+    assert found.details == (
+        devices.DeviceDetails(
+            taints=(devices.DeviceTaint(key="x", value="y", effect="NoExecute"),)
+        ),
+        devices.DeviceDetails(
+            consumes=(devices.Counters(counter_set="gpu", amounts=(("slices", "2"),)),)
+        ),
+        devices.DeviceDetails(
+            shareable=True,
+            capacity=(("gpu.example/memory", "80Gi"),),
+            policies=(
+                devices.CapacityPolicy(
+                    name="memory",
+                    value="80Gi",
+                    default="1Gi",
+                    minimum="1Gi",
+                    maximum="8Gi",
+                    step="1Gi",
+                ),
             ),
         ),
+        devices.DeviceDetails(binding_conditions=("Ready",), binds_to_node=True),
+        devices.DeviceDetails(node="n2"),
+        devices.DeviceDetails(node_affinity=(ON_N1,)),
+        devices.DeviceDetails(all_nodes=True),
     )
+
+
+def test_a_slice_may_have_counters_instead_of_devices() -> None:
+    counters = [{"name": "gpu", "counters": {"slices": {"value": "7"}, "memory": {"value": "1Gi"}}}]
+    found = read(RESOURCE_SLICES, {"spec": {"driver": "gpu.example", "sharedCounters": counters}})
+    expected = (("memory", "1Gi"), ("slices", "7"))
+    assert found.shared_counters == (devices.Counters(counter_set="gpu", amounts=expected),)
+    assert found.devices == ()
 
 
 def test_a_slice_has_the_attributes_and_capacities_of_its_devices() -> None:
@@ -89,7 +108,7 @@ def test_a_slice_has_the_attributes_and_capacities_of_its_devices() -> None:
     found = read(RESOURCE_SLICES, {"spec": spec})
     assert found.devices == ("b", "a")
     plain, details = found.details
-    assert plain == reference_objects.DeviceDetails()
+    assert plain == devices.DeviceDetails()
     assert details.capacity == (("gpu.example/memory", "80Gi"),)
     values = {one.name: (one.value, one.version) for one in details.attributes}
     assert values == {
@@ -118,9 +137,13 @@ def test_selectors_of_classes_and_requests_are_passed_on_as_text() -> None:
     assert asked.unsupported == ()
 
 
-def test_more_of_a_class_than_selectors_is_named() -> None:
+def test_a_class_says_whether_it_has_configuration() -> None:
     configured = read(DEVICE_CLASSES, {"spec": {**cel("true"), "config": [{"opaque": {}}]}})
-    assert configured.unsupported == ("spec.config",)
+    assert (configured.configured, configured.selectors) == (True, ("true",))
+    assert not read(DEVICE_CLASSES, {"spec": cel("true")}).configured
+
+
+def test_selectors_of_another_kind_are_named() -> None:
     other = read(DEVICE_CLASSES, {"spec": {"selectors": [{"other": {}}]}})
     assert other.unsupported == ("spec.selectors[0]",)
     assert other.selectors == ()
@@ -132,7 +155,7 @@ def test_selectors_that_are_too_long_together_are_named_and_left_out() -> None:
     assert found.selectors == ()
     assert "more than 131072 characters" in found.unsupported[0]
     asked = claim(requests=[exactly(**cel(*long[:7])), exactly(**cel(*long[7:]))])
-    assert [one.selectors for one in asked.requests] == [(), ()]
+    assert asked.requests == ()
     assert "more than 131072 characters" in asked.unsupported[0]
 
 
@@ -143,9 +166,9 @@ def test_a_slice_of_several_nodes_says_which() -> None:
     assert (everywhere.node_affinity, everywhere.all_nodes) == (None, True)
 
 
-def claim(**devices: Any) -> reference_objects.ResourceClaim:
-    found = read(RESOURCE_CLAIMS, {"spec": {"devices": devices}})
-    assert isinstance(found, reference_objects.ResourceClaim)
+def claim(**spec: Any) -> devices.ResourceClaim:
+    found = read(RESOURCE_CLAIMS, {"spec": {"devices": spec}})
+    assert isinstance(found, devices.ResourceClaim)
     return found
 
 
@@ -153,46 +176,90 @@ def exactly(**more: Any) -> dict[str, Any]:
     return {"name": "gpu", "exactly": {"deviceClassName": "gpu", **more}}
 
 
-def test_a_claim_for_whole_devices_of_a_class_is_supported() -> None:
+def test_a_claim_for_a_number_of_devices_is_read() -> None:
     found = claim(requests=[exactly(allocationMode="ExactCount", count=2), exactly()])
     assert found.unsupported == ()
     assert found.requests == (
-        reference_objects.DeviceRequest(name="gpu", device_class="gpu", count=2),
-        reference_objects.DeviceRequest(name="gpu", device_class="gpu", count=1),
+        devices.DeviceRequest(name="gpu", device_class="gpu", count=2),
+        devices.DeviceRequest(name="gpu", device_class="gpu", count=1),
+    )
+
+
+def test_requests_have_their_mode_tolerations_and_capacity() -> None:
+    tolerations = [{"key": "x", "operator": "Exists", "effect": "NoExecute"}]
+    found = claim(
+        requests=[
+            exactly(allocationMode="All", adminAccess=True, tolerations=tolerations),
+            exactly(capacity={"requests": {"memory": "1Gi"}}),
+        ]
+    )
+    every, part = found.requests
+    assert (every.all_devices, every.admin_access) == (True, True)
+    assert every.tolerations == (
+        devices.DeviceToleration(key="x", operator="Exists", effect="NoExecute"),
+    )
+    assert part == devices.DeviceRequest(
+        name="gpu", device_class="gpu", capacity=(("memory", "1Gi"),)
+    )
+    assert found.unsupported == ()
+
+
+def test_a_request_may_have_alternatives() -> None:
+    subs = [
+        {"name": "large", "deviceClassName": "a", **cel("true")},
+        {"name": "small", "deviceClassName": "b", "count": 2},
+    ]
+    (found,) = claim(requests=[{"name": "gpu", "firstAvailable": subs}]).requests
+    assert found == devices.DeviceRequest(
+        name="gpu",
+        alternatives=(
+            devices.DeviceRequest(name="large", device_class="a", selectors=("true",)),
+            devices.DeviceRequest(name="small", device_class="b", count=2),
+        ),
+    )
+
+
+def test_constraints_are_passed_on() -> None:
+    constraints = [{"matchAttribute": "a/x"}, {"requests": ["r"], "distinctAttribute": "a/y"}]
+    found = claim(requests=[exactly()], constraints=constraints)
+    assert found.constraints == (
+        devices.DeviceConstraint(attribute="a/x"),
+        devices.DeviceConstraint(attribute="a/y", requests=("r",), distinct=True),
     )
 
 
 @pytest.mark.parametrize(
-    ("devices", "path"),
+    ("fields", "path"),
     [
         ({"requests": [exactly(selectors=[{}])]}, "spec.devices.requests[0].exactly.selectors[0]"),
         (
-            {"requests": [exactly(), exactly(allocationMode="All")]},
+            {"requests": [exactly(), exactly(allocationMode="Some")]},
             "spec.devices.requests[1].exactly.allocationMode",
         ),
-        ({"requests": [exactly(adminAccess=True)]}, "spec.devices.requests[0].exactly.adminAccess"),
-        ({"requests": [exactly(tolerations=[{}])]}, "spec.devices.requests[0].exactly.tolerations"),
         (
-            {"requests": [exactly(capacity={"requests": {"memory": "1Gi"}})]},
-            "spec.devices.requests[0].exactly.capacity",
-        ),
-        (
-            {"requests": [{"name": "x", "firstAvailable": [{}]}]},
-            "spec.devices.requests[0].firstAvailable",
+            {"requests": [{"name": "x", "firstAvailable": [{"allocationMode": "Some"}]}]},
+            "spec.devices.requests[0].firstAvailable[0].allocationMode",
         ),
         ({"requests": [{"name": "x"}]}, "spec.devices.requests[0]"),
-        ({"constraints": [{}]}, "spec.devices.constraints"),
-        ({"config": [{}]}, "spec.devices.config"),
+        ({"constraints": [{"newer": {}}]}, "spec.devices.constraints[0]"),
     ],
 )
-def test_what_a_claim_asks_beyond_that_is_named(devices: dict[str, Any], path: str) -> None:
-    assert claim(**devices).unsupported == (path,)
+def test_what_this_version_does_not_know_is_named(fields: dict[str, Any], path: str) -> None:
+    found = claim(**fields)
+    assert (found.unsupported, found.requests, found.constraints) == ((path,), (), ())
 
 
 def test_an_allocated_claim_holds_its_devices_and_names_its_pods() -> None:
     results = [
         {"request": "gpu", "driver": "gpu.example", "pool": "n1", "device": "gpu-0"},
         {"driver": "gpu.example", "pool": "n1", "device": "gpu-1", "adminAccess": True},
+        {
+            "driver": "gpu.example",
+            "pool": "n1",
+            "device": "gpu-2",
+            "shareID": "s",
+            "consumedCapacity": {"memory": "1Gi"},
+        },
     ]
     found = read(
         RESOURCE_CLAIMS,
@@ -209,5 +276,8 @@ def test_an_allocated_claim_holds_its_devices_and_names_its_pods() -> None:
         ownerReferences=[{"kind": "Pod", "uid": "uid-pod", "controller": True}],
     )
     assert found.allocated == (("gpu.example", "n1", "gpu-0"),)
+    (share,) = found.shares
+    assert (share.device, share.capacity) == ("gpu-2", (("memory", "1Gi"),))
+    assert found.is_allocated
     assert found.node_affinity == (ON_N1,)
     assert (found.reserved_for, found.owner_uid) == (("a", "uid-b"), "uid-pod")

@@ -12,8 +12,8 @@ from shared.kube.resources import (
     PODGROUPS_COSCHEDULING,
     PODS,
 )
+from shared.model.devices import ResourceClaim
 from shared.model.objects import GANG_PREFIX, Owner, Pod, PodGroup, Shape
-from shared.model.reference_objects import ResourceClaim
 from tutti.manifests.crds import default_names, manifests
 from tutti.migrate.cluster_facts import ClusterFacts
 from tutti.migrate.command import judge

@@ -5,6 +5,9 @@ decision in the log.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from services.gang_planner.core.state.devices.allocation_search import Pick
+from services.gang_planner.core.state.devices.capacity import quantity_text
+from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
 from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
 from services.gang_planner.core.state.devices.ledger import Grant
 from services.gang_planner.core.state.gangs import Member
@@ -15,7 +18,9 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.storage.demand import Key, claim_keys
 from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Choice
-from shared.contracts.decisions import DeviceChoice, GangDecision, VolumeChoice
+from shared.contracts.decisions import DeviceChoice, DeviceShare, GangDecision, VolumeChoice
+from shared.kube.quantities import exact
+from shared.model.devices import ResourceClaim
 
 #: Upper bound of the field names and numbers of a choice.
 _CHOICE_OVERHEAD_BYTES = 96
@@ -25,6 +30,8 @@ _NAME_BYTES_MAX = 253
 #: node names.
 _DRIVER_BYTES_MAX = 63
 _DEVICE_BYTES_MAX = 253 + 63 + 16
+#: Of a part of a shareable device: its capacities with their amounts.
+_CAPACITY_BYTES_MAX = 512
 
 
 class Choices(NamedTuple):
@@ -54,11 +61,16 @@ def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -
     # The volume and its name are not known yet.
     volumes = sum(len(name) + each + _UID_BYTES + _NAME_BYTES_MAX for name in shape.claims)
     grants = sum(len(name) + each for name in shape.device_claims)
-    for _, requests in node_capacity.devices.demand(member.shape).open:
-        for one in requests:
-            texts = len(one.request) + (len(one.requirement.driver or "") or _DRIVER_BYTES_MAX)
-            grants += one.number * (texts + _DEVICE_BYTES_MAX)
+    for _, need in node_capacity.devices.demand(member.shape).open:
+        for request in need.requests:
+            grants += max(map(_devices_bytes, request.alternatives))
     return volumes + grants
+
+
+def _devices_bytes(one: Alternative) -> int:
+    texts = len(one.name) + (len(one.requirement.driver or "") or _DRIVER_BYTES_MAX)
+    number = DEVICES_MAX if one.number is None else one.number
+    return number * (texts + _DEVICE_BYTES_MAX + _CAPACITY_BYTES_MAX * bool(one.capacity))
 
 
 def recall(state: State, decision: GangDecision) -> None:
@@ -70,12 +82,9 @@ def recall(state: State, decision: GangDecision) -> None:
         )
     for grant in decision.devices:
         if grant.devices:
-            chosen = tuple(
-                (request, (driver, pool, device)) for request, driver, pool, device in grant.devices
-            )
             state.node_capacity.devices.pin(
                 (grant.namespace, grant.claim),
-                Grant(grant.node, grant.claim_uid, chosen),
+                Grant(grant.node, grant.claim_uid, _picks(grant), grant.node_affinity),
             )
 
 
@@ -146,11 +155,12 @@ def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
     """
     found: list[DeviceChoice] = []
     claims = state.reference_objects.resource_claims.by_name
-    for key in device_keys(member.shape.shape):
+    keys = device_keys(member.shape.shape)
+    for key in keys:
         claim, grant = claims.get(key), state.node_capacity.devices.grant(key)
         if claim is None:
             continue
-        chosen = grant.devices if grant is not None else ()
+        picks = grant.picks if grant is not None else ()
         found.append(
             DeviceChoice(
                 pod_uid=member.pod.uid,
@@ -158,9 +168,40 @@ def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
                 claim=key[1],
                 claim_uid=claim.uid,
                 node=state.nodes.names[slot],
-                devices=tuple(
-                    (request, driver, pool, device) for request, (driver, pool, device) in chosen
+                devices=tuple((one.request, *one.device) for one in picks),
+                shares=tuple(
+                    DeviceShare(
+                        index=index,
+                        capacity=tuple((name, quantity_text(amount)) for name, amount in consumed),
+                    )
+                    for index, one in enumerate(picks)
+                    if (consumed := one.consumed) is not None
                 ),
+                admin=tuple(sorted({one.request for one in picks if one.admin})),
+                node_affinity=grant.node_affinity if grant is not None else None,
+                classes=_configured_classes(state, claim) if picks else (),
             )
         )
+    state.node_capacity.devices.settle(keys)
     return found
+
+
+def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
+    shares = {
+        one.index: tuple((name, exact(text)) for name, text in one.capacity)
+        for one in choice.shares
+    }
+    return tuple(
+        Pick(request, (driver, pool, device), request in choice.admin, shares.get(index))
+        for index, (request, driver, pool, device) in enumerate(choice.devices)
+    )
+
+
+def _configured_classes(state: State, claim: ResourceClaim) -> tuple[str, ...]:
+    """Classes of the claim's requests that have configuration."""
+    classes = state.reference_objects.device_classes.by_name
+    named = {
+        one.device_class for request in claim.requests for one in request.alternatives or (request,)
+    }
+    found = (classes.get(("", name)) for name in sorted(named))
+    return tuple(one.name for one in found if one is not None and one.configured)

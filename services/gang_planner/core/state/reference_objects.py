@@ -8,18 +8,20 @@ is computed again when that number has changed.
 from collections.abc import Collection
 from typing import Any, TypeVar
 
+from shared.model.devices import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from shared.model.objects import PriorityClass, ReferenceObject
 from shared.model.reference_objects import (
     Budget,
     Claim,
     CsiDriver,
     CsiNode,
-    DeviceClass,
     HyperNode,
     Namespace,
-    ResourceClaim,
     ResourceQuota,
-    ResourceSlice,
     StorageCapacity,
     StorageClass,
     Volume,

@@ -5,13 +5,15 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.model.objects import Node, Pod
-from shared.model.reference_objects import (
-    Claim,
+from shared.model.devices import (
     DeviceClass,
     DeviceRequest,
     ResourceClaim,
     ResourceSlice,
+)
+from shared.model.objects import Node, Pod
+from shared.model.reference_objects import (
+    Claim,
     StorageClass,
     Volume,
 )
@@ -73,19 +75,20 @@ def make_device_class(name: str = "gpu", driver: str = "gpu.example.com") -> Dev
 
 
 def make_slice(
-    node: str, devices: int, *, names: tuple[str, ...] = (), **fields: Any
+    pool: str, devices: int, *, names: tuple[str, ...] = (), **fields: Any
 ) -> ResourceSlice:
-    """So many devices on a node, or these."""
+    """So many devices, or these, in a pool that is named after their node."""
+    uid = f"slice-{pool}-{fields.get('generation', 1)}"
     defaults: dict[str, Any] = {
+        "uid": uid,
+        "name": uid,
         "driver": "gpu.example.com",
-        "pool": node,
+        "pool": pool,
         "generation": 1,
-        "node": node,
+        "node": pool,
         "devices": names or tuple(f"gpu-{index}" for index in range(devices)),
     }
-    merged = {**defaults, **fields}
-    uid = f"slice-{node}-{merged['generation']}"
-    return ResourceSlice(uid=uid, name=uid, resource_version=1, **merged)
+    return ResourceSlice(resource_version=1, **{**defaults, **fields})
 
 
 def make_device_claim(name: str, count: int = 1, **fields: Any) -> ResourceClaim:

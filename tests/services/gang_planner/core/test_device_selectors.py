@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.gang_planner.core.state.devices.selection import assign
-from shared.model.reference_objects import (
+from services.gang_planner.core.state.devices.assignment import assign
+from shared.model.devices import (
     DeviceAttribute,
     DeviceClass,
     DeviceDetails,

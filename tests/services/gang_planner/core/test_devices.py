@@ -6,10 +6,13 @@ import msgspec
 import pytest
 
 from services.gang_planner.core.constraints.filters import dynamic_resources
+from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.ledger import Grant
 from shared.contracts.decisions import DeviceChoice, GangDecision
+from shared.model.devices import (
+    ResourceClaim,
+)
 from shared.model.objects import Node, Pod
-from shared.model.reference_objects import ResourceClaim
 from shared.model.terms import Requirement, SelectorTerm
 from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
 from tests.services.gang_planner.core.scene import (
@@ -111,7 +114,7 @@ def test_logged_devices_are_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     (bound,) = members("g", [("a",)])
     scene.put(make_group("g", 1), msgspec.structs.replace(bound, node="n0", phase="Running"))
     devices = scene.planner._state.node_capacity.devices
-    devices.pin(("team", "a"), Grant("n0", "rc-a", (("r", (DRIVER, "n0", "gpu-1")),)))
+    devices.pin(("team", "a"), Grant("n0", "rc-a", (Pick("r", (DRIVER, "n0", "gpu-1")),)))
     devices.unpin(("team", "a"))  # no pod takes it up any more
     assert devices.contradiction() == ""
 

@@ -224,13 +224,13 @@ def test_devices_are_counted_as_a_naive_count_of_them(
             free[node] -= needs[name]
             grant = floor.node_capacity.devices.grant(("team", name))
             assert grant is not None
-            assert len(grant.devices) == needs[name]
+            assert len(grant.picks) == needs[name]
         elif name in held and name not in allocated and data.draw(st.booleans()):
             # The binder has written it: the cluster shows what was chosen.
             grant = floor.node_capacity.devices.grant(("team", name))
             assert grant is not None
             claim = make_device_claim(name, needs[name])
-            given_devices = tuple(device for _, device in grant.devices)
+            given_devices = tuple(device for device in [one.device for one in grant.picks])
             changed = msgspec.structs.replace(claim, resource_version=2, allocated=given_devices)
             floor.tables.put(changed, from_snapshot=False)
             allocated.add(name)
@@ -242,7 +242,7 @@ def test_devices_are_counted_as_a_naive_count_of_them(
         for name in set(held) - allocated
         for grant in [floor.node_capacity.devices.grant(("team", name))]
         if grant is not None
-        for _, device in grant.devices
+        for device in [one.device for one in grant.picks]
     ]
     given_away = [
         device for one in floor.tables.resource_claims.values() for device in one.allocated

@@ -9,6 +9,7 @@ import numpy as np
 
 from services.gang_planner.core.constraints.filters import UNLIMITED, CapacityFilter
 from services.gang_planner.core.state.columns import Ints, Slots
+from services.gang_planner.core.state.devices.shortage import shortage
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 
@@ -37,8 +38,8 @@ class DynamicResources:
         elsewhere = ~devices.allocations_fit(demand)[slots]
         found = Counter({ELSEWHERE: int(np.count_nonzero(elsewhere))})
         for slot in slots[~elsewhere].tolist():
-            shortage = devices.shortage(demand, slot)
-            found[f"{TOO_FEW} ({shortage})" if shortage else TOO_FEW] += 1
+            missing = shortage(devices, demand, slot)
+            found[f"{TOO_FEW} ({missing})" if missing else TOO_FEW] += 1
         return +found
 
 

@@ -1,10 +1,18 @@
-"""ResourceClaims of pods: whole devices that CEL selectors match, chosen by the planner.
+"""ResourceClaims of pods: the devices that they get, chosen by the planner.
 
 Input: the tables of device classes, slices and claims (`reference_objects`), and every pod that
 takes or releases capacity (`ledger`, part of a `NodeCapacity`). Output: node masks for the filter,
 and the devices of each claim for the decision.
 
-`demand` computes the needs of a shape's claims, `selection` the devices that each of them may get,
-`inventory` lists devices and their use. Partitions and shared counters are not supported, and a
-claim that requests them is refused.
+| module | content |
+| --- | --- |
+| `selection` | which devices a request may get, by driver and CEL selectors |
+| `capacity` | what a request consumes of a device's capacities |
+| `device_table` | devices and shared counters, as slices publish them |
+| `inventory` | devices by node and requirement, and which of them claims in the cluster have |
+| `demand` | the needs of a shape's claims |
+| `constraints`, `assignment`, `allocation_search` | devices of one node for several claims |
+| `node_devices`, `reach` | devices chosen for claims, and where these can be used |
+| `ledger` | claims in use by pods, and the nodes that may take another pod |
+| `shortage` | why a node may not |
 """

@@ -1,38 +1,44 @@
-"""The devices on nodes, and which of them are free.
-
-Only the slices of a pool's newest generation count, and only if all of them exist and no two name
-the same device. Devices that do not belong to one node (network-attached) are not allocated.
+"""The devices of all nodes, and which of them claims in the cluster have. One inventory serves all
+node capacities of a cluster state.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.columns import Bools, ChangeLog
+from services.gang_planner.core.state.devices.device_table import DeviceEntry, DeviceTable, Reach
 from services.gang_planner.core.state.devices.selection import (
     Device,
     DeviceRequirement,
     Selection,
     SelectorFailure,
 )
+from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from shared.model.reference_objects import DeviceDetails, ResourceSlice
+from shared.kube.quantities import QuantityError, exact
+from shared.model.devices import ResourceClaim
 
 #: Number of requirements whose devices are cached.
 _REQUIREMENTS_MAX: Final = 1_024
-_NO_DETAILS: Final = DeviceDetails()
+
+Shares = dict[str, Fraction]
+"""Consumed capacities of a shareable device, by name."""
 
 
 class Matches:
-    """The devices that a requirement may get, whether free or not."""
+    """The devices that a requirement may get, whether free or not, in order."""
 
     def __init__(self) -> None:
-        self.devices: set[Device] = set()
-        #: Node -> devices, in order.
-        self.on: dict[str, list[Device]] = {}
-        #: Nodes with devices on which a selector failed, and the first failure.
+        #: Node -> devices that only it can use.
+        self.on: dict[str, list[DeviceEntry]] = {}
+        #: All other devices.
+        self.wide: list[DeviceEntry] = []
+        #: Nodes with devices on which a selector failed, and the first failure; "": of a device
+        #: that several nodes can use.
         self.failed_on: dict[str, SelectorFailure] = {}
 
 
@@ -44,38 +50,40 @@ class Inventory:
         self._nodes = nodes
         self._slices_at: int | None = None
         self._claims_at: int | None = None
-        self._seen: tuple[int, ...] = ()
-        #: Node of each device.
-        self._homes: dict[Device, str] = {}
-        self._details: dict[Device, DeviceDetails] = {}
-        #: All devices, in order.
-        self._devices: list[Device] = []
-        self._allocated: set[Device] = set()
+        self._nodes_at: int | None = None
+        self.table = DeviceTable(tables.resource_slices)
+        #: Devices that claims have alone.
+        self.allocated: set[Device] = set()
+        #: Shareable devices, and what claims have of them.
+        self.shares: dict[Device, Shares] = {}
         self.selection = Selection()
         self._matches: dict[DeviceRequirement, Matches] = {}
+        self._reaches: dict[Reach, Bools] = {}
+        #: Slots of nodes on which devices became free or allocated.
+        self.changes = ChangeLog()
+        #: Increases when anything changes that is not on one node.
+        self.wide_changes = 0
 
-    @property
-    def stamp(self) -> tuple[int, ...]:
-        """A version that changes with slices, claims and nodes."""
+    def refresh(self) -> None:
+        """Read the tables, if they changed."""
         tables = self._tables
-        return (
-            tables.resource_slices.changes,
-            tables.resource_claims.changes,
-            self._nodes.changes.position,
-        )
-
-    def free(self, requirement: DeviceRequirement) -> Ints:
-        """Per slot, the number of suitable devices that no claim in the cluster has."""
-        counts = np.zeros(self._nodes.size, dtype=np.int64)
-        for node, devices in self.matches(requirement).on.items():
-            slot = self._nodes.find(node)
-            if slot is not None:
-                counts[slot] = _count_free(devices, self._allocated)
-        return counts
+        if self._slices_at != tables.resource_slices.changes:
+            self._slices_at = tables.resource_slices.changes
+            self.table = DeviceTable(tables.resource_slices)
+            self._matches.clear()
+            self._reaches.clear()
+            self.selection.forget_devices()
+            self.wide_changes += 1
+        if self._nodes_at != self._nodes.changes.position:
+            self._nodes_at = self._nodes.changes.position
+            self._reaches.clear()
+            self.wide_changes += 1
+        if self._claims_at != tables.resource_claims.changes:
+            self._claims_at = tables.resource_claims.changes
+            self._read_claims()
 
     def matches(self, requirement: DeviceRequirement) -> Matches:
         """The devices that the requirement may get."""
-        self._refresh()
         found = self._matches.get(requirement)
         if found is None:
             if len(self._matches) >= _REQUIREMENTS_MAX:
@@ -83,85 +91,84 @@ class Inventory:
             found = self._matches[requirement] = self._match(requirement)
         return found
 
-    def overlap(self, one: DeviceRequirement, other: DeviceRequirement) -> bool:
-        """Whether a device may serve both."""
-        return not self.matches(one).devices.isdisjoint(self.matches(other).devices)
+    def matching(self, requirement: DeviceRequirement, slot: int) -> Sequence[DeviceEntry]:
+        """The devices that the requirement may get on a node, whether free or not, in order."""
+        matches = self.matches(requirement)
+        local = matches.on.get(self._nodes.names[slot], [])
+        wide = [one for one in matches.wide if self.within(one.reach)[slot]]
+        return [*local, *wide] if wide else local
+
+    def failure(self, requirement: DeviceRequirement, slot: int) -> SelectorFailure | None:
+        """The first failure of a selector on a device of the node, or of several nodes."""
+        failed = self.matches(requirement).failed_on
+        return failed.get(self._nodes.names[slot], failed.get(""))
+
+    def within(self, reach: Reach) -> Bools:
+        """One flag per slot: whether the node is within reach."""
+        found = self._reaches.get(reach)
+        if found is None:
+            size = self._nodes.size
+            if reach is None:
+                found = np.ones(size, dtype=np.bool_)
+            else:
+                found = matching_any(reach, self._nodes, slice(0, size))
+            self._reaches[reach] = found
+        return found
+
+    def unsettled_pool(self, slot: int) -> str:
+        """A pool of the node's devices that is not settled; "": none."""
+        found = self.table.unsettled_on.get(self._nodes.names[slot], "")
+        if found:
+            return found
+        for reach, pool in self.table.unsettled_wide:
+            if self.within(reach)[slot]:
+                return pool
+        return ""
 
     def slot_of(self, device: Device) -> int | None:
-        """Slot of the device's node; None: the device or its node is unknown."""
-        self._refresh()
-        home = self._homes.get(device)
-        return self._nodes.find(home) if home is not None else None
+        """The only node that is affected by a change of the device; None: there may be others."""
+        entry = self.table.entries.get(device)
+        return self._nodes.find(entry.node) if entry is not None and not entry.wide else None
 
-    def is_allocated(self, device: Device) -> bool:
-        self._refresh()
-        return device in self._allocated
-
-    def available(
-        self, requirement: DeviceRequirement, slot: int, taken: Collection[Device]
-    ) -> list[Device]:
-        """The free devices on a node that the requirement may get and that are not in `taken`."""
-        on_node = self.matches(requirement).on.get(self._nodes.names[slot], ())
-        return [one for one in on_node if one not in self._allocated and one not in taken]
-
-    def _refresh(self) -> None:
-        if self._seen == self.stamp:
-            return
-        self._seen = self.stamp
-        tables = self._tables
-        if self._slices_at != tables.resource_slices.changes:
-            self._slices_at = tables.resource_slices.changes
-            self._read_slices()
-        if self._claims_at != tables.resource_claims.changes:
-            self._claims_at = tables.resource_claims.changes
-            self._allocated = {
-                device for claim in tables.resource_claims.values() for device in claim.allocated
-            }
+    def _read_claims(self) -> None:
+        allocated: set[Device] = set()
+        shares: dict[Device, Shares] = {}
+        for claim in self._tables.resource_claims.values():
+            allocated.update(claim.allocated)
+            _add_shares(shares, claim)
+        changed = allocated ^ self.allocated
+        changed.update(
+            one
+            for one in shares.keys() | self.shares.keys()
+            if shares.get(one) != self.shares.get(one)
+        )
+        self.allocated, self.shares = allocated, shares
+        for device in changed:
+            slot = self.slot_of(device)
+            if slot is not None:
+                self.changes.add(slot)
+            elif device in self.table.entries:
+                self.wide_changes += 1
 
     def _match(self, requirement: DeviceRequirement) -> Matches:
         found = Matches()
-        for device in self._devices:
-            node = self._homes[device]
-            outcome = self.selection.matches(
-                requirement, device, self._details.get(device, _NO_DETAILS)
-            )
+        for entry in self.table.ordered:
+            outcome = self.selection.matches(requirement, entry.id, entry.details)
             if isinstance(outcome, SelectorFailure):
-                found.failed_on.setdefault(node, outcome)
+                found.failed_on.setdefault(entry.node, outcome)
+            elif outcome and entry.node:
+                found.on.setdefault(entry.node, []).append(entry)
             elif outcome:
-                found.devices.add(device)
-                found.on.setdefault(node, []).append(device)
+                found.wide.append(entry)
         return found
 
-    def _read_slices(self) -> None:
-        pools: dict[tuple[str, str], list[ResourceSlice]] = {}
-        for one in self._tables.resource_slices.values():
-            slices = pools.setdefault((one.driver, one.pool), [])
-            if slices and one.generation > slices[0].generation:
-                slices.clear()
-            if not slices or one.generation == slices[0].generation:
-                slices.append(one)
-        self._homes, self._details = {}, {}
-        for slices in pools.values():
-            for one in slices if _is_whole(slices) else ():
-                names = [(one.driver, one.pool, name) for name in one.devices]
-                if one.node:
-                    self._homes.update(dict.fromkeys(names, one.node))
-                    self._details.update(zip(names, one.details, strict=False))
-        self._devices = sorted(self._homes, key=_natural)
-        self._matches.clear()
-        self.selection.forget_devices()
 
-
-def _is_whole(slices: list[ResourceSlice]) -> bool:
-    """Whether the pool is complete: it is not while its driver updates the slices."""
-    names = [name for one in slices for name in one.devices]
-    return slices[0].pool_slices in {0, len(slices)} and len(names) == len(set(names))
-
-
-def _count_free(devices: Iterable[Device], allocated: set[Device]) -> int:
-    return sum(device not in allocated for device in devices)
-
-
-def _natural(device: Device) -> tuple[str, str, int, str]:
-    """Sort key: gpu-2 before gpu-10."""
-    return device[0], device[1], len(device[2]), device[2]
+def _add_shares(shares: dict[Device, Shares], claim: ResourceClaim) -> None:
+    for one in claim.shares:
+        total = shares.setdefault((one.driver, one.pool, one.device), {})
+        for name, text in one.capacity:
+            try:
+                total[name] = total.get(name, Fraction(0)) + exact(text)
+            except QuantityError:
+                # The API server has checked it.
+                continue

@@ -1,54 +1,78 @@
 """The use of ResourceClaims by pods, and the devices chosen for claims without allocated devices.
 
 It is part of a `NodeCapacity`, like `storage.ledger`. When the first pod takes a claim without
-devices, devices on its node are chosen; other pods of the claim can only use the same node.
+devices, devices that its node can use are chosen; other pods of the claim can only use nodes on
+which these devices are available. Until a decision has written them down, devices may be exchanged
+for others of the same node, so that a member of a gang does not keep the only device of a later
+one.
 
-Invariant: no device is chosen for two claims.
+Invariant: no device is chosen for two claims, unless it is shareable.
 """
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from services.gang_planner.core.state.columns import Bools, Ints, Slots
+from services.gang_planner.core.state.devices.allocation_search import (
+    STEPS_MAX,
+    Found,
+    Pick,
+    Problem,
+    search,
+)
 from services.gang_planner.core.state.devices.demand import (
+    ClaimNeed,
     DeviceDemand,
     Key,
-    Wanted,
     claim_keys,
     demand_of,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
-from services.gang_planner.core.state.devices.selection import (
-    Device,
-    DeviceRequirement,
-    assign,
-    described,
-    quoted,
-)
+from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
+from services.gang_planner.core.state.devices.reach import within_all
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
-from shared.model.reference_objects import ResourceClaim
+from shared.model.devices import ResourceClaim
+from shared.model.terms import SelectorTerm
 
-Open: TypeAlias = tuple[ResourceClaim, tuple[Wanted, ...]]
-"""A claim without devices, and its requests."""
+Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
+"""A claim without devices, and its need."""
 
 #: Number of cached demands.
 _DEMANDS_MAX: Final = 65_536
-#: Number of requirements whose free devices are counted.
-_COUNTED_MAX: Final = 256
+#: Number of cached masks.
+_MASKS_MAX: Final = 256
+#: Steps of the searches for one mask: per node, and to begin with. Nodes beyond them count as not
+#: searched.
+_STEPS_PER_NODE: Final = 64
+_STEPS_AT_FIRST: Final = 40_000
 
 
 class Grant(NamedTuple):
-    """Devices chosen for a claim: (request, device) each."""
+    """Devices chosen for a claim."""
 
     node: str
     claim_uid: str
-    devices: tuple[tuple[str, Device], ...]
+    picks: tuple[Pick, ...]
+    #: Nodes on which the claim can be used, beside `node`; (): all; None: none.
+    node_affinity: tuple[SelectorTerm, ...] | None = None
+
+
+class _Mask:
+    """Where a problem has a solution: one flag per slot."""
+
+    def __init__(self) -> None:
+        self.flags: Bools = np.zeros(0, dtype=np.bool_)
+        #: Slots of nodes whose search ended before everything was tried.
+        self.exhausted: set[int] = set()
+        #: Versions of the input.
+        self.position = 0
+        self.allocated_position = 0
+        self.wide: tuple[int, int] = (-1, -1)
 
 
 class Devices:
@@ -65,11 +89,12 @@ class Devices:
         self._pins: dict[Key, Grant] = {}
         #: Claims whose grants last without users: see `keep`.
         self._kept: set[Key] = set()
-        #: Device -> claim, for all grants and pins.
-        self._chosen: dict[Device, Key] = {}
-        #: Requirement -> number of devices that are neither allocated nor chosen, per slot.
-        self._free: dict[DeviceRequirement, Ints] = {}
-        self._stamp: tuple[int, ...] = ()
+        #: Claims whose devices no decision has written down, with their slots and needs.
+        self._movable: dict[Key, tuple[int, ClaimNeed]] = {}
+        #: The devices of all grants and pins.
+        self._chosen = ChosenDevices()
+        self._masks: dict[Problem, _Mask] = {}
+        self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
         self._demands: dict[bytes, DeviceDemand] = {}
@@ -81,7 +106,8 @@ class Devices:
         other._inventory = self._inventory
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
-        other._chosen, other._kept = dict(self._chosen), set(self._kept)
+        other._kept, other._movable = set(self._kept), dict(self._movable)
+        other._chosen = self._chosen.copy()
         other._turns, other._turn = dict(self._turns), self._turn
         return other
 
@@ -94,12 +120,15 @@ class Devices:
     # ------------------------------------------------------------------- asking
 
     def version(self, shape: ShapeEntry) -> tuple[int, ...]:
-        """A version that changes whenever the results for the shape may change on any node."""
+        """A version that changes whenever the results for the shape may change on any node, except
+        where capacity is taken or released.
+        """
         demand = self.demand(shape)
         if not demand.open:
             return (self._demands_at,)
+        self._refresh()
         turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
-        return (self._demands_at, turns)
+        return (self._demands_at, turns, self._chosen.wide_changes)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
         tables = self._tables
@@ -107,6 +136,7 @@ class Devices:
             tables.resource_claims.changes
             + tables.resource_slices.changes
             + tables.device_classes.changes
+            + tables.namespaces.changes
         )
         if self._demands_at != changes or len(self._demands) >= _DEMANDS_MAX:
             self._demands_at = changes
@@ -122,7 +152,7 @@ class Devices:
         """The devices chosen for the claim; None: none, or it has allocated devices by now."""
         found = self._grants.get(key)
         claim = self._tables.resource_claims.by_name.get(key)
-        if found is None or claim is None or claim.uid != found.claim_uid or claim.allocated:
+        if found is None or claim is None or claim.uid != found.claim_uid or claim.is_allocated:
             return None
         return found
 
@@ -135,50 +165,29 @@ class Devices:
         return mask
 
     def devices_fit(self, demand: DeviceDemand, slots: Slots) -> Bools:
-        """One flag for each of these slots: whether it has enough devices for all claims without
-        devices.
+        """One flag for each of these slots: whether it has devices for all claims without devices,
+        as far as the search for them can say.
         """
         mask: Bools = np.ones(self._nodes.size, dtype=np.bool_)
-        needed: dict[DeviceRequirement, int] = {}
-        for claim, requests in demand.open:
+        for claim, _ in demand.open:
             grant = self.grant((claim.namespace, claim.name))
             if grant is not None:
-                only = np.zeros(self._nodes.size, dtype=np.bool_)
-                slot = self._nodes.find(grant.node)
-                if slot is not None:
-                    only[slot] = True
-                mask &= only
-                continue
-            for one in requests:
-                needed[one.requirement] = needed.get(one.requirement, 0) + one.number
-        for requirement, count in needed.items():
-            mask &= self._free_devices(requirement) >= count
-        mask = mask[slots]
-        if any(self._inventory.overlap(*pair) for pair in combinations(needed, 2)):
-            # Enough for each may be too few for all.
-            every = np.arange(self._nodes.size)[slots]
-            for position in np.flatnonzero(mask):
-                mask[position] = self._assigned(needed.items(), int(every[position])) is not None
-        return mask
+                mask &= self._usable_on(grant)
+        problem = self.unsolved(demand)
+        if problem:
+            mask &= self._mask(problem).flags
+        return mask[slots]
 
-    def shortage(self, demand: DeviceDemand, slot: int) -> str:
-        """The first request of a claim for which the node has too few devices, as a phrase; "":
-        each request alone could be served there.
-        """
-        for claim, requests in demand.open:
-            if self.grant((claim.namespace, claim.name)) is not None:
-                continue
-            for one in requests:
-                if self._free_devices(one.requirement)[slot] >= one.number:
-                    continue
-                matches = self._inventory.matches(one.requirement)
-                name = self._nodes.names[slot]
-                failure = matches.failed_on.get(name)
-                text = f"request {one.request} of resourceclaim {claim.name}: "
-                if failure is not None:
-                    return f"{text}selector {quoted(failure.selector)} failed: {failure.cause}"
-                return f"{text}too few free devices match {described(one.requirement)}"
-        return ""
+    def unsolved(self, demand: DeviceDemand) -> Problem:
+        """The needs of the claims for which no devices are chosen."""
+        return tuple(
+            need for claim, need in demand.open if self.grant((claim.namespace, claim.name)) is None
+        )
+
+    def on_node(self, slot: int) -> DevicesOfNode:
+        """The devices of a node, and their use."""
+        self._refresh()
+        return DevicesOfNode(self._inventory, self._chosen, slot)
 
     # ------------------------------------------------------------------- taking
 
@@ -186,17 +195,17 @@ class Devices:
         """Count `count` pods or reservations of the shape on a node; choose missing devices."""
         demand = self.demand(shape)
         missing: list[Open] = []
-        for claim, requests in demand.open:
+        for claim, need in demand.open:
             key = (claim.namespace, claim.name)
             before = self._grants.get(key)
             if before is None or before.claim_uid != claim.uid:
                 if before is not None:
-                    self._release(before.devices)
+                    self._drop_grant(key)
                 pinned = self._pinned(claim, slot)
                 if pinned is not None:
                     self._grant(key, pinned)
                 else:
-                    missing.append((claim, requests))
+                    missing.append((claim, need))
         # Together, so that no claim takes the only device of another one. A pod that another
         # scheduler bound may use more than there is: then each claim gets what there is for it.
         if missing and not self._choose(missing, slot):
@@ -215,6 +224,11 @@ class Devices:
                 if key not in self._kept:
                     self._drop_grant(key)
 
+    def settle(self, keys: Iterable[Key]) -> None:
+        """Fix the devices of claims, because a decision contains them."""
+        for key in keys:
+            self._movable.pop(key, None)
+
     def keep(self, shape: ShapeEntry) -> None:
         """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
         has them or is gone.
@@ -231,34 +245,32 @@ class Devices:
         already uses the claim and the claim has no allocated devices yet. They replace devices that
         the planner chose for a pod that another scheduler bound.
         """
-        self.unpin(key)
+        self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
+        self._drop(key)
+        for other in self._chosen.rivals(pin.picks):
+            self._drop(other)
         if slot is not None:
-            self._drop(key)
-        for _, device in pin.devices:
-            other = self._chosen.get(device)
-            if other is not None:
-                self._drop(other)
-        if slot is not None:
-            self._grants[key] = pin
+            self._grant(key, pin)
             self._moved(key)
         else:
             self._pins[key] = pin
-        self._hold(pin.devices, key)
+            self._chosen.hold(key, pin.picks, self._inventory)
 
     def unpin(self, key: Key) -> None:
         """Drop the pin of a claim that no pod will use."""
         pin = self._pins.pop(key, None)
         if pin is not None:
-            self._release(pin.devices)
+            self._chosen.release(key, pin.picks, self._inventory)
 
     def contradiction(self) -> str:
         """The first inconsistency, such as a device that is chosen twice; "": none."""
-        chosen = (*self._grants.values(), *self._pins.values())
-        devices = sorted(device for one in chosen for _, device in one.devices)
-        if devices != sorted(self._chosen):
-            return f"devices {devices} are chosen, {sorted(self._chosen)} count as such"
-        return ""
+        both = self._grants.keys() & self._pins.keys()
+        if both:
+            return f"devices of {sorted(both)} are both chosen and pinned"
+        return self._chosen.contradiction(
+            {key: one.picks for key, one in (self._grants | self._pins).items()}
+        )
 
     # ----------------------------------------------------------------- internal
 
@@ -272,69 +284,42 @@ class Devices:
         self.unpin(key)
 
     def _drop_grant(self, key: Key) -> None:
+        self._movable.pop(key, None)
         grant = self._grants.pop(key, None)
         if grant is not None:
-            self._release(grant.devices)
+            self._chosen.release(key, grant.picks, self._inventory)
             self._moved(key)
 
     def _grant(self, key: Key, grant: Grant) -> None:
         self._grants[key] = grant
-        self._hold(grant.devices, key)
+        self._chosen.hold(key, grant.picks, self._inventory)
 
-    def _hold(self, devices: Iterable[tuple[str, Device]], key: Key) -> None:
-        for _, device in devices:
-            self._chosen[device] = key
-            self._count(device, -1)
+    def _usable_on(self, grant: Grant) -> Bools:
+        """One flag per slot: whether the chosen devices are usable there."""
+        if grant.node_affinity == ():
+            return np.ones(self._nodes.size, dtype=np.bool_)
+        if grant.node_affinity is not None:
+            return matching_any(grant.node_affinity, self._nodes, slice(0, self._nodes.size))
+        only: Bools = np.zeros(self._nodes.size, dtype=np.bool_)
+        slot = self._nodes.find(grant.node)
+        if slot is not None:
+            only[slot] = True
+        return only
 
-    def _release(self, devices: Iterable[tuple[str, Device]]) -> None:
-        for _, device in devices:
-            if self._chosen.pop(device, None) is not None:
-                self._count(device, 1)
-
-    def _count(self, device: Device, by: int) -> None:
-        if not self._free or self._inventory.is_allocated(device):
+    def _refresh(self) -> None:
+        """Read the tables, and drop choices whose claims have allocated devices by now."""
+        self._inventory.refresh()
+        if self._claims_at == self._tables.resource_claims.changes:
             return
-        slot = self._inventory.slot_of(device)
-        for requirement, free in self._free.items():
-            if (
-                slot is not None
-                and slot < len(free)
-                and device in self._inventory.matches(requirement).devices
-            ):
-                free[slot] += by
-
-    def _free_devices(self, requirement: DeviceRequirement) -> Ints:
-        """Per slot, the number of suitable devices that are neither allocated nor chosen."""
-        self._look()
-        free = self._free.get(requirement)
-        if free is None:
-            if len(self._free) >= _COUNTED_MAX:
-                self._free.clear()
-            free = self._free[requirement] = self._inventory.free(requirement)
-            matching = self._inventory.matches(requirement).devices
-            for device in self._chosen:
-                if device in matching and not self._inventory.is_allocated(device):
-                    slot = self._inventory.slot_of(device)
-                    if slot is not None:
-                        free[slot] -= 1
-        return free
-
-    def _look(self) -> None:
-        """Reset the counts after the tables or nodes changed, and drop choices whose claims have
-        allocated devices by now.
-        """
-        stamp = self._inventory.stamp
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
-        self._free.clear()
+        self._claims_at = self._tables.resource_claims.changes
         claims = self._tables.resource_claims.by_name
         for key, one in (self._pins | self._grants).items():
             claim = claims.get(key)
-            if claim is not None and claim.allocated:
+            if claim is not None and claim.is_allocated:
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
-                self._release(one.devices)
+                self._movable.pop(key, None)
+                self._chosen.release(key, one.picks, self._inventory)
         for key in [one for one in self._kept if self.grant(one) is None]:
             self._kept.remove(key)
             if key not in self.uses:
@@ -346,33 +331,88 @@ class Devices:
         if pin is None:
             return None
         self.unpin(key)
-        wanted = pin.claim_uid == claim.uid and pin.node == self._nodes.names[slot]
+        wanted = pin.claim_uid == claim.uid and bool(self._usable_on(pin)[slot])
         return pin if wanted else None
+
+    # ---- searches
+
+    def _mask(self, problem: Problem) -> _Mask:
+        """Where the problem has a solution now."""
+        self._refresh()
+        inventory, chosen = self._inventory, self._chosen
+        mask = self._masks.get(problem)
+        if mask is None:
+            if len(self._masks) >= _MASKS_MAX:
+                self._masks.clear()
+            mask = self._masks[problem] = _Mask()
+        wide = inventory.wide_changes, chosen.wide_changes
+        limit = max(16, self._nodes.size // 4)
+        changed: Ints | None = None
+        if mask.wide == wide:
+            allocated = inventory.changes.since(mask.allocated_position, limit)
+            taken = chosen.changes.since(mask.position, limit)
+            if allocated is not None and taken is not None:
+                changed = np.union1d(allocated, taken)
+        if changed is None:
+            changed = np.arange(self._nodes.size)
+            mask.flags = np.zeros(self._nodes.size, dtype=np.bool_)
+            mask.exhausted.clear()
+        mask.wide = wide
+        mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
+        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(changed)
+        for slot in changed.tolist():
+            found = self._search(problem, slot, min(left, STEPS_MAX))
+            left -= found.steps
+            mask.flags[slot] = found.picks is not None
+            mask.exhausted.discard(slot)
+            if found.exhausted:
+                mask.exhausted.add(slot)
+        return mask
+
+    def _search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
+        """Devices of a node for a problem. The first picks are for the claims of
+        `_movable_on(slot)` if the result has more than the problem.
+        """
+        node = DevicesOfNode(self._inventory, self._chosen, slot)
+        found = search(problem, node, steps_max)
+        if found.picks is not None or not self._movable:
+            return found
+        movable = self._movable_on(slot)
+        if not movable:
+            return found
+        needs = tuple(self._movable[key][1] for key in movable)
+        node = DevicesOfNode(self._inventory, self._chosen.without(movable), slot)
+        both = search((*needs, *problem), node, max(steps_max - found.steps, 1))
+        return both._replace(steps=found.steps + both.steps)
+
+    def _movable_on(self, slot: int) -> list[Key]:
+        return [
+            key
+            for key, (place, _) in self._movable.items()
+            if place == slot and self._grants[key].node_affinity is None
+        ]
 
     def _choose(self, claims: list[Open], slot: int) -> bool:
         """Choose devices for every request of these claims; False: the node has too few, nothing
         is chosen.
         """
-        self._look()
-        found = self._assigned(
-            [(one.requirement, one.number) for _, requests in claims for one in requests], slot
-        )
-        if found is None:
+        self._refresh()
+        found = self._search(tuple(need for _, need in claims), slot)
+        if found.picks is None:
             return False
-        remaining = iter(found)
-        for claim, requests in claims:
-            devices = tuple((one.request, device) for one in requests for device in next(remaining))
-            grant = Grant(self._nodes.names[slot], claim.uid, devices)
-            self._grant((claim.namespace, claim.name), grant)
+        moved = self._movable_on(slot) if len(found.picks) > len(claims) else []
+        before = [self._grants[key] for key in moved]
+        for key, grant in zip(moved, before, strict=True):
+            self._chosen.release(key, grant.picks, self._inventory)
+        for key, grant, picks in zip(moved, before, found.picks, strict=False):
+            self._grant(key, self._grant_of(slot, grant.claim_uid, picks))
+            self._moved(key)
+        for (claim, need), picks in zip(claims, found.picks[len(moved) :], strict=True):
+            key = claim.namespace, claim.name
+            self._grant(key, self._grant_of(slot, claim.uid, picks))
+            self._movable[key] = slot, need
         return True
 
-    def _assigned(
-        self, needed: Iterable[tuple[DeviceRequirement, int]], slot: int
-    ) -> list[list[Device]] | None:
-        """Free devices of a node for each of these needs; None: it has too few."""
-        return assign(
-            [
-                (number, self._inventory.available(requirement, slot, self._chosen))
-                for requirement, number in needed
-            ]
-        )
+    def _grant_of(self, slot: int, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
+        entries = [self._inventory.table.entries[one.device] for one in picks]
+        return Grant(self._nodes.names[slot], claim_uid, picks, within_all(entries))

@@ -1,0 +1,435 @@
+"""Chooses devices of one node for claims: for all claims of a pod, or of several pods, together.
+
+Requests for a number of ordinary devices are assigned by augmenting paths (`assign`). All other
+claims are searched: one device after the other is picked for one request after the other, in the
+order in which the claims state them, and the last pick is undone where none is left for the next.
+A device is not tried in place of an equal one that failed. The search is exhaustive, unless it ends
+after a number of steps; then it is not known whether the devices suffice.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from services.gang_planner.core.state.devices.assignment import assign
+from services.gang_planner.core.state.devices.capacity import consumption
+from services.gang_planner.core.state.devices.constraints import Constraint, values_of
+from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
+from services.gang_planner.core.state.devices.device_table import Counter, DeviceEntry, Pool
+from services.gang_planner.core.state.devices.selection import Device, DeviceRequirement
+from shared.model.devices import DeviceTaint, DeviceToleration
+
+#: Devices that are tried in one search. An ordinary claim takes as many as it requests.
+STEPS_MAX: Final = 2_000
+
+Problem: TypeAlias = tuple[ClaimNeed, ...]
+
+
+class Pick(NamedTuple):
+    """A device that a request gets."""
+
+    #: As in `Alternative`.
+    request: str
+    device: Device
+    admin: bool = False
+    #: What it consumes of a shareable device, by capacity; None: it gets the device alone.
+    consumed: tuple[tuple[str, Fraction], ...] | None = None
+
+
+class Found(NamedTuple):
+    """The result of a search."""
+
+    #: Picks of each claim; None: none were found.
+    picks: tuple[tuple[Pick, ...], ...] | None
+    steps: int
+    #: The search ended before everything was tried.
+    exhausted: bool = False
+
+
+class NodeDevices(Protocol):
+    """The devices of one node, and their use."""
+
+    def matching(self, requirement: DeviceRequirement) -> Sequence[DeviceEntry]:
+        """The devices that the requirement may get, whether free or not, in order."""
+        ...
+
+    def is_taken(self, device: Device) -> bool:
+        """Whether a claim has the device alone."""
+        ...
+
+    def shares(self, device: Device) -> Mapping[str, Fraction] | None:
+        """What claims have of a shareable device; None: no claim has any of it."""
+        ...
+
+    def counters(self, pool: Pool) -> dict[Counter, Fraction]:
+        """The pool's counters less what devices in use consume. A copy."""
+        ...
+
+    @property
+    def unsettled_pool(self) -> str:
+        """A pool of the node that is being updated or is invalid; "": none."""
+        ...
+
+
+def search(problem: Problem, node: NodeDevices, steps_max: int = STEPS_MAX) -> Found:
+    """Devices for every request of these claims."""
+    plain = _plain_candidates(problem, node)
+    if plain is not None:
+        return _assigned(problem, plain)
+    return _Search(problem, node, steps_max).run()
+
+
+def blocking_taint(
+    taints: Sequence[DeviceTaint], tolerations: Sequence[DeviceToleration]
+) -> DeviceTaint | None:
+    """The first taint that none of the tolerations tolerates."""
+    for taint in taints:
+        if not any(_tolerates(one, taint) for one in tolerations):
+            return taint
+    return None
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    return (
+        toleration.effect in {"", taint.effect}
+        and toleration.key in {"", taint.key}
+        and (
+            toleration.operator == "Exists"
+            or (toleration.operator in {"", "Equal"} and toleration.value == taint.value)
+        )
+    )
+
+
+# --- ordinary devices, by number
+
+
+def _plain_candidates(problem: Problem, node: NodeDevices) -> list[list[DeviceEntry]] | None:
+    """The free devices for each request, if `assign` decides the problem; None: it does not."""
+    found: list[list[DeviceEntry]] = []
+    for claim in problem:
+        if claim.constraints:
+            return None
+        for request in claim.requests:
+            (one, *others) = request.alternatives
+            if others or one.number is None or one.admin or one.capacity:
+                return None
+            candidates = _free_and_tolerated(one, node)
+            if any(entry.consumes or entry.details.shareable for entry in candidates):
+                return None
+            found.append(candidates)
+    return found
+
+
+def _free_and_tolerated(one: Alternative, node: NodeDevices) -> list[DeviceEntry]:
+    """Devices that the alternative may get, as far as the use of other devices does not matter."""
+    return [
+        entry
+        for entry in node.matching(one.requirement)
+        if (one.admin or not node.is_taken(entry.id)) and _usable(entry, one)
+    ]
+
+
+def _usable(entry: DeviceEntry, one: Alternative) -> bool:
+    details = entry.details
+    return (
+        entry.rules is not None
+        and not details.binding_conditions
+        and not (details.taints and blocking_taint(details.taints, one.tolerations))
+    )
+
+
+def _assigned(problem: Problem, candidates: list[list[DeviceEntry]]) -> Found:
+    requests = [request.alternatives[0] for claim in problem for request in claim.requests]
+    needs = [
+        (one.number or 0, [entry.id for entry in found])
+        for one, found in zip(requests, candidates, strict=True)
+    ]
+    steps = len(needs)
+    if any(number > len(found) for number, found in needs) or any(
+        sum(request.alternatives[0].number or 0 for request in claim.requests) > DEVICES_MAX
+        for claim in problem
+    ):
+        return Found(None, steps)
+    devices = assign(needs)
+    if devices is None:
+        return Found(None, steps)
+    remaining = iter(devices)
+    return Found(
+        tuple(
+            tuple(
+                Pick(request.name, device)
+                for request in claim.requests
+                for device in next(remaining)
+            )
+            for claim in problem
+        ),
+        steps,
+    )
+
+
+# --- everything else
+
+
+class _Place(NamedTuple):
+    """What is to be picked next."""
+
+    claim: int
+    request: int
+    #: Index of the alternative; None: it is not chosen yet.
+    alternative: int | None = None
+    #: Number of devices that the alternative has.
+    picked: int = 0
+    #: The first candidate that may be picked: candidates of one request are picked in order.
+    start: int = 0
+
+
+class _Exhausted(Exception):
+    """The search has taken all its steps."""
+
+
+class _Search:
+    def __init__(self, problem: Problem, node: NodeDevices, steps_max: int) -> None:
+        self._problem = problem
+        self._node = node
+        self._steps_left = steps_max
+        self._steps_max = steps_max
+        #: Candidates of each alternative; None: it cannot be served.
+        self._candidates: dict[tuple[int, int, int], list[DeviceEntry] | None] = {}
+        #: Each alternative, and the devices that match it.
+        self._alternatives = [
+            (one, {entry.id for entry in node.matching(one.requirement)})
+            for claim in problem
+            for request in claim.requests
+            for one in request.alternatives
+        ]
+        self._constraints = [[Constraint(one) for one in claim.constraints] for claim in problem]
+        self._picks: list[list[Pick]] = [[] for _ in problem]
+        #: Device -> claims that have picked it, and whether with admin access.
+        self._holders: dict[Device, list[tuple[int, bool]]] = {}
+        #: Shareable device -> what was picked of it, for each pick.
+        self._lent: dict[Device, list[dict[str, Fraction]]] = {}
+        self._counters: dict[Pool, dict[Counter, Fraction]] = {}
+        self._kinds: dict[Device, object] = {}
+
+    def run(self) -> Found:
+        if not all(self._may_fit(index) for index in range(len(self._problem))):
+            return Found(None, 1)
+        # Each generator leaves its pick in place while it is suspended.
+        levels = [self._fill(_Place(0, 0))]
+        exhausted = False
+        try:
+            while levels:
+                place = next(levels[-1], None)
+                if place is None:
+                    levels.pop()
+                elif place.claim == len(self._problem):
+                    return Found(tuple(map(tuple, self._picks)), self._steps)
+                else:
+                    levels.append(self._fill(place))
+        except _Exhausted:
+            exhausted = True
+        return Found(None, self._steps, exhausted)
+
+    @property
+    def _steps(self) -> int:
+        return self._steps_max - self._steps_left
+
+    def _may_fit(self, claim: int) -> bool:
+        """Whether each request of the claim has an alternative with enough candidates."""
+        for number, request in enumerate(self._problem[claim].requests):
+            if all(
+                self._candidates_of(claim, number, index) is None
+                for index in range(len(request.alternatives))
+            ):
+                return False
+        return True
+
+    def _candidates_of(self, claim: int, request: int, index: int) -> list[DeviceEntry] | None:
+        key = claim, request, index
+        if key not in self._candidates:
+            one = self._problem[claim].requests[request].alternatives[index]
+            self._candidates[key] = self._candidates_for(one)
+        return self._candidates[key]
+
+    def _candidates_for(self, one: Alternative) -> list[DeviceEntry] | None:
+        node = self._node
+        if one.number is not None:
+            found = [
+                entry
+                for entry in _free_and_tolerated(one, node)
+                if self._consumption(entry, one) is not None
+            ]
+            return found if len(found) >= one.number else None
+        if node.unsettled_pool:
+            return None
+        every = node.matching(one.requirement)
+        # Devices without the requested capacity do not count as matching.
+        matching = [entry for entry in every if self._consumption(entry, one) is not None]
+        free = [entry for entry in matching if one.admin or not node.is_taken(entry.id)]
+        if not matching or len(free) < len(matching) or len(matching) > DEVICES_MAX:
+            return None
+        return matching if all(_usable(entry, one) for entry in matching) else None
+
+    # ---- one level
+
+    def _fill(self, place: _Place) -> Iterator[_Place]:
+        """The next places: after each way to fill this one."""
+        requests = self._problem[place.claim].requests
+        if place.request == len(requests):
+            yield _Place(place.claim + 1, 0)
+            return
+        if place.alternative is None:
+            for index, one in enumerate(requests[place.request].alternatives):
+                found = self._candidates_of(place.claim, place.request, index)
+                number = len(found or ()) if one.number is None else one.number
+                if found is not None and self._has_room(place.claim, number):
+                    yield _Place(place.claim, place.request, index)
+            return
+        one = requests[place.request].alternatives[place.alternative]
+        found = self._candidates_of(place.claim, place.request, place.alternative) or []
+        number = len(found) if one.number is None else one.number
+        if place.picked == number:
+            yield _Place(place.claim, place.request + 1)
+            return
+        usable = [
+            position
+            for position in range(place.start, len(found))
+            if self._admissible(place.claim, one, found[position])
+        ]
+        failed: set[object] = set()
+        for tried, position in enumerate(usable):
+            if len(usable) - tried < number - place.picked:
+                # Too few are left, also of those that come later.
+                return
+            entry = found[position]
+            kind = self._kind(entry)
+            if kind in failed:
+                continue
+            self._spend()
+            if not self._pick(place.claim, one, entry):
+                continue
+            yield place._replace(picked=place.picked + 1, start=position + 1)
+            self._undo(place.claim, one, entry)
+            failed.add(kind)
+
+    def _spend(self) -> None:
+        if self._steps_left <= 0:
+            raise _Exhausted
+        self._steps_left -= 1
+
+    def _has_room(self, claim: int, number: int) -> bool:
+        return len(self._picks[claim]) + number <= DEVICES_MAX
+
+    # ---- one device
+
+    def _admissible(self, claim: int, one: Alternative, entry: DeviceEntry) -> bool:
+        """Whether nothing but counters keeps the device from being picked now."""
+        holders = self._holders.get(entry.id, ())
+        if any(other == claim or not (admin or one.admin) for other, admin in holders):
+            return False
+        if entry.details.shareable and not self._lends(entry, one):
+            return False
+        return all(
+            constraint.admits(one.name, values_of(entry, constraint.attribute))
+            for constraint in self._constraints[claim]
+        )
+
+    def _lends(self, entry: DeviceEntry, one: Alternative) -> bool:
+        consumed = self._consumption(entry, one) or {}
+        lent = [self._node.shares(entry.id) or {}, *self._lent.get(entry.id, ())]
+        return all(
+            consumed[rule.name] + sum(found.get(rule.name, 0) for found in lent) <= rule.value
+            for rule in entry.rules or ()
+        )
+
+    def _consumption(self, entry: DeviceEntry, one: Alternative) -> dict[str, Fraction] | None:
+        """What the request consumes of the device's capacities, if it has them now."""
+        if entry.rules is None:
+            return {}
+        consumed = consumption(entry.id[0], entry.rules, dict(one.capacity))
+        shares = self._node.shares(entry.id)
+        if consumed is None or not entry.details.shareable or shares is None:
+            return consumed
+        fits = all(
+            consumed[rule.name] + shares.get(rule.name, 0) <= rule.value for rule in entry.rules
+        )
+        return consumed if fits else None
+
+    def _pick(self, claim: int, one: Alternative, entry: DeviceEntry) -> bool:
+        """Pick an admissible device; False: its counters do not suffice."""
+        shareable = entry.details.shareable
+        if entry.consumes and not (shareable and self._is_shared(entry)) and not self._count(entry):
+            return False
+        consumed: tuple[tuple[str, Fraction], ...] | None = None
+        if shareable:
+            amounts = self._consumption(entry, one) or {}
+            self._lent.setdefault(entry.id, []).append(amounts)
+            consumed = tuple(sorted(amounts.items()))
+        else:
+            self._holders.setdefault(entry.id, []).append((claim, one.admin))
+        for constraint in self._constraints[claim]:
+            constraint.add(one.name, values_of(entry, constraint.attribute))
+        self._picks[claim].append(Pick(one.name, entry.id, one.admin, consumed))
+        return True
+
+    def _undo(self, claim: int, one: Alternative, entry: DeviceEntry) -> None:
+        """Undo the last pick, of this device."""
+        self._picks[claim].pop()
+        for constraint in self._constraints[claim]:
+            constraint.remove(one.name)
+        if entry.details.shareable:
+            self._lent[entry.id].pop()
+        else:
+            self._holders[entry.id].pop()
+        if entry.consumes and not (entry.details.shareable and self._is_shared(entry)):
+            left = self._counters[entry.pool]
+            for counter, amount in entry.consumes:
+                left[counter] += amount
+
+    def _is_shared(self, entry: DeviceEntry) -> bool:
+        """Whether claims have parts of the device, so that its counters are consumed already."""
+        return self._node.shares(entry.id) is not None or bool(self._lent.get(entry.id))
+
+    def _count(self, entry: DeviceEntry) -> bool:
+        """Consume the device's counters; False: the pool has too little, and nothing is consumed.
+
+        As in kube-scheduler, a pool in which any counter is overdrawn gives out no such device.
+        """
+        left = self._counters.get(entry.pool)
+        if left is None:
+            left = self._counters[entry.pool] = self._node.counters(entry.pool)
+        for counter, amount in entry.consumes:
+            left[counter] -= amount
+        if min(left.values()) >= 0:
+            return True
+        for counter, amount in entry.consumes:
+            left[counter] += amount
+        return False
+
+    def _kind(self, entry: DeviceEntry) -> object:
+        """Equal for devices of which one can take the other's place in everything still to come."""
+        kind = self._kinds.get(entry.id)
+        if kind is None:
+            kind = self._kinds[entry.id] = (
+                tuple(
+                    entry.id in matching and _usable(entry, one)
+                    for one, matching in self._alternatives
+                ),
+                tuple(
+                    values_of(entry, constraint.attribute)
+                    for found in self._constraints
+                    for constraint in found
+                ),
+                entry.consumes,
+                entry.pool if entry.consumes else None,
+                entry.rules,
+                entry.details.shareable,
+                _frozen(self._node.shares(entry.id)),
+                self._node.is_taken(entry.id),
+            )
+        lent = tuple(map(_frozen, self._lent.get(entry.id, ())))
+        return kind, lent, tuple(self._holders.get(entry.id, ()))
+
+
+def _frozen(shares: Mapping[str, Fraction] | None) -> tuple[tuple[str, Fraction], ...] | None:
+    return None if shares is None else tuple(sorted(shares.items()))

@@ -1,0 +1,168 @@
+"""The devices that ResourceSlices publish, and where each can be used.
+
+Only the slices of a pool's newest generation count, and only if the pool is *settled*: all its
+slices exist, no two devices or counter sets have one name, and devices consume counters that exist.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from services.gang_planner.core.state.devices.capacity import CapacityRule, rules_of
+from services.gang_planner.core.state.devices.selection import Device
+from services.gang_planner.core.state.reference_objects import Table
+from shared.kube.quantities import QuantityError, exact
+from shared.model.devices import Counters, DeviceDetails, ResourceSlice
+from shared.model.terms import SelectorTerm
+
+Pool: TypeAlias = tuple[str, str]
+"""Driver and name."""
+Counter: TypeAlias = tuple[str, str]
+"""Counter set and name, within a pool."""
+Reach: TypeAlias = tuple[SelectorTerm, ...] | None
+"""Nodes that match one of the terms; None: all nodes."""
+
+_NO_DETAILS: Final = DeviceDetails()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DeviceEntry:
+    """A device of a settled pool."""
+
+    id: Device
+    details: DeviceDetails
+    #: The only node that can use it; "": all nodes within `reach` can.
+    node: str
+    reach: Reach
+    #: Rules of its capacities; None: they cannot be read, and nobody gets the device.
+    rules: tuple[CapacityRule, ...] | None
+    #: Shared counters that it consumes.
+    consumes: tuple[tuple[Counter, Fraction], ...]
+    #: Whether allocating it may change what other nodes can use.
+    wide: bool
+
+    @property
+    def pool(self) -> Pool:
+        return self.id[0], self.id[1]
+
+    @property
+    def on_one_node(self) -> bool:
+        """Whether a claim with the device can be used on one node only."""
+        return bool(self.node) or self.details.binds_to_node
+
+
+class DeviceTable:
+    """All devices, as of one version of the slices."""
+
+    def __init__(self, slices: Table[ResourceSlice]) -> None:
+        self.entries: dict[Device, DeviceEntry] = {}
+        #: Counters of each pool that has any, and its devices that consume them.
+        self.counters: dict[Pool, dict[Counter, Fraction]] = {}
+        self.consumers: dict[Pool, list[DeviceEntry]] = {}
+        #: Pools that are not settled, by node.
+        self.unsettled_on: dict[str, str] = {}
+        self.unsettled_wide: list[tuple[Reach, str]] = []
+        for pool, found in _newest(slices.values()).items():
+            if not self._add_pool(pool, found):
+                name = "/".join(pool)
+                for node, reach in (place for one in found for place in _places(one)):
+                    if node:
+                        self.unsettled_on.setdefault(node, name)
+                    elif (reach, name) not in self.unsettled_wide:
+                        self.unsettled_wide.append((reach, name))
+        #: All devices, gpu-2 before gpu-10.
+        self.ordered = sorted(self.entries.values(), key=_natural)
+
+    def _add_pool(self, pool: Pool, slices: list[ResourceSlice]) -> bool:
+        """Add the pool's devices; False: it is not settled, and nothing is added."""
+        names = [name for one in slices for name in one.devices]
+        if slices[0].pool_slices not in {0, len(slices)} or len(names) != len(set(names)):
+            return False
+        sets = [one for found in slices for one in found.shared_counters]
+        if len(sets) != len({one.counter_set for one in sets}):
+            return False
+        try:
+            counters = dict(_amounts(sets))
+            found = [
+                (name, details, place, tuple(_amounts(details.consumes)))
+                for one in slices
+                for name, details, place in _devices(one)
+            ]
+        except QuantityError:
+            return False
+        if any(name not in counters for *_, consumes in found for name, _ in consumes):
+            return False
+        spread = len({place[0] for *_, place, _ in found}) > 1
+        for name, details, (node, reach), consumes in found:
+            entry = DeviceEntry(
+                (*pool, name),
+                details,
+                node,
+                reach,
+                _rules(pool[0], details),
+                consumes,
+                wide=not node or (spread and bool(consumes)),
+            )
+            self.entries[entry.id] = entry
+            if consumes:
+                self.consumers.setdefault(pool, []).append(entry)
+        if counters:
+            self.counters[pool] = counters
+        return True
+
+
+def _newest(slices: Iterable[ResourceSlice]) -> dict[Pool, list[ResourceSlice]]:
+    """The slices of each pool's newest generation."""
+    pools: dict[Pool, list[ResourceSlice]] = {}
+    for one in slices:
+        found = pools.setdefault((one.driver, one.pool), [])
+        if found and one.generation > found[0].generation:
+            found.clear()
+        if not found or one.generation == found[0].generation:
+            found.append(one)
+    return pools
+
+
+def _devices(
+    one: ResourceSlice,
+) -> Iterator[tuple[str, DeviceDetails, tuple[str, Reach]]]:
+    """Devices that some node can use: name, details and place."""
+    for index, name in enumerate(one.devices):
+        details = one.details[index] if index < len(one.details) else _NO_DETAILS
+        place = _place(details if one.per_device_nodes else one)
+        if place is not None:
+            yield name, details, place
+
+
+def _places(one: ResourceSlice) -> Iterator[tuple[str, Reach]]:
+    found = one.details if one.per_device_nodes else (one,)
+    yield from (place for place in map(_place, found) if place is not None)
+
+
+def _place(one: ResourceSlice | DeviceDetails) -> tuple[str, Reach] | None:
+    """The node, or "" and the nodes; None: no node."""
+    if one.node:
+        return one.node, None
+    if one.all_nodes:
+        return "", None
+    return ("", one.node_affinity) if one.node_affinity is not None else None
+
+
+def _amounts(sets: Iterable[Counters]) -> Iterator[tuple[Counter, Fraction]]:
+    """Raises QuantityError."""
+    for one in sets:
+        for name, text in one.amounts:
+            yield (one.counter_set, name), exact(text)
+
+
+def _rules(driver: str, details: DeviceDetails) -> tuple[CapacityRule, ...] | None:
+    try:
+        return rules_of(driver, details)
+    except QuantityError:
+        return None
+
+
+def _natural(entry: DeviceEntry) -> tuple[str, str, int, str]:
+    driver, pool, name = entry.id
+    return driver, pool, len(name), name
