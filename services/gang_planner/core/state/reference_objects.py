@@ -8,6 +8,8 @@ is computed again when that number has changed.
 from collections.abc import Collection
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from shared.model.devices import (
     DeviceClass,
     ResourceClaim,
@@ -74,6 +76,31 @@ class Table(dict[str, _Kind]):
             self.remove(uid)
 
 
+class ResourceClaims(Table[ResourceClaim]):
+    """ResourceClaims, and how often each was seen with devices.
+
+    Devices may be allocated and released again between two readings of the table.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ResourceClaim)
+        #: UID -> number of its versions that had allocated devices.
+        self.allocations: dict[str, int] = {}
+
+    @override
+    def put(self, one: ResourceClaim, *, from_snapshot: bool = False) -> bool:
+        if not super().put(one, from_snapshot=from_snapshot):
+            return False
+        if one.is_allocated:
+            self.allocations[one.uid] = self.allocations.get(one.uid, 0) + 1
+        return True
+
+    @override
+    def remove(self, uid: str) -> bool:
+        self.allocations.pop(uid, None)
+        return super().remove(uid)
+
+
 def _name_of(one: ReferenceObject | PriorityClass) -> tuple[str, str]:
     return getattr(one, "namespace", ""), one.name
 
@@ -95,7 +122,7 @@ class ReferenceObjects:
         self.hypernodes = Table(HyperNode)
         self.device_classes = Table(DeviceClass)
         self.resource_slices = Table(ResourceSlice)
-        self.resource_claims = Table(ResourceClaim)
+        self.resource_claims = ResourceClaims()
         self.workloads = Table(Workload)
         self._tables: dict[type[ReferenceObject], Table[Any]] = {
             table.kind: table for table in vars(self).values()

@@ -125,6 +125,29 @@ def test_logged_devices_are_kept_for_a_pod_that_is_bound_before_its_claim_is_see
     assert scene.settle() == []
 
 
+def test_a_claim_whose_devices_came_and_went_while_nothing_read_it_gets_devices_again() -> None:
+    """Its pods were bound and deleted, and its devices allocated and released, before the planner
+    placed another pod with a claim. The claim may use the device of another node then.
+    """
+    scene = Scene(hosts(2))
+    scene.put(make_device_class(), make_slice("n0", 1), make_slice("n1", 1), make_device_claim("c"))
+    scene.put(make_group("g", 1), *members("g", [("c",)]))
+    (decision,) = scene.settle()
+    ((_, _, node, _),) = decision.devices[0].devices
+    (pod,) = scene.pods_of("g")
+    scene.bind(decision)
+    scene.outcome(decision)
+    triple = (DRIVER, node, "gpu-0")
+    claim = make_device_claim("c", allocated=(triple,), reserved_for=(pod.uid,), resource_version=2)
+    scene.put(claim, make_device_claim("c", resource_version=3))
+    scene.remove(*scene.pods_of("g"))
+    scene.remove(make_node(node))
+
+    scene.put(make_group("h", 1), *members("h", [("c",)]))
+    (again,) = scene.settle()
+    assert {binding.node for binding in again.bindings} == {"n0", "n1"} - {node}
+
+
 def test_members_with_one_claim_share_its_devices_on_one_node() -> None:
     scene = Scene(hosts(3))
     scene.put(make_device_class(), make_slice("n1", 1), make_slice("n2", 1))

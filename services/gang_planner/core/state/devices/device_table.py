@@ -35,7 +35,7 @@ class DeviceEntry:
     #: The only node that can use it; "": all nodes within `reach` can.
     node: str
     reach: Reach
-    #: Rules of its capacities; None: they cannot be read, and nobody gets the device.
+    #: Rules of its capacities; None: they cannot be read, and no claim gets the device.
     rules: tuple[CapacityRule, ...] | None
     #: Shared counters that it consumes.
     consumes: tuple[tuple[Counter, Fraction], ...]

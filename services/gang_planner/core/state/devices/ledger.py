@@ -60,6 +60,8 @@ class Grant(NamedTuple):
     picks: tuple[Pick, ...]
     #: Nodes on which the claim can be used, beside `node`; (): all; None: none.
     node_affinity: tuple[SelectorTerm, ...] | None = None
+    #: `ResourceClaims.allocations` of the claim when they were chosen.
+    allocations: int = 0
 
 
 class _Mask:
@@ -149,12 +151,12 @@ class Devices:
         return found
 
     def grant(self, key: Key) -> Grant | None:
-        """The devices chosen for the claim; None: none, or it has allocated devices by now."""
+        """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
         claim = self._tables.resource_claims.by_name.get(key)
-        if found is None or claim is None or claim.uid != found.claim_uid or claim.is_allocated:
+        if found is None or claim is None or claim.uid != found.claim_uid:
             return None
-        return found
+        return None if self._was_allocated(claim, found) else found
 
     def allocations_fit(self, demand: DeviceDemand) -> Bools:
         """One flag per slot: whether the allocated devices of all claims are usable there."""
@@ -247,6 +249,7 @@ class Devices:
         """
         self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
+        pin = pin._replace(allocations=self._allocations(pin.claim_uid))
         self._drop(key)
         for other in self._chosen.rivals(pin.picks):
             self._drop(other)
@@ -307,7 +310,7 @@ class Devices:
         return only
 
     def _refresh(self) -> None:
-        """Read the tables, and drop choices whose claims have allocated devices by now."""
+        """Read the tables, and drop choices whose claims have had allocated devices since."""
         self._inventory.refresh()
         if self._claims_at == self._tables.resource_claims.changes:
             return
@@ -315,7 +318,7 @@ class Devices:
         claims = self._tables.resource_claims.by_name
         for key, one in (self._pins | self._grants).items():
             claim = claims.get(key)
-            if claim is not None and claim.is_allocated:
+            if claim is not None and self._was_allocated(claim, one):
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
@@ -324,6 +327,13 @@ class Devices:
             self._kept.remove(key)
             if key not in self.uses:
                 self._drop_grant(key)
+
+    def _allocations(self, claim_uid: str) -> int:
+        return self._tables.resource_claims.allocations.get(claim_uid, 0)
+
+    def _was_allocated(self, claim: ResourceClaim, grant: Grant) -> bool:
+        """Whether the claim has devices, or had some since these were chosen."""
+        return claim.is_allocated or self._allocations(claim.uid) > grant.allocations
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
@@ -415,4 +425,10 @@ class Devices:
 
     def _grant_of(self, slot: int, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
         entries = [self._inventory.table.entries[one.device] for one in picks]
-        return Grant(self._nodes.names[slot], claim_uid, picks, within_all(entries))
+        return Grant(
+            self._nodes.names[slot],
+            claim_uid,
+            picks,
+            within_all(entries),
+            self._allocations(claim_uid),
+        )
