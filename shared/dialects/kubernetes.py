@@ -73,7 +73,6 @@ def read_pod_group(found: KubernetesPodGroup) -> model.PodGroup:
         **group_annotations(metadata),
         **of_spec,
         min_member=max(0, gang.min_count) if gang is not None else 0,
-        disrupted_whole=_is_whole(spec.disruption_mode),
         scheduled_once=has_been(found.status, _SCHEDULED, _SCHEDULED_V1ALPHA2),
         errors=shown(errors),
     )
@@ -92,6 +91,7 @@ class SpecFields(TypedDict):
     parent: str
     parent_scope: str
     made_from: str
+    disrupted_whole: bool
 
 
 def spec_fields(
@@ -112,6 +112,7 @@ def spec_fields(
         "topology": _topology(metadata.annotations, spec.scheduling_constraints, errors),
         "parent": parent,
         "parent_scope": COMPOSITE_PODGROUPS.title if parent else "",
+        "disrupted_whole": _is_whole(spec.disruption_mode),
         "made_from": spec.workload_ref.workload_name[:TEXT_CHARACTERS_MAX],
     }
 
@@ -211,7 +212,7 @@ def _scheduled(verdict: Verdict, kind: str, invalid: str) -> JsonObject | None:
 
 
 def _is_whole(mode: AnyDisruptionMode) -> bool:
-    """Whether the group's pods may be disrupted only together."""
+    """Whether the group's pods, or groups, may be disrupted only together."""
     return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
 

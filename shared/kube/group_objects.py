@@ -51,11 +51,11 @@ class _GroupSpec(KubeStruct, frozen=True, kw_only=True):
     preemption_policy: str = ""
     parent_composite_pod_group_name: str = ""
     workload_ref: WorkloadReference = WorkloadReference()
+    disruption_mode: AnyDisruptionMode = None
 
 
 class KubernetesPodGroupSpec(_GroupSpec, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
-    disruption_mode: AnyDisruptionMode = None
 
 
 class KubernetesPodGroupStatus(KubeStruct, frozen=True, kw_only=True):

@@ -103,6 +103,7 @@ class GroupTrees:
                 set_name=one.parent if one is not root else "",
                 least=one.min_groups,
                 topology=one.topology if one is not root else None,
+                disrupted_whole=one.disrupted_whole,
             )
             for one in (root, *parts)
             if one.min_groups is not None

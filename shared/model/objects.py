@@ -287,6 +287,8 @@ class SubGroupSet(Struct, frozen=True, kw_only=True):
     #: How many of its sub-gangs and sets must be placed, at least 1.
     least: int = 1
     topology: NetworkTopology | None = None
+    #: Whether its pods are evicted only together.
+    disrupted_whole: bool = False
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):

@@ -62,6 +62,13 @@ def test_a_group_of_groups_has_a_number_of_groups_and_no_pods() -> None:
     assert composite(schedulingPolicy={"basic": {}}).min_groups == 1
 
 
+@pytest.mark.parametrize(
+    ("mode", "whole"), [(None, False), ({"single": {}}, False), ({"all": {}}, True)]
+)
+def test_it_may_be_disrupted_only_as_a_whole(mode: object, *, whole: bool) -> None:
+    assert composite(disruptionMode=mode).disrupted_whole is whole
+
+
 def test_it_names_its_parent_its_priority_and_its_topology() -> None:
     found = composite(
         parentCompositePodGroupName="all",

@@ -4,12 +4,18 @@ A decision changes the candidates only in the gangs of its victims: they are jud
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.eviction_rules import Preemptor, VictimRules
-from services.gang_planner.core.preemption.units import Unit, VictimSource, in_order, units_of
+from services.gang_planner.core.preemption.units import (
+    SparePart,
+    Unit,
+    VictimSource,
+    in_order,
+    units_of,
+)
 from services.gang_planner.core.state.gang_settings import minimum_run_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import (
@@ -20,6 +26,7 @@ from services.gang_planner.core.state.member_states import (
     task_priority,
 )
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.sub_gangs import part_of, sub_gangs, surplus_of_sets
 
 #: Cost of judging a gang, in node columns.
 _JUDGING: Final = 20
@@ -64,7 +71,8 @@ class VictimCandidates:
         source, _ = self._source(gang)
         if source is None:
             return []
-        return sorted(units_of(source, whole=False), key=in_order)
+        single = [one for one in units_of(source, whole=False) if one.part is None]
+        return sorted(single, key=in_order)
 
     def eligible_ms(self, preemptor: Preemptor) -> int:
         """When more pods become candidates; 0: no protection ends."""
@@ -165,6 +173,8 @@ class VictimCandidates:
         whole = group is not None and (group.disrupted_whole or bool(group.sub_groups))
         if whole or not gang.size_known:
             surplus = 0
+        # A chosen victim's eviction may still be refused, and the pod would stay.
+        settled = not (going or gang.counts[ASSUMED])
         found = VictimSource(
             gang,
             tuple(members),
@@ -172,8 +182,8 @@ class VictimCandidates:
             tuple(
                 (role, gang.placed(role) - going[role] - least) for role, least in gang.role_minima
             ),
-            # A chosen victim's eviction may still be refused, and the pod would stay.
-            not (protected or going or gang.counts[ASSUMED]),
+            settled and not protected,
+            _spare_parts(gang, members) if settled else (),
         )
         return found, eligible_ms
 
@@ -189,6 +199,28 @@ class VictimCandidates:
             return 0
         until_ms = (member.pod.started_ms or self._work.now_ms) + lasts_ms
         return until_ms if until_ms > self._work.now_ms else 0
+
+
+def _spare_parts(gang: Gang, members: Sequence[Member]) -> tuple[SparePart, ...]:
+    """The sub-gangs of a tree that may be evicted each by itself: complete ones of sets with more
+    than they need, if each of their members may be evicted and no set that they are in is
+    disrupted only as a whole.
+    """
+    group = gang.group
+    if group is None or not group.sets:
+        return ()
+    surplus = surplus_of_sets(gang, group)
+    if not surplus:
+        return ()
+    allowed: dict[str, list[Member]] = {}
+    for member in members:
+        allowed.setdefault(part_of(gang, member.pod), []).append(member)
+    return tuple(
+        SparePart(tuple(allowed[one.name]), one.policy.set_name, surplus[one.policy.set_name])
+        for one in sub_gangs(gang)
+        if surplus.get(one.policy.set_name, 0)
+        and one.policy.size <= one.placed == len(allowed.get(one.name, ()))
+    )
 
 
 def _is_spared(unit: Unit, spared: dict[str, int], now_ms: int) -> bool:

@@ -166,6 +166,7 @@ def _kind(unit: Unit) -> Hashable:
         (slot, tuple(sorted(freed.items()))) for slot, freed in sorted(unit.freed.items())
     )
     same = amounts, unit.breaks, unit.gang.priority, tuple(one.shape.id for one in unit.members)
-    if unit.whole and not unit.source.surplus:
+    if unit.whole and not unit.source.divisible:
         return same
-    return *same, unit.whole, unit.gang.key, unit.members[0].pod.role
+    set_name = unit.part.set_name if unit.part is not None else ""
+    return *same, unit.whole, unit.gang.key, set_name, unit.members[0].pod.role

@@ -1,4 +1,6 @@
-"""The units of eviction: single members above a gang's quorum, and whole gangs."""
+"""The units of eviction: single members above a gang's quorum, groups of a tree that it can do
+without, and whole gangs.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
@@ -9,6 +11,15 @@ from shared.model.invariants import required
 
 Place: TypeAlias = tuple[bool, int, int, bool, int, int, str, str, int, str]
 """A unit's place in the order of eviction."""
+
+
+class SparePart(NamedTuple):
+    """A complete sub-gang in a set that has more of them than it needs."""
+
+    members: tuple[Member, ...]
+    set_name: str
+    #: How many complete sub-gangs and sets its set has above the number that it needs.
+    surplus: int
 
 
 class VictimSource(NamedTuple):
@@ -22,6 +33,13 @@ class VictimSource(NamedTuple):
     role_surplus: tuple[tuple[str, int], ...]
     #: All its bound members may be evicted.
     whole: bool
+    #: Sub-gangs that may be evicted each by itself.
+    parts: tuple[SparePart, ...] = ()
+
+    @property
+    def divisible(self) -> bool:
+        """Whether smaller units of it than all of it may be evicted."""
+        return bool(self.surplus or self.parts)
 
 
 class Unit:
@@ -34,15 +52,25 @@ class Unit:
         "importance",
         "kind",
         "members",
+        "part",
         "place",
         "source",
         "whole",
     )
 
-    def __init__(self, source: VictimSource, members: tuple[Member, ...], *, whole: bool) -> None:
+    def __init__(
+        self,
+        source: VictimSource,
+        members: tuple[Member, ...],
+        *,
+        whole: bool,
+        part: SparePart | None = None,
+    ) -> None:
         self.source = source
         self.gang: Gang = source.gang
         self.members = members
+        #: The sub-gang that it is; None: it is none.
+        self.part = part
         #: All bound members of its gang.
         self.whole = whole
         #: It brings a gang of more than one member below its quorum.
@@ -57,7 +85,8 @@ class Unit:
             for row, amount in member.shape.pairs:
                 amounts[row] = amounts.get(row, 0) + amount
         #: Equal for single pods that free the same amounts on their node.
-        self.kind = members[0].shape.id if len(members) == 1 else -id(self)
+        alike = len(members) == 1 and part is None
+        self.kind = members[0].shape.id if alike else -id(self)
         first = members[0].pod
         #: The highest task priority of its members.
         self.importance = max(task_priority(member.pod) for member in members)
@@ -93,6 +122,8 @@ def units_of(source: VictimSource, *, whole: bool) -> Iterator[Unit]:
     if source.surplus:
         for member in source.members:
             yield Unit(source, (member,), whole=False)
+    for part in source.parts:
+        yield Unit(source, part.members, whole=False, part=part)
     if whole and source.whole and source.surplus < len(source.members):
         yield Unit(source, source.members, whole=True)
 
@@ -100,13 +131,15 @@ def units_of(source: VictimSource, *, whole: bool) -> Iterator[Unit]:
 class TakenUnits:
     """How many units of one gang are taken."""
 
-    __slots__ = ("count", "roles", "whole")
+    __slots__ = ("count", "parts", "roles", "whole")
 
     def __init__(self) -> None:
         self.count = 0
         #: How often the whole gang is.
         self.whole = 0
         self.roles: dict[str, int] = {}
+        #: Sub-gangs, by their set.
+        self.parts: dict[str, int] = {}
 
     def add(self, unit: Unit, by: int = 1) -> None:
         """Count a unit, or (-1) no longer."""
@@ -114,6 +147,10 @@ class TakenUnits:
             self.whole += by
             return
         self.count += by
+        if unit.part is not None:
+            name = unit.part.set_name
+            self.parts[name] = self.parts.get(name, 0) + by
+            return
         if unit.source.role_surplus:
             role = unit.members[0].pod.role
             self.roles[role] = self.roles.get(role, 0) + by
@@ -124,6 +161,8 @@ class TakenUnits:
             return False
         if unit.whole:
             return True
+        if unit.part is not None:
+            return self.parts.get(unit.part.set_name, 0) < unit.part.surplus
         if self.count >= unit.source.surplus:
             return False
         role = unit.members[0].pod.role

@@ -38,11 +38,13 @@ class PoolBound:
     """The bound for a whole pool, computed by arrays."""
 
     def __init__(self, pool: Sequence[Unit], requests: Sequence[ShapeRequest]) -> None:
-        # A gang with single members in the pool can lose only these.
+        # Each pod counts once: as a single member, else in its whole gang, else in a part of it.
+        wholes = {unit.gang.key for unit in pool if unit.whole and not unit.source.surplus}
         members = (
             (member, unit.gang.priority)
             for unit in pool
             if not (unit.whole and unit.source.surplus)
+            and not (unit.part is not None and unit.gang.key in wholes)
             for member in unit.members
         )
         self._requests = requests

@@ -177,6 +177,22 @@ def set_needs(gang: Gang, parts: Sequence[SubNeed], names: Sequence[str]) -> tup
     return tuple(reversed(found))
 
 
+def surplus_of_sets(gang: Gang, group: PodGroup) -> dict[str, int]:
+    """How many placed sub-gangs and sets each set has above the number that it needs; only sets
+    with any, without those that are disrupted only as a whole or inside such a one.
+    """
+    counts = _complete(group, sub_gangs(gang), lambda one: one.placed)
+    wholes: set[str] = set()
+    found: dict[str, int] = {}
+    # Each set comes after the one that it is in.
+    for one in group.sets:
+        if one.disrupted_whole or one.set_name in wholes:
+            wholes.add(one.name)
+        elif counts[one.name] > one.least:
+            found[one.name] = counts[one.name] - one.least
+    return found
+
+
 def complete_groups(gang: Gang) -> tuple[set[str], set[str]]:
     """The names of the sub-groups, and of the sets, that have enough placed members. A gang without
     sets has neither.

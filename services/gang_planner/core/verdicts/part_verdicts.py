@@ -92,7 +92,9 @@ def _why(of_gang: Verdict, last: Verdict | None) -> Why | None:
 def _conditions(
     part: PodGroup, of_gang: Verdict, last: Verdict | None, *, placed: bool
 ) -> tuple[Condition, ...]:
-    """Scheduled for the group's own pods, and Evicted as its gang has it."""
+    """Scheduled for the group's own pods, and Evicted as its gang has it. A group that never had
+    nodes has neither.
+    """
     before = {one.type: one for one in last.conditions} if last is not None else {}
     known = before.get("Scheduled")
     if known is None and part.scheduled_once:
@@ -106,5 +108,6 @@ def _conditions(
             reason=SCHEDULED if placed else of_gang.phase,
             since_ms=of_gang.at_ms,
         )
-    evicted = [one for one in of_gang.conditions if one.type == "Evicted"]
-    return (*(() if known is None else (known,)), *evicted)
+    if known is None:
+        return ()
+    return known, *(one for one in of_gang.conditions if one.type == "Evicted")
