@@ -84,14 +84,12 @@ class Gangs:
 
     def reports(self) -> tuple[GangReport, ...]:
         """All gangs, in the order in which the files have them."""
+        counts = {key: sum(one.count for one in gang.members) for key, gang in self._gangs.items()}
         roots = dict.fromkeys(map(self._trees.gang_of, self._gangs))
-        return tuple(_report(self._whole(key)) for key in roots)
+        return tuple(_report(self._whole(key, counts)) for key in roots)
 
-    def _whole(self, key: GangKey) -> Gang:
-        """A gang, with the members of all its groups if it is a tree."""
-        counts = {
-            one: sum(each.count for each in gang.members) for one, gang in self._gangs.items()
-        }
+    def _whole(self, key: GangKey, counts: Mapping[GangKey, int]) -> Gang:
+        """A gang, with the members of all its groups if it is a tree; `counts`: pods by group."""
         tree = Tree(self._trees, key, counts)
         if not tree:
             return self._gangs[key]
