@@ -27,6 +27,7 @@ from shared.model.reference_objects import (
     ResourceQuota,
     StorageCapacity,
     StorageClass,
+    Topology,
     Volume,
     VolumeAttachment,
     Workload,
@@ -116,6 +117,10 @@ class HyperNodeChanges(_Changes, frozen=True, kw_only=True, tag="hypernodes.chan
     changed: tuple[HyperNode, ...] = ()
 
 
+class TopologyChanges(_Changes, frozen=True, kw_only=True, tag="topologies.changed"):
+    changed: tuple[Topology, ...] = ()
+
+
 class DeviceClassChanges(_Changes, frozen=True, kw_only=True, tag="deviceclasses.changed"):
     changed: tuple[DeviceClass, ...] = ()
 
@@ -169,6 +174,7 @@ ReferenceObjectChanges: TypeAlias = (
     | StorageCapacityChanges
     | VolumeAttachmentChanges
     | HyperNodeChanges
+    | TopologyChanges
     | DeviceClassChanges
     | ResourceSliceChanges
     | ResourceClaimChanges

@@ -48,6 +48,8 @@ NAME: Final = "grove"
 SCOPE: Final = POD_GANGS.title
 
 _QUEUE: Final = "kai.scheduler/queue"
+#: Names the object Topology of KAI that Grove's operator makes.
+_TOPOLOGY: Final = "grove.io/topology-name"
 
 
 def read_pod_gang(found: PodGang) -> model.PodGroup:
@@ -63,7 +65,7 @@ def read_pod_gang(found: PodGang) -> model.PodGroup:
         queue=queue[:TEXT_CHARACTERS_MAX],
         priority_class=spec.priority_class_name[:TEXT_CHARACTERS_MAX],
         nodes=requirements.node_pool(metadata.labels),
-        topology=_packed(spec.topology_constraint)
+        topology=_packed(metadata, spec.topology_constraint)
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,
         sub_groups=tree.sub_groups,
@@ -86,7 +88,9 @@ def _tree(metadata: ObjectMeta, spec: PodGangSpec, errors: list[str]) -> Tree:
             elif set_of.setdefault(name, title) != title:
                 errors.append(f"{path}.podGroupNames: {name} is in {set_of[name]}, too")
         if title in set_of.values():
-            sets.append(Part(path=path, name=title, topology=_packed(config.topology_constraint)))
+            sets.append(
+                Part(path=path, name=title, topology=_packed(metadata, config.topology_constraint))
+            )
     #: Name of a pod -> the pod group that references it.
     group_of: dict[str, str] = {}
     groups: list[Part] = []
@@ -101,7 +105,7 @@ def _tree(metadata: ObjectMeta, spec: PodGangSpec, errors: list[str]) -> Tree:
                 name=group.name,
                 parent=set_of.get(group.name, ""),
                 size=group.min_replicas,
-                topology=_packed(group.topology_constraint),
+                topology=_packed(metadata, group.topology_constraint),
                 pods=tuple(sorted(one.name for one in group.pod_references)),
             )
         )
@@ -125,11 +129,13 @@ def _reference_errors(
     return errors
 
 
-def _packed(found: PodGangTopology | None) -> model.NetworkTopology | None:
+def _packed(metadata: ObjectMeta, found: PodGangTopology | None) -> model.NetworkTopology | None:
     if found is None or found.pack_constraint is None:
         return None
     return requirements.packed(
-        found.pack_constraint.required or "", found.pack_constraint.preferred or ""
+        found.pack_constraint.required or "",
+        found.pack_constraint.preferred or "",
+        metadata.annotations.get(_TOPOLOGY, ""),
     )
 
 

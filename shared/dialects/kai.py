@@ -5,10 +5,11 @@ writes the annotation and the label of the sub-group into the pod. So a pod of t
 until it has the annotation; users may also write both themselves. Pods in a PodGang of Grove have
 such a group, too: a copy of the PodGang, which counts itself.
 
-All sub-groups are needed, with their own minima. Levels of a topology are keys of node labels; the
-object `Topology`, which has their order, is not read. The queue is a queue of Tutti (`tutti convert
-queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on are not preempted. A
-pod with an annotation for a part of a GPU is not bound: KAI's binder would have to choose the GPU.
+Sub-groups are sets and sub-gangs (`sub_group_tree`). Levels of a topology are keys of node labels;
+the object `Topology` has those between a preferred and a required one. The queue is a queue of
+Tutti (`tutti convert queues` makes them of KAI's). Without `preemptibility`, priorities from 100 on
+are not preempted. A pod with an annotation for a part of a GPU is not bound: KAI's binder would
+have to choose the GPU.
 
 The label `kai.scheduler/node-pool` of a group names a pool: the nodes with the same label. A group
 without it uses the nodes without it, as with KAI's default names.
@@ -58,7 +59,7 @@ SCOPE: Final = PODGROUPS_KAI.title
 _GROUP: Final = "pod-group-name"
 _SUB_GROUP: Final = "kai.scheduler/subgroup-name"
 _QUEUE: Final = "kai.scheduler/queue"
-_TOPOLOGY: Final = "kai.scheduler/topology-"
+_TOPOLOGY: Final = "kai.scheduler/topology"
 #: The label by which pods name Grove's PodGang.
 _POD_GANG: Final = "grove.io/podgang"
 _PREEMPTIBILITY: Final = {"preemptible": "true", "non-preemptible": "false"}
@@ -106,8 +107,9 @@ def read_pod_group(found: KaiPodGroup) -> model.PodGroup:
         nodes=requirements.node_pool(metadata.labels),
         topology=_levels(spec.topology_constraint)
         or requirements.packed(
-            metadata.annotations.get(f"{_TOPOLOGY}required-placement", ""),
-            metadata.annotations.get(f"{_TOPOLOGY}preferred-placement", ""),
+            metadata.annotations.get(f"{_TOPOLOGY}-required-placement", ""),
+            metadata.annotations.get(f"{_TOPOLOGY}-preferred-placement", ""),
+            metadata.annotations.get(_TOPOLOGY, ""),
         )
         or requirements.label_topology(metadata.annotations),
         sets=tree.sets,
@@ -143,7 +145,9 @@ def _tree(name: str, spec: KaiPodGroupSpec, errors: list[str]) -> Tree:
 
 
 def _levels(found: KaiTopologyConstraint) -> model.NetworkTopology | None:
-    return requirements.packed(found.required_topology_level, found.preferred_topology_level)
+    return requirements.packed(
+        found.required_topology_level, found.preferred_topology_level, found.topology
+    )
 
 
 def read_undecodable_pod_group(found: Undecodable) -> model.PodGroup:

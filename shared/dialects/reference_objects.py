@@ -1,5 +1,5 @@
 """Reads reference objects, which the planner only looks up: namespaces, quotas, budgets,
-HyperNodes.
+HyperNodes, topologies.
 
 They have no dialect of their own: `native` brings these kinds, like those of `storage` and
 `devices`. An object that cannot be read is left out and logged; gangs that need it wait, as if it
@@ -22,6 +22,7 @@ from shared.kube.resources import (
     HYPERNODES,
     NAMESPACES,
     RESOURCE_QUOTAS,
+    TOPOLOGIES_KAI,
     Resource,
 )
 from shared.model import objects as model
@@ -33,6 +34,8 @@ _QUOTA_PREFIXES: Final = ("requests.", "limits.")
 TEXT_CHARACTERS_MAX: Final = 1024
 _NAME_CHARACTERS_MAX: Final = 253
 _MEMBERS_BYTES_MAX: Final = 128 * 1024
+#: Levels of a Topology; its API allows no more.
+_LEVELS_MAX: Final = 16
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -90,6 +93,15 @@ def read_hypernode(found: looked_up.HyperNode) -> reference_objects.HyperNode:
     )
 
 
+def read_topology(found: looked_up.Topology) -> reference_objects.Topology:
+    return reference_objects.Topology(
+        **cluster_identity(found.metadata),
+        levels=tuple(
+            one.node_label[:TEXT_CHARACTERS_MAX] for one in found.spec.levels[:_LEVELS_MAX]
+        ),
+    )
+
+
 def labels(metadata: kube.ObjectMeta) -> model.Labels:
     """Labels, sorted."""
     return tuple(sorted(metadata.labels.items()))
@@ -139,5 +151,6 @@ KINDS: Final = (
     kind(NAMESPACES, "namespace", looked_up.Namespace, read_namespace),
     kind(RESOURCE_QUOTAS, "resourcequota", looked_up.ResourceQuota, read_quota),
     kind(DISRUPTION_BUDGETS, "budget", kube.DisruptionBudget, read_budget),
+    kind(TOPOLOGIES_KAI, "topology", looked_up.Topology, read_topology),
     kind(HYPERNODES, "hypernode", looked_up.HyperNode, read_hypernode),
 )

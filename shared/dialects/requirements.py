@@ -82,14 +82,20 @@ def label_topology(found: Mapping[str, str]) -> model.NetworkTopology | None:
     return None
 
 
-def packed(required: str, preferred: str) -> model.NetworkTopology | None:
+def packed(required: str, preferred: str, levels_of: str = "") -> model.NetworkTopology | None:
     """The topology of pods that must be in one domain of a node label, and should be in one of
     another label inside that domain; "": no such label.
+
+    `levels_of` names the object `Topology` that has the levels between these; "": none is named.
     """
     keys = [key[:_NAME_CHARACTERS_MAX] for key in (preferred, required) if key]
     if not keys:
         return None
-    return model.NetworkTopology(mode="hard" if required else "soft", label_key=",".join(keys))
+    return model.NetworkTopology(
+        mode="hard" if required else "soft",
+        label_key=",".join(keys),
+        levels_of=levels_of[:_NAME_CHARACTERS_MAX],
+    )
 
 
 def node_pool(labels: Mapping[str, str]) -> tuple[model.Requirement, ...]:

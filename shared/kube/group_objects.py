@@ -104,8 +104,9 @@ class CoschedulingPodGroup(KubeObject, frozen=True, kw_only=True):
 
 
 class KaiTopologyConstraint(KubeStruct, frozen=True, kw_only=True):
-    """Levels are keys of node labels. `topology` is not read: it names the order of all levels."""
+    """Levels are keys of node labels; `topology` names the object that has all of them."""
 
+    topology: str = ""
     required_topology_level: str = ""
     preferred_topology_level: str = ""
 

@@ -1,5 +1,5 @@
 """Reference objects, typed as in `shared.kube.objects`: namespaces, quotas, storage, devices,
-HyperNodes and workloads.
+HyperNodes, topologies and workloads.
 """
 
 import msgspec
@@ -212,6 +212,20 @@ class HyperNodeSpec(KubeStruct, frozen=True, kw_only=True):
 
 class HyperNode(KubeObject, frozen=True, kw_only=True):
     spec: HyperNodeSpec = HyperNodeSpec()
+
+
+class TopologyLevel(KubeStruct, frozen=True, kw_only=True):
+    node_label: str = ""
+
+
+class TopologySpec(KubeStruct, frozen=True, kw_only=True):
+    levels: tuple[TopologyLevel, ...] = ()
+
+
+class Topology(KubeObject, frozen=True, kw_only=True):
+    """KAI's object, which has all levels from the widest to the closest."""
+
+    spec: TopologySpec = TopologySpec()
 
 
 # --- devices ---

@@ -25,6 +25,7 @@ from shared.model.reference_objects import (
     ResourceQuota,
     StorageCapacity,
     StorageClass,
+    Topology,
     Volume,
     VolumeAttachment,
     Workload,
@@ -254,6 +255,8 @@ class NetworkTopology(Struct, frozen=True, kw_only=True):
     highest_tier_name: str = ""
     #: Node label whose values are the domains, for a topology by labels; "": by HyperNodes.
     label_key: str = ""
+    #: Name of the `Topology` that has the levels between the keys of `label_key`; "": none.
+    levels_of: str = ""
 
 
 class SubGroup(Struct, frozen=True, kw_only=True):
@@ -436,6 +439,7 @@ ReferenceObject: TypeAlias = (
     | StorageCapacity
     | VolumeAttachment
     | HyperNode
+    | Topology
     | DeviceClass
     | ResourceSlice
     | ResourceClaim
@@ -462,6 +466,7 @@ KINDS: dict[str, type[ClusterObject]] = {
     "storagecapacity": StorageCapacity,
     "volumeattachment": VolumeAttachment,
     "hypernode": HyperNode,
+    "topology": Topology,
     "deviceclass": DeviceClass,
     "resourceslice": ResourceSlice,
     "resourceclaim": ResourceClaim,

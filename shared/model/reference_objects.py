@@ -160,6 +160,12 @@ class HyperNode(ClusterScoped, frozen=True, kw_only=True):
     members: tuple[HyperNodeMember, ...] = ()
 
 
+class Topology(ClusterScoped, frozen=True, kw_only=True):
+    """`kai.scheduler` Topology: the node labels of its levels, from the widest to the closest."""
+
+    levels: tuple[str, ...] = ()
+
+
 class Workload(Struct, frozen=True, kw_only=True):
     """An object at the top of its pods' owners whose controller creates them again when they are
     deleted. One that is being deleted, has finished or is suspended creates none, and is left out.

@@ -19,11 +19,12 @@ _PLURALS: Final = {
     "Queue": "queues",
     "ReplicaSet": "replicasets",
     "StatefulSet": "statefulsets",
+    "Topology": "topologies",
 }
 _AT_ONCE: Final[Object] = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
-_OF_THE_CLUSTER: Final = frozenset({"HyperNode", "Queue"})
+_OF_THE_CLUSTER: Final = frozenset({"HyperNode", "Queue", "Topology"})
 #: Kinds that create other objects again are deleted first.
-_LAST: Final = ("Pod", "PodGang", "PodGroup", "Queue", "HyperNode")
+_LAST: Final = ("Pod", "PodGang", "PodGroup", "Queue", "HyperNode", "Topology")
 
 
 class Address(NamedTuple):

@@ -33,6 +33,7 @@ RECORDS: Final[dict[str, type[ObjectChanges]]] = {
     "queue": cluster.QueueChanges,
     "node": cluster.NodeChanges,
     "hypernode": cluster.HyperNodeChanges,
+    "topology": cluster.TopologyChanges,
     "workload": cluster.WorkloadChanges,
     "podgroup": cluster.PodGroupChanges,
     "pod": cluster.PodChanges,

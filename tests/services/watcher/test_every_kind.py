@@ -3,20 +3,25 @@
 What a real API server takes and gives is the only proof that a reader looks at the right fields.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from shared.dialects.discovery import kinds
-from shared.kube.resources import Resource
+from shared.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TOPOLOGIES_KAI, Resource
 from shared.model import devices, reference_objects
 from tests.controlplane.client import Object, RawClient
+from tests.controlplane.cluster import ControlPlane
 from tests.services.watcher.running import Reader, WatcherProcess
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
+_CRDS: Final = Path(__file__).parents[2] / "dialects" / "crds"
+TOPOLOGIES: Final = _CRDS / "kai.scheduler_topologies.yaml"
 NAME: Final = "every-kind"
 CSI: Final = "csi.example.com"
 GPU: Final = "gpu.example.com"
@@ -66,6 +71,7 @@ MADE: Final[dict[str, Object]] = {
             "members": [{"type": "Node", "selector": {"exactMatch": {"name": "n"}}}],
         }
     },
+    "topology": {"spec": {"levels": [{"nodeLabel": "zone"}, {"nodeLabel": "rack"}]}},
     "deviceclass": {"spec": {"selectors": [{"cel": {"expression": f'device.driver == "{GPU}"'}}]}},
     "resourceslice": {
         "spec": {
@@ -113,6 +119,7 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
         "tier": 1,
         "members": (reference_objects.HyperNodeMember(kind="Node", exact="n"),),
     },
+    "topology": {"levels": ("zone", "rack")},
     "deviceclass": {"driver": GPU},
     "resourceslice": {"driver": GPU, "pool": "n", "node": "n", "devices": ("gpu-0", "gpu-1")},
     "resourceclaim": {
@@ -134,9 +141,20 @@ def _resource_of(neutral: str) -> Resource:
 
 
 @pytest.fixture
-async def made(watcher: WatcherProcess, api: RawClient, namespace: str) -> AsyncIterator[None]:
+async def kind_of_kai(api: RawClient, control_plane: ControlPlane) -> AsyncIterator[None]:
+    """The kind that is none of ours and not the API server's; gone afterwards."""
+    await asyncio.to_thread(control_plane.install_crds, TOPOLOGIES)
+    yield
+    name = f"{TOPOLOGIES_KAI.plural}.{TOPOLOGIES_KAI.group}"
+    await api.delete(CUSTOM_RESOURCE_DEFINITIONS.path(name=name))
+
+
+@pytest.fixture
+async def made(
+    kind_of_kai: None, watcher: WatcherProcess, api: RawClient, namespace: str
+) -> AsyncIterator[None]:
     """One object of each; gone afterwards."""
-    del watcher
+    del kind_of_kai, watcher
     paths = []
     for neutral, body in MADE.items():
         resource = _resource_of(neutral)

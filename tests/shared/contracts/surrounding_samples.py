@@ -23,6 +23,7 @@ from shared.contracts.cluster import (
     ResourceSliceChanges,
     StorageCapacityChanges,
     StorageClassChanges,
+    TopologyChanges,
     VolumeAttachmentChanges,
     VolumeChanges,
     WorkloadChanges,
@@ -57,6 +58,7 @@ from shared.model.reference_objects import (
     ResourceQuota,
     StorageCapacity,
     StorageClass,
+    Topology,
     Volume,
     VolumeAttachment,
     Workload,
@@ -315,6 +317,13 @@ SURROUNDING_SAMPLES: tuple[msgspec.Struct, ...] = (
                     HyperNodeMember(kind="HyperNode", labels=_WORKERS),
                 ),
             ),
+        ),
+    ),
+    TopologyChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            Topology(uid="topology-1", name="network", resource_version=3, levels=("zone", "rack")),
         ),
     ),
     DeviceClassChanges(

@@ -74,6 +74,9 @@ def test_constraints_of_the_gang_and_of_its_pod_groups_are_read() -> None:
     assert found.topology == NetworkTopology(label_key="rack,zone")
     assert [one.topology for one in found.sub_groups] == [RACK, None]
     assert gang(pods("a", topologyConstraint={})).sub_groups[0].topology is None
+    named = {"annotations": {"grove.io/topology-name": "network"}}
+    (part,) = gang(pods("a", topologyConstraint=IN_RACK), meta=named).sub_groups
+    assert part.topology == NetworkTopology(label_key="rack", levels_of="network")
 
 
 def test_pod_groups_may_have_a_constraint_together() -> None:

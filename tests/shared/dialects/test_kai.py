@@ -85,6 +85,10 @@ def test_preemptibility_is_read(given: str, read: str) -> None:
             NetworkTopology(mode="hard", label_key="rack,zone"),
         ),
         ({"topology": "network"}, None),
+        (
+            {"topology": "network", "requiredTopologyLevel": "rack"},
+            NetworkTopology(label_key="rack", levels_of="network"),
+        ),
     ],
 )
 def test_levels_are_keys_of_node_labels(
@@ -101,7 +105,7 @@ def test_annotations_of_the_group_have_its_topology_where_its_spec_has_none() ->
         "kai.scheduler/topology-required-placement": "zone",
         "kai.scheduler/topology-preferred-placement": "rack",
     }
-    assert group(given).topology == NetworkTopology(label_key="rack,zone")
+    assert group(given).topology == NetworkTopology(label_key="rack,zone", levels_of="network")
     levels = {"requiredTopologyLevel": "row"}
     assert group(given, topologyConstraint=levels).topology == NetworkTopology(label_key="row")
     assert group({"tutti.dev/required-topology": "rack"}).topology == NetworkTopology(

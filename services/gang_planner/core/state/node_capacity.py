@@ -39,7 +39,7 @@ class NodeCapacity:
         tables = ReferenceObjects() if reference_objects is None else reference_objects
         self.nodes = nodes
         #: The topology domains of the nodes.
-        self.topology = topology or TopologyTable(nodes, tables.hypernodes)
+        self.topology = topology or TopologyTable(nodes, tables.hypernodes, tables.topologies)
         self.free = Grid()
         self.ports = PortTable()
         #: Counts of pods for inter-pod rules.

@@ -1,5 +1,5 @@
-"""Namespaces, quotas, budgets, storage, devices, HyperNodes and workloads from CLUSTER, by kind and
-UID.
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes, topologies and workloads from CLUSTER,
+by kind and UID.
 
 The objects are stored unchanged. A table that is derived from them stores the kind's `changes` and
 is computed again when that number has changed.
@@ -26,6 +26,7 @@ from shared.model.reference_objects import (
     ResourceQuota,
     StorageCapacity,
     StorageClass,
+    Topology,
     Volume,
     VolumeAttachment,
     Workload,
@@ -120,6 +121,7 @@ class ReferenceObjects:
         self.storage_capacities = Table(StorageCapacity)
         self.volume_attachments = Table(VolumeAttachment)
         self.hypernodes = Table(HyperNode)
+        self.topologies = Table(Topology)
         self.device_classes = Table(DeviceClass)
         self.resource_slices = Table(ResourceSlice)
         self.resource_claims = ResourceClaims()

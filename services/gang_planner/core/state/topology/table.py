@@ -19,7 +19,7 @@ from services.gang_planner.core.state.topology.levels import (
 )
 from shared.kinds.patterns import Pattern, PatternError
 from shared.model.objects import NetworkTopology, Node
-from shared.model.reference_objects import HyperNode, HyperNodeMember
+from shared.model.reference_objects import HyperNode, HyperNodeMember, Topology
 
 #: Up to this number of changes, nodes are compared singly; beyond it, all levels are recomputed.
 _CHANGED_MAX: Final = 4096
@@ -167,20 +167,23 @@ class Built:
 class TopologyTable:
     """All levels of one table of nodes."""
 
-    def __init__(self, nodes: NodeTable, hypernodes: Table[HyperNode]) -> None:
+    def __init__(
+        self, nodes: NodeTable, hypernodes: Table[HyperNode], topologies: Table[Topology]
+    ) -> None:
         self.nodes = nodes
         self._hypernodes = hypernodes
+        self._topologies = topologies
         self._built: Built | None = None
         #: Positions in the changes of nodes and HyperNodes as of `_built`.
         self._built_of = 0, 0
         #: Name and labels of each slot's node as of `_built`.
         self._seen: list[Node | None] = []
         self._order: tuple[Built, Ints, Ints] | None = None
-        #: Cached levels and orders, valid for these positions in the changes of nodes and
-        #: HyperNodes.
+        #: Cached levels and orders, valid for these positions in the changes of nodes, HyperNodes
+        #: and topologies.
         self._found: dict[NetworkTopology, Levels] = {}
-        self._orders: dict[str, Ints] = {}
-        self._found_of: tuple[int, int] | None = None
+        self._orders: dict[tuple[str, str], Ints] = {}
+        self._found_of: tuple[int, int, int] | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -214,7 +217,7 @@ class TopologyTable:
         rank = self.nodes.rank()
         if topology is not None and topology.label_key:
             levels = self.levels(topology).levels
-            key = topology.label_key
+            key = topology.label_key, topology.levels_of
             if key not in self._orders:
                 self._orders[key] = _order(rank, levels)
             return self._orders[key]
@@ -231,7 +234,7 @@ class TopologyTable:
     # ---------------------------------------------------------------- internal
 
     def _forget_old(self) -> None:
-        now = (self.nodes.changes.position, self._hypernodes.changes)
+        now = (self.nodes.changes.position, self._hypernodes.changes, self._topologies.changes)
         if now != self._found_of:
             self._found_of = now
             self._found.clear()
@@ -298,6 +301,9 @@ class TopologyTable:
         keys = [one.strip() for one in topology.label_key.split(",") if one.strip()]
         if topology.mode == "hard" and topology.highest_tier:
             keys = keys[: topology.highest_tier]
+        known = self._topologies.by_name.get(("", topology.levels_of))
+        if known is not None and {keys[0], keys[-1]} <= set(known.levels):
+            return self._by_known_levels(topology, keys, known.levels[::-1])
         levels = tuple(self._labels_level(tier, key) for tier, key in enumerate(keys, start=1))
         soft = topology.mode == "soft"
         if not soft and len(levels) > 1:
@@ -307,6 +313,27 @@ class TopologyTable:
             missing = TopologyProblem(MissingLevels.LABEL, topology.label_key)
             return Levels((), open=False, problem=missing)
         return Levels(levels, open=soft)
+
+    def _by_known_levels(
+        self, topology: NetworkTopology, keys: list[str], order: Sequence[str]
+    ) -> Levels:
+        """The levels of a `Topology` from the first key to the last one, or with the mode soft to
+        the widest one. A domain is inside one domain of each wider level; `order`: of the labels of
+        all levels, the closest first.
+        """
+        hard = topology.mode == "hard"
+        last = order.index(keys[-1]) if hard else len(order) - 1
+        # A preferred level wider than the required one asks for nothing closer.
+        first = min(order.index(keys[0]), last)
+        levels: list[Level] = []
+        for index in reversed(range(first, len(order))):
+            level = self._labels_level(index - first + 1, order[index])
+            levels.insert(0, level.split_by(levels[0]) if levels else level)
+        levels = levels[: last - first + 1]
+        if hard and not any(one.names for one in levels):
+            missing = TopologyProblem(MissingLevels.LABEL, ",".join(order[first : last + 1]))
+            return Levels((), open=False, problem=missing)
+        return Levels(tuple(levels), open=not hard)
 
     def _labels_level(self, tier: int, key: str) -> Level:
         nodes = self.nodes

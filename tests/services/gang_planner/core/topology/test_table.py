@@ -1,5 +1,7 @@
 """Levels of domains, and what becomes of HyperNodes that contradict themselves."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from services.gang_planner.core.state.reference_objects import Table
 from services.gang_planner.core.state.topology.levels import MissingLevels
 from services.gang_planner.core.state.topology.table import TopologyTable
 from shared.model.objects import NetworkTopology
-from shared.model.reference_objects import HyperNode, HyperNodeMember
+from shared.model.reference_objects import HyperNode, HyperNodeMember, Topology
 from shared.model.terms import Requirement, Selector
 from tests.services.gang_planner.core.scene import make_node
 from tests.services.gang_planner.core.topology.racks import cluster, exactly, hypernode, nodes_like
@@ -24,7 +26,7 @@ def table(names: list[str], *hypernodes: HyperNode) -> TopologyTable:
     nodes = NodeTable(ResourceIndex())
     for name in names:
         nodes.put(make_node(name))
-    return TopologyTable(nodes, found)
+    return TopologyTable(nodes, found, Table(Topology))
 
 
 def domains(
@@ -221,3 +223,59 @@ def test_the_order_of_slots_keeps_racks_and_rows_together() -> None:
     order = found.order(None)
     ordered = [found.nodes.names[slot] for slot in np.argsort(order).tolist()]
     assert ordered == [*sorted(names), "outside"]
+
+
+def nodes_of_levels(
+    mode: Literal["hard", "soft"],
+    keys: str,
+    *,
+    levels: tuple[str, ...] = ("zone", "row", "rack"),
+) -> tuple[list[list[str]], bool]:
+    """The nodes of the domains that a topology by labels permits, if an object has these levels;
+    and whether the whole cluster is permitted after them.
+    """
+    topologies = Table(Topology)
+    topologies.put(Topology(uid="t", name="network", resource_version=1, levels=levels))
+    nodes = NodeTable(ResourceIndex())
+    for place in ("z0/a/0", "z0/a/1", "z0/b/0", "z1/a/0"):
+        labels = sorted(zip(("zone", "row", "rack"), place.split("/"), strict=True))
+        nodes.put(make_node(place.replace("/", "-"), labels=tuple(labels)))
+    nodes.put(make_node("elsewhere", labels=(("rack", "0"),)))
+    found = TopologyTable(nodes, Table(HyperNode), topologies).levels(
+        NetworkTopology(mode=mode, label_key=keys, levels_of="network")
+    )
+    named = np.array(nodes.names)
+    return [
+        sorted("+".join(named[level.mask(domain)]) for domain in range(len(level.names)))
+        for level in found.levels
+    ], found.open
+
+
+RACKS = ["z0-a-0", "z0-a-1", "z0-b-0", "z1-a-0"]
+ROWS = ["z0-a-0+z0-a-1", "z0-b-0", "z1-a-0"]
+ZONES = ["z0-a-0+z0-a-1+z0-b-0", "z1-a-0"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "keys", "expected"),
+    [
+        ("hard", "rack,zone", [RACKS, ROWS, ZONES]),
+        ("hard", "rack,row", [RACKS, ROWS]),
+        ("hard", "row", [ROWS]),
+        ("hard", "zone,rack", [RACKS]),
+        ("soft", "row", [ROWS, ZONES]),
+        ("soft", "rack", [RACKS, ROWS, ZONES]),
+    ],
+)
+def test_a_topology_has_the_levels_between_two_and_the_wider_ones(
+    mode: Literal["hard", "soft"], keys: str, expected: list[list[str]]
+) -> None:
+    """Racks of one number in different rows are different racks."""
+    assert nodes_of_levels(mode, keys) == (expected, mode == "soft")
+
+
+def test_a_key_that_is_no_level_of_the_topology_is_a_label_by_itself() -> None:
+    assert nodes_of_levels("hard", "rack", levels=("zone", "row")) == (
+        [["z0-a-0+z0-b-0+z1-a-0+elsewhere", "z0-a-1"]],
+        False,
+    )
