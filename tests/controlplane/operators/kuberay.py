@@ -25,9 +25,13 @@ _START_S: Final = 60.0
 
 @asynccontextmanager
 async def running_kuberay(
-    operator: BuiltOperator, control_plane: ControlPlane, log: Path
+    operator: BuiltOperator,
+    control_plane: ControlPlane,
+    log: Path,
+    *,
+    flags: tuple[str, ...] = ("--batch-scheduler=volcano",),
 ) -> AsyncIterator[Component]:
-    """Run it with ``--batch-scheduler=volcano`` until the block is left."""
+    """Run it with these flags until the block is left; without any it makes no groups."""
     await asyncio.to_thread(control_plane.install_crds, operator.crds)
     health = ReservedPort()
     component = Component(
@@ -35,7 +39,7 @@ async def running_kuberay(
         [
             str(operator.program),
             f"--kubeconfig={control_plane.admin_kubeconfig}",
-            "--batch-scheduler=volcano",
+            *flags,
             "--enable-leader-election=false",
             "--metrics-addr=0",
             f"--health-probe-bind-address=127.0.0.1:{health.number}",

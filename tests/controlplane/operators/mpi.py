@@ -24,16 +24,20 @@ _START_S: Final = 60.0
 
 @asynccontextmanager
 async def running_mpi_operator(
-    operator: BuiltOperator, control_plane: ControlPlane, log: Path
+    operator: BuiltOperator,
+    control_plane: ControlPlane,
+    log: Path,
+    *,
+    flags: tuple[str, ...] = ("--gang-scheduling=volcano",),
 ) -> AsyncIterator[Component]:
-    """Run it with ``--gang-scheduling=volcano`` until the block is left."""
+    """Run it with these flags until the block is left; without any it makes no groups."""
     await asyncio.to_thread(control_plane.install_crds, operator.crds)
     component = Component(
         RECIPE.name,
         [
             str(operator.program),
             f"--kubeconfig={control_plane.admin_kubeconfig}",
-            "--gang-scheduling=volcano",
+            *flags,
         ],
         log,
     )

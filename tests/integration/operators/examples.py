@@ -27,6 +27,19 @@ class Example(NamedTuple):
         return [one for each in found for one in each.get("items", [each])]
 
 
+def whole_gang(word: str, *manifests: Object) -> Example:
+    """An example that is on no page: the last object has all its pods as one gang, by annotation.
+
+    Args:
+        word: The kind of that object, as users name it to `tutti why`.
+        manifests: The objects; that one is named `train`.
+    """
+    manifests[-1]["metadata"]["annotations"] = {"tutti.dev/gang": "all"}
+    reference = f"{word}/{NAME}"
+    answers = {f"tutti why {reference}": f"{reference} waits: …"}
+    return Example(yaml.safe_dump_all(manifests), answers)
+
+
 def example_of(page: str, file: str = f"{NAME}.yaml") -> Example:
     """The example on a page of docs/operators whose manifest is this file."""
     path = _FOLDER / f"{page}.md"

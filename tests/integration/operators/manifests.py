@@ -21,9 +21,10 @@ def pod_template(*, scheduler_name: str = "") -> Object:
     return {"spec": spec}
 
 
-def mpi_job(name: str, workers: int) -> Object:
+def mpi_job(name: str, workers: int, *, scheduler_name: str = "") -> Object:
     """An MPIJob of one launcher and these workers."""
-    launcher, worker = pod_template(), pod_template()
+    launcher = pod_template(scheduler_name=scheduler_name)
+    worker = pod_template(scheduler_name=scheduler_name)
     # The launcher is a batch Job's pod; the operator recreates workers itself.
     return {
         "apiVersion": "kubeflow.org/v2beta1",
@@ -60,9 +61,11 @@ def leader_worker_set(name: str, size: int, *, startup_policy: str = "LeaderCrea
     }
 
 
-def ray_cluster(name: str, *, workers: int, workers_max: int | None = None) -> Object:
+def ray_cluster(
+    name: str, *, workers: int, workers_max: int | None = None, scheduler_name: str = ""
+) -> Object:
     """A RayCluster of one head and these workers, elastic up to `workers_max` if that is given."""
-    template = pod_template()
+    template = pod_template(scheduler_name=scheduler_name)
     del template["spec"]["restartPolicy"]
     group = {"groupName": "workers", "rayStartParams": {}, "template": template}
     return {

@@ -11,10 +11,10 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import GPU
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.kuberay import running_kuberay
-from tests.integration.operators.examples import example_of
+from tests.integration.operators.examples import NAME, example_of, whole_gang
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
 from tests.integration.operators.manifests import ray_cluster
-from tests.integration.operators.scenarios import EARLIER, Scenarios
+from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
@@ -60,18 +60,21 @@ async def test_a_rayclusters_worker_that_dies_gets_its_place_back_although_anoth
     scenarios: Scenarios,
 ) -> None:
     """The operator deletes a worker that failed, and creates another of another name."""
-
-    async def fail() -> str:
-        uid = min(
-            str(pod["metadata"]["uid"])
-            for pod in await scenarios.sets.pods(EARLIER)
-            if pod["metadata"]["labels"]["ray.io/node-type"] == "worker"
-        )
-        scenarios.stage.kubelet.finish(uid, exit_code=1)
-        return uid
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=1)
+    await scenarios.a_dead_worker_is_replaced_in_its_place(
+        lambda: _fail_a_worker(scenarios.sets), recreated=1
+    )
+
+
+async def _fail_a_worker(sets: ManagedSets) -> str:
+    """Let a worker of `earlier` fail; returns its UID."""
+    uid = min(
+        str(pod["metadata"]["uid"])
+        for pod in await sets.pods(EARLIER)
+        if pod["metadata"]["labels"]["ray.io/node-type"] == "worker"
+    )
+    sets.stage.kubelet.finish(uid, exit_code=1)
+    return uid
 
 
 async def test_a_suspended_raycluster_makes_way_and_waits_whole_when_it_is_resumed(
@@ -82,6 +85,22 @@ async def test_a_suspended_raycluster_makes_way_and_waits_whole_when_it_is_resum
 
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(suspended)
+
+
+async def test_a_raycluster_is_one_gang_by_its_annotation_without_support_of_the_operator(
+    kuberay_operator: BuiltOperator, control_plane: ControlPlane, stage: Stage, tmp_path: Path
+) -> None:
+    sets = ManagedSets(stage, KIND)
+    manifest = ray_cluster(NAME, workers=MEMBERS - 1, scheduler_name="tutti")
+    scenarios = Scenarios(sets, whole_gang(KIND.word, manifest))
+    log = tmp_path / "operator.log"
+    operator = running_kuberay(kuberay_operator, control_plane, log, flags=())
+    async with sets.operated(operator):
+        await scenarios.one_runs_and_one_waits()
+        await scenarios.a_dead_worker_is_replaced_in_its_place(
+            lambda: _fail_a_worker(sets), recreated=1
+        )
+        await scenarios.the_other_runs_then(sets.delete)
 
 
 async def test_an_autoscaled_raycluster_starts_with_its_minimum_grows_and_shrinks(

@@ -11,10 +11,10 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import GPU
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.mpi import running_mpi_operator
-from tests.integration.operators.examples import example_of
+from tests.integration.operators.examples import NAME, example_of, whole_gang
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
 from tests.integration.operators.manifests import kubeflow_suspended, mpi_job
-from tests.integration.operators.scenarios import EARLIER, Scenarios
+from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(180)]
@@ -75,15 +75,18 @@ async def test_an_mpijobs_worker_that_is_lost_gets_its_place_back_although_anoth
     scenarios: Scenarios,
 ) -> None:
     """The operator creates a worker again that is deleted, not one that fails."""
-
-    async def lose() -> str:
-        path = scenarios.stage.path(name=f"{EARLIER}-worker-1")
-        pod = await scenarios.stage.api.get(path)
-        await scenarios.stage.delete(path)
-        return str(pod["metadata"]["uid"])
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(lose, recreated=1)
+    await scenarios.a_dead_worker_is_replaced_in_its_place(
+        lambda: _lose_a_worker(scenarios.stage), recreated=1
+    )
+
+
+async def _lose_a_worker(stage: Stage) -> str:
+    """Delete a worker of `earlier`; returns its UID."""
+    path = stage.path(name=f"{EARLIER}-worker-1")
+    pod = await stage.api.get(path)
+    await stage.delete(path)
+    return str(pod["metadata"]["uid"])
 
 
 async def test_a_suspended_mpijob_makes_way_and_waits_whole_when_it_is_resumed(
@@ -91,6 +94,23 @@ async def test_a_suspended_mpijob_makes_way_and_waits_whole_when_it_is_resumed(
 ) -> None:
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(kubeflow_suspended)
+
+
+async def test_an_mpijob_is_one_gang_by_its_annotation_without_support_of_the_operator(
+    mpi_operator: BuiltOperator, control_plane: ControlPlane, stage: Stage, tmp_path: Path
+) -> None:
+    """The launcher is the pod of a batch Job, and the workers are the MPIJob's own."""
+    sets = ManagedSets(stage, KIND)
+    manifest = mpi_job(NAME, workers=MEMBERS - 1, scheduler_name="tutti")
+    scenarios = Scenarios(sets, whole_gang(KIND.word, manifest))
+    log = tmp_path / "operator.log"
+    operator = running_mpi_operator(mpi_operator, control_plane, log, flags=())
+    async with sets.operated(operator):
+        await scenarios.one_runs_and_one_waits()
+        await scenarios.a_dead_worker_is_replaced_in_its_place(
+            lambda: _lose_a_worker(stage), recreated=1
+        )
+        await scenarios.the_other_runs_then(sets.delete)
 
 
 async def test_an_mpijob_shrinks_and_grows_although_another_job_waits(scenarios: Scenarios) -> None:

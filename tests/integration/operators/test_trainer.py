@@ -12,7 +12,7 @@ from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.managers import JOBSET, running_manager
 from tests.controlplane.operators.trainer import running_trainer
 from tests.documents.links import ROOT
-from tests.integration.operators.examples import example_of
+from tests.integration.operators.examples import NAME, example_of, whole_gang
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
@@ -20,6 +20,7 @@ from tests.integration.stage import Stage
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
 
 COSCHEDULING: Final = "scheduling.x-k8s.io/v1alpha1"
+COLLECTIONS: Final = (("podgroups", COSCHEDULING), ("jobsets", "jobset.x-k8s.io/v1alpha2"))
 KIND: Final = ManagedKind(
     word="trainjob",
     plural="trainjobs",
@@ -63,11 +64,7 @@ async def sets(
 
 @pytest.fixture
 def scenarios(sets: ManagedSets) -> Scenarios:
-    return Scenarios(
-        sets,
-        example_of("trainer"),
-        collections=[("podgroups", COSCHEDULING), ("jobsets", "jobset.x-k8s.io/v1alpha2")],
-    )
+    return Scenarios(sets, example_of("trainer"), collections=COLLECTIONS)
 
 
 async def test_of_two_trainjobs_on_four_gpus_the_second_waits_whole_until_the_first_is_deleted(
@@ -79,18 +76,36 @@ async def test_of_two_trainjobs_on_four_gpus_the_second_waits_whole_until_the_fi
     await scenarios.the_other_runs_then(scenarios.sets.delete)
 
 
+async def test_a_trainjob_is_one_gang_by_its_annotation_without_a_policy_of_its_runtime(
+    sets: ManagedSets,
+) -> None:
+    """The annotation is on the TrainJob, above the JobSet, its batch Jobs and the pods."""
+    objects = example_of("trainer").objects(NAME)
+    runtime = next(one for one in objects if one["kind"] == "TrainingRuntime")
+    del runtime["spec"]["podGroupPolicy"]
+    train_job = next(one for one in objects if one["kind"] == "TrainJob")
+    example = whole_gang(KIND.word, runtime, train_job)
+    scenarios = Scenarios(sets, example, collections=COLLECTIONS)
+    await scenarios.one_runs_and_one_waits()
+    await scenarios.a_dead_worker_is_replaced_in_its_place(lambda: _fail_a_pod(sets), recreated=1)
+    await scenarios.the_other_runs_then(sets.delete)
+
+
 async def test_a_trainjobs_worker_that_dies_gets_its_place_back_although_another_job_waits(
     scenarios: Scenarios,
 ) -> None:
     """The batch Job of its JobSet creates the pod again."""
-
-    async def fail() -> str:
-        uid = min(await scenarios.sets.places(EARLIER))
-        scenarios.stage.kubelet.finish(uid, exit_code=1)
-        return uid
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=1)
+    await scenarios.a_dead_worker_is_replaced_in_its_place(
+        lambda: _fail_a_pod(scenarios.sets), recreated=1
+    )
+
+
+async def _fail_a_pod(sets: ManagedSets) -> str:
+    """Let a pod of `earlier` fail; returns its UID."""
+    uid = min(await sets.places(EARLIER))
+    sets.stage.kubelet.finish(uid, exit_code=1)
+    return uid
 
 
 async def test_a_suspended_trainjob_makes_way_and_waits_whole_when_it_is_resumed(
