@@ -13,6 +13,7 @@ import msgspec
 
 from shared.model.devices import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
@@ -129,6 +130,10 @@ class ResourceSliceChanges(_Changes, frozen=True, kw_only=True, tag="resourcesli
     changed: tuple[ResourceSlice, ...] = ()
 
 
+class DeviceTaintRuleChanges(_Changes, frozen=True, kw_only=True, tag="devicetaintrules.changed"):
+    changed: tuple[DeviceTaintRule, ...] = ()
+
+
 class ResourceClaimChanges(_Changes, frozen=True, kw_only=True, tag="resourceclaims.changed"):
     changed: tuple[ResourceClaim, ...] = ()
 
@@ -177,6 +182,7 @@ ReferenceObjectChanges: TypeAlias = (
     | TopologyChanges
     | DeviceClassChanges
     | ResourceSliceChanges
+    | DeviceTaintRuleChanges
     | ResourceClaimChanges
     | WorkloadChanges
 )

@@ -1,11 +1,11 @@
-"""Reads device classes and slices of dynamic resource allocation (DRA).
+"""Reads device classes, slices and taint rules of dynamic resource allocation (DRA).
 
 Fields of a class that this version does not know are named in `DeviceClass.unsupported`.
 Expressions and quantities are passed on as text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
 from shared.dialects import selectors
@@ -14,7 +14,12 @@ from shared.dialects.protocol import cluster_identity
 from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
 from shared.kube import reference_objects as looked_up
 from shared.kube.objects import NodeSelector, Quantity
-from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shared.kube.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from shared.model import devices
 from shared.model.terms import SelectorTerm
 
@@ -58,6 +63,20 @@ def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
     )
 
 
+def read_taint_rule(found: looked_up.DeviceTaintRule) -> devices.DeviceTaintRule | None:
+    """A rule that keeps devices from being allocated; None: it has no such effect."""
+    selector, taints = found.spec.device_selector, tuple(_taints((found.spec.taint,)))
+    if selector is None or not taints:
+        return None
+    return devices.DeviceTaintRule(
+        **cluster_identity(found.metadata),
+        taint=taints[0],
+        driver=selector.driver,
+        pool=selector.pool,
+        device=selector.device,
+    )
+
+
 def _driver(spec: looked_up.DeviceClassSpec) -> str:
     """The one driver that the class requires; "" if it requires more."""
     if len(spec.selectors) != 1 or spec.selectors[0].cel is None:
@@ -92,12 +111,7 @@ def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
             (_qualified(driver, name), str(one.value))
             for name, one in sorted(device.capacity.items())
         ),
-        taints=tuple(
-            devices.DeviceTaint(key=one.key, value=one.value, effect=effect)
-            for one in device.taints
-            for effect in get_args(devices.TaintEffect)
-            if one.effect == effect
-        ),
+        taints=tuple(_taints(device.taints)),
         consumes=tuple(
             _counters(one.counter_set, one.counters) for one in device.consumes_counters
         ),
@@ -113,6 +127,14 @@ def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
         binds_to_node=device.binds_to_node,
         binding_conditions=device.binding_conditions,
     )
+
+
+def _taints(found: Iterable[looked_up.DeviceTaint]) -> Iterator[devices.DeviceTaint]:
+    """Those that keep devices from being allocated."""
+    for one in found:
+        for effect in get_args(devices.TaintEffect):
+            if one.effect == effect:
+                yield devices.DeviceTaint(key=one.key, value=one.value, effect=effect)
 
 
 def _terms(found: NodeSelector | None) -> tuple[SelectorTerm, ...] | None:
@@ -188,5 +210,6 @@ def _size(value: bool | int | str | tuple[bool | int | str, ...]) -> int:
 KINDS: Final = (
     kind(DEVICE_CLASSES, "deviceclass", looked_up.DeviceClass, read_device_class),
     kind(RESOURCE_SLICES, "resourceslice", looked_up.ResourceSlice, read_slice),
+    kind(DEVICE_TAINT_RULES, "devicetaintrule", looked_up.DeviceTaintRule, read_taint_rule),
     kind(RESOURCE_CLAIMS, "resourceclaim", looked_up.ResourceClaim, read_device_claim),
 )

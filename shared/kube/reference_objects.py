@@ -338,13 +338,13 @@ class ResourceSlice(KubeObject, frozen=True, kw_only=True):
 
 
 class DeviceTaintSelector(KubeStruct, frozen=True, kw_only=True):
-    """A rule's selection of devices. The last two fields existed in v1alpha3 until 1.34."""
+    """A rule's selection of devices. The class and selectors that v1alpha3 had until 1.34 are not
+    read: then the taint keeps away from more devices than it should.
+    """
 
     driver: str | None = None
     pool: str | None = None
     device: str | None = None
-    device_class_name: str | None = None
-    selectors: tuple[Present, ...] = ()
 
 
 class DeviceTaintRuleSpec(KubeStruct, frozen=True, kw_only=True):

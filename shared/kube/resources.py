@@ -96,6 +96,14 @@ VOLUME_ATTACHMENTS: Final = _of_cluster(
 DEVICE_CLASSES: Final = _of_cluster("resource.k8s.io", "v1", "deviceclasses", "DeviceClass")
 RESOURCE_SLICES: Final = _of_cluster("resource.k8s.io", "v1", "resourceslices", "ResourceSlice")
 RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+DEVICE_TAINT_RULES: Final = Resource(
+    "resource.k8s.io",
+    "v1beta2",
+    "devicetaintrules",
+    "DeviceTaintRule",
+    namespaced=False,
+    further_versions=("v1alpha3",),
+)
 TOPOLOGIES_KAI: Final = _of_cluster("kai.scheduler", "v1alpha1", "topologies", "Topology")
 HYPERNODES: Final = _of_cluster("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 PODGROUPS_VOLCANO: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")

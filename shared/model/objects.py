@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from shared.model.devices import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
@@ -442,6 +443,7 @@ ReferenceObject: TypeAlias = (
     | Topology
     | DeviceClass
     | ResourceSlice
+    | DeviceTaintRule
     | ResourceClaim
     | Workload
 )
@@ -469,6 +471,7 @@ KINDS: dict[str, type[ClusterObject]] = {
     "topology": Topology,
     "deviceclass": DeviceClass,
     "resourceslice": ResourceSlice,
+    "devicetaintrule": DeviceTaintRule,
     "resourceclaim": ResourceClaim,
     "workload": Workload,
 }

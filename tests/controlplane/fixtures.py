@@ -16,6 +16,7 @@ import pytest
 from tests.controlplane.binaries import Binaries, ensure_binaries, ensure_oracle
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.components import ControlPlaneOptions
 from tests.controlplane.jaeger import ensure_jaeger
 from tests.controlplane.kubelet import FakeKubelet
 from tests.controlplane.nodes import create_namespace, delete_nodes, remove_namespace
@@ -71,7 +72,12 @@ def binaries() -> Binaries:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """The session's real control plane."""
-    with ControlPlane() as running:
+    # DeviceTaintRules are off by default.
+    args = (
+        "--feature-gates=DRADeviceTaintRules=true",
+        "--runtime-config=resource.k8s.io/v1beta2=true",
+    )
+    with ControlPlane(ControlPlaneOptions(apiserver_args=args)) as running:
         running.install_crds(CRDS_DIR)
         yield running
 

@@ -143,7 +143,8 @@ FEATURES: Final = (
         "DeviceTaintRule",
         "DRADeviceTaintRules",
         "alpha 1.35 (1.33 with DRADeviceTaints), beta 1.36 (off)",
-        "no: the rule is not read, and its taint keeps no pod of Tutti's away",
+        "yes",
+        (f"{_PLANNER}::TestTaints", f"{_WORLDS}::_rule"),
     ),
     DeviceFeature(
         "binding conditions",

@@ -5,6 +5,8 @@ devices with taints, shared counters and several allocations, on one node or on 
 Not drawn, because kube-scheduler 1.36 differs from the API's own description there:
 
 * `distinctAttribute` for a request of several devices: it compares with the last one only;
+* a constraint of a request for all devices and other requests: it gives up where the other requests
+  could have other devices;
 * a pool that names a device twice: it counts as invalid only where both can be used;
 * a pool with counters that is not complete: no claim gets all devices of any node then;
 * a request with admin access before one without: its devices count as in use for the rest of the
@@ -197,16 +199,16 @@ def _counts(request: Json) -> set[int | None]:
 
 def _constraints(draw: st.DrawFn, requests: list[Json]) -> list[Json]:
     found: list[Json] = []
-    names = [one["name"] for one in requests]
     for attribute in draw(st.lists(st.sampled_from((f"{GPU}/numa", _ROOT)), max_size=2)):
         kind = draw(st.sampled_from(("matchAttribute", "distinctAttribute")))
-        allowed = names
-        if kind == "distinctAttribute":
-            allowed = [one["name"] for one in requests if _counts(one) == {1}]
-        if not allowed:
-            continue
-        concerned = draw(st.lists(st.sampled_from(allowed), min_size=1, unique=True))
-        found.append({kind: attribute, "requests": concerned})
+        numbers = {1} if kind == "distinctAttribute" else {1, 2, 3}
+        allowed = [one["name"] for one in requests if _counts(one) <= numbers]
+        every = [one["name"] for one in requests if "exactly" in one and _counts(one) == {None}]
+        if every and kind == "matchAttribute" and draw(st.booleans()):
+            found.append({kind: attribute, "requests": [draw(st.sampled_from(every))]})
+        elif allowed:
+            concerned = draw(st.lists(st.sampled_from(allowed), min_size=1, unique=True))
+            found.append({kind: attribute, "requests": concerned})
     return found
 
 

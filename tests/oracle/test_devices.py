@@ -40,6 +40,14 @@ def test_every_kind_of_request_agrees(
 
 
 @pytest.mark.certify
+@pytest.mark.timeout(1200)
+@given(device_features.cluster(rules=True), device_features.pod("asked"))
+@settings(QUICK, max_examples=500)
+def test_taint_rules_agree(oracle: SchedulerOracle, cluster: Cluster, pod: dict[str, Any]) -> None:
+    compare_choice(oracle, cluster, pod)
+
+
+@pytest.mark.certify
 @pytest.mark.timeout(2400)
 @given(device_features.cluster(), device_features.pod("asked"))
 @settings(QUICK, max_examples=4_000)

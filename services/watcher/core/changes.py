@@ -27,6 +27,7 @@ RECORDS: Final[dict[str, type[ObjectChanges]]] = {
     "volume": cluster.VolumeChanges,
     "claim": cluster.ClaimChanges,
     "deviceclass": cluster.DeviceClassChanges,
+    "devicetaintrule": cluster.DeviceTaintRuleChanges,
     "resourceslice": cluster.ResourceSliceChanges,
     "resourceclaim": cluster.ResourceClaimChanges,
     "priorityclass": cluster.PriorityClassChanges,

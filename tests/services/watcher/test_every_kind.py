@@ -81,6 +81,12 @@ MADE: Final[dict[str, Object]] = {
             "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
         }
     },
+    "devicetaintrule": {
+        "spec": {
+            "deviceSelector": {"driver": GPU, "device": "gpu-0"},
+            "taint": {"key": "broken", "value": "yes", "effect": "NoExecute"},
+        }
+    },
     "resourceclaim": {
         "spec": {
             "devices": {
@@ -122,6 +128,12 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
     "topology": {"levels": ("zone", "rack")},
     "deviceclass": {"driver": GPU},
     "resourceslice": {"driver": GPU, "pool": "n", "node": "n", "devices": ("gpu-0", "gpu-1")},
+    "devicetaintrule": {
+        "driver": GPU,
+        "pool": None,
+        "device": "gpu-0",
+        "taint": devices.DeviceTaint(key="broken", value="yes", effect="NoExecute"),
+    },
     "resourceclaim": {
         "requests": (devices.DeviceRequest(name="g", device_class=NAME, count=2),),
         "unsupported": (),

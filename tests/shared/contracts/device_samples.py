@@ -8,6 +8,7 @@ import msgspec
 
 from shared.contracts.cluster import (
     DeviceClassChanges,
+    DeviceTaintRuleChanges,
     ResourceClaimChanges,
     ResourceSliceChanges,
 )
@@ -20,6 +21,7 @@ from shared.model.devices import (
     DeviceDetails,
     DeviceRequest,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceToleration,
     ResourceClaim,
     ResourceSlice,
@@ -45,6 +47,21 @@ DEVICE_SAMPLES: Final[tuple[msgspec.Struct, ...]] = (
         epoch=2,
         at_ms=1,
         changed=(DeviceClass(uid="dc-3", name="gpu", resource_version=3, configured=True),),
+    ),
+    DeviceTaintRuleChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            DeviceTaintRule(
+                uid="rule-1",
+                name="rule-1",
+                resource_version=3,
+                taint=DeviceTaint(key="broken", value="yes", effect="NoSchedule"),
+                driver="gpu.example",
+                pool="rack",
+                device="gpu-0",
+            ),
+        ),
     ),
     ResourceSliceChanges(
         epoch=2,

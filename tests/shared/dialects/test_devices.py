@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shared.kube.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from shared.model import devices
 from shared.model.objects import Requirement, SelectorTerm
 from tests.shared.dialects.test_reference_objects import read
@@ -164,6 +169,29 @@ def test_a_slice_of_several_nodes_says_which() -> None:
     assert (selected.node_affinity, selected.all_nodes) == ((ON_N1,), False)
     everywhere = read(RESOURCE_SLICES, {"spec": {"allNodes": True}})
     assert (everywhere.node_affinity, everywhere.all_nodes) == (None, True)
+
+
+def test_a_taint_rule_selects_devices_by_all_that_it_names() -> None:
+    taint = {"key": "broken", "effect": "NoSchedule"}
+    found = read(
+        DEVICE_TAINT_RULES,
+        {"spec": {"deviceSelector": {"driver": "gpu.example", "pool": "n1"}, "taint": taint}},
+    )
+    assert (found.driver, found.pool, found.device) == ("gpu.example", "n1", None)
+    assert found.taint == devices.DeviceTaint(key="broken", effect="NoSchedule")
+    assert read(DEVICE_TAINT_RULES, {"spec": {"deviceSelector": {}, "taint": taint}}) is not None
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"taint": {"key": "broken", "effect": "NoSchedule"}},
+        {"deviceSelector": {}, "taint": {"key": "broken", "effect": "None"}},
+    ],
+    ids=["it selects no device", "it only shows what it would do"],
+)
+def test_a_taint_rule_without_effect_is_left_out(spec: dict[str, Any]) -> None:
+    assert read(DEVICE_TAINT_RULES, {"spec": spec}) is None
 
 
 def claim(**spec: Any) -> devices.ResourceClaim:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from shared.model.devices import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
 )
@@ -124,6 +125,7 @@ class ReferenceObjects:
         self.topologies = Table(Topology)
         self.device_classes = Table(DeviceClass)
         self.resource_slices = Table(ResourceSlice)
+        self.device_taint_rules = Table(DeviceTaintRule)
         self.resource_claims = ResourceClaims()
         self.workloads = Table(Workload)
         self._tables: dict[type[ReferenceObject], Table[Any]] = {

@@ -15,6 +15,7 @@ from shared.model.devices import (
     DeviceDetails,
     DeviceRequest,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceToleration,
     ResourceClaim,
     SharedDevice,
@@ -225,6 +226,23 @@ class TestTaints:
         tolerant = (DeviceToleration(key="broken", operator="Exists", effect="NoExecute"),)
         scene.put(wants("d", request(tolerations=tolerant)))
         assert names(submit(scene, "h", ("d",))) == [[("r", "gpu-0")]]
+
+    def test_a_rule_taints_the_devices_that_it_selects_until_it_is_gone(self) -> None:
+        scene = stage()
+        rule = DeviceTaintRule(
+            uid="rule",
+            name="rule",
+            resource_version=1,
+            taint=DeviceTaint(key="broken", effect="NoSchedule"),
+            driver=DRIVER,
+            device="gpu-0",
+        )
+        scene.put(make_slice("n0", 2), wants("c"), wants("d"), rule)
+        assert names(submit(scene, "g", ("c",))) == [[("r", "gpu-1")]]
+        assert submit(scene, "h", ("d",)) == []
+        assert "taint broken:NoSchedule is not tolerated" in sentence(scene, "h")
+        scene.remove(rule)
+        assert names(scene.settle()[0].devices) == [[("r", "gpu-0")]]
 
 
 class TestNetwork:

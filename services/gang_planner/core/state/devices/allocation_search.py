@@ -134,7 +134,7 @@ def _usable(entry: DeviceEntry, one: Alternative) -> bool:
     return (
         entry.rules is not None
         and not details.binding_conditions
-        and not (details.taints and blocking_taint(details.taints, one.tolerations))
+        and not (entry.taints and blocking_taint(entry.taints, one.tolerations))
     )
 
 

@@ -14,7 +14,7 @@ from shared.kube.quantities import exact
 from shared.model.devices import CapacityPolicy, DeviceDetails
 
 
-class CapacityRule(NamedTuple):
+class DeviceCapacityRule(NamedTuple):
     """One capacity of a device, and how much of it a request consumes."""
 
     #: As the driver writes it; allocations name it so.
@@ -27,12 +27,12 @@ class CapacityRule(NamedTuple):
     step: Fraction | None = None
 
 
-def rules_of(driver: str, details: DeviceDetails) -> tuple[CapacityRule, ...]:
+def rules_of(driver: str, details: DeviceDetails) -> tuple[DeviceCapacityRule, ...]:
     """The rules of a device's capacities. Raises QuantityError."""
     if details.shareable:
         return tuple(map(_rule, details.policies))
     return tuple(
-        CapacityRule(local_name(driver, name), exact(text)) for name, text in details.capacity
+        DeviceCapacityRule(local_name(driver, name), exact(text)) for name, text in details.capacity
     )
 
 
@@ -42,7 +42,7 @@ def local_name(driver: str, name: str) -> str:
 
 
 def consumption(
-    driver: str, rules: Iterable[CapacityRule], requested: Mapping[str, Fraction]
+    driver: str, rules: Iterable[DeviceCapacityRule], requested: Mapping[str, Fraction]
 ) -> dict[str, Fraction] | None:
     """What a request consumes of each capacity, by its name; None: the device has no such capacity,
     has too little even if unused, or its policy allows no such amount.
@@ -65,8 +65,8 @@ def quantity_text(amount: Fraction) -> str:
     return f"{ceil(amount * 10**9)}n"
 
 
-def _rule(policy: CapacityPolicy) -> CapacityRule:
-    return CapacityRule(
+def _rule(policy: CapacityPolicy) -> DeviceCapacityRule:
+    return DeviceCapacityRule(
         policy.name,
         exact(policy.value),
         default=_optional(policy.default),
@@ -81,7 +81,7 @@ def _optional(text: str) -> Fraction | None:
     return exact(text) if text else None
 
 
-def _consumed(rule: CapacityRule, requested: Fraction | None) -> Fraction:
+def _consumed(rule: DeviceCapacityRule, requested: Fraction | None) -> Fraction:
     if requested is None:
         return rule.value if rule.default is None else rule.default
     if rule.minimum is not None:
@@ -93,7 +93,7 @@ def _consumed(rule: CapacityRule, requested: Fraction | None) -> Fraction:
     return next((one for one in rule.values if requested <= one), requested)
 
 
-def _allowed(rule: CapacityRule, amount: Fraction) -> bool:
+def _allowed(rule: DeviceCapacityRule, amount: Fraction) -> bool:
     if amount == rule.default:
         return True
     if rule.minimum is None and rule.maximum is None:

@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from services.gang_planner.core.state.devices.capacity import CapacityRule, rules_of
+from services.gang_planner.core.state.devices.capacity import DeviceCapacityRule, rules_of
 from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.reference_objects import Table
 from shared.kube.quantities import QuantityError, exact
-from shared.model.devices import Counters, DeviceDetails, ResourceSlice
+from shared.model.devices import (
+    Counters,
+    DeviceDetails,
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceSlice,
+)
 from shared.model.terms import SelectorTerm
 
 Pool: TypeAlias = tuple[str, str]
@@ -32,11 +38,13 @@ class DeviceEntry:
 
     id: Device
     details: DeviceDetails
+    #: Of the device itself, and of rules.
+    taints: tuple[DeviceTaint, ...]
     #: The only node that can use it; "": all nodes within `reach` can.
     node: str
     reach: Reach
     #: Rules of its capacities; None: they cannot be read, and no claim gets the device.
-    rules: tuple[CapacityRule, ...] | None
+    rules: tuple[DeviceCapacityRule, ...] | None
     #: Shared counters that it consumes.
     consumes: tuple[tuple[Counter, Fraction], ...]
     #: Whether allocating it may change what other nodes can use.
@@ -53,9 +61,10 @@ class DeviceEntry:
 
 
 class DeviceTable:
-    """All devices, as of one version of the slices."""
+    """All devices, as of one version of the slices and taint rules."""
 
-    def __init__(self, slices: Table[ResourceSlice]) -> None:
+    def __init__(self, slices: Table[ResourceSlice], rules: Table[DeviceTaintRule]) -> None:
+        self._rules = sorted(rules.values(), key=lambda one: one.name)
         self.entries: dict[Device, DeviceEntry] = {}
         #: Counters of each pool that has any, and its devices that consume them.
         self.counters: dict[Pool, dict[Counter, Fraction]] = {}
@@ -98,6 +107,7 @@ class DeviceTable:
             entry = DeviceEntry(
                 (*pool, name),
                 details,
+                (*details.taints, *self._taints_of((*pool, name))),
                 node,
                 reach,
                 _rules(pool[0], details),
@@ -110,6 +120,13 @@ class DeviceTable:
         if counters:
             self.counters[pool] = counters
         return True
+
+    def _taints_of(self, device: Device) -> Iterator[DeviceTaint]:
+        """The taints of all rules that select the device."""
+        for rule in self._rules:
+            wanted = rule.driver, rule.pool, rule.device
+            if all(one in {None, own} for one, own in zip(wanted, device, strict=True)):
+                yield rule.taint
 
 
 def _newest(slices: Iterable[ResourceSlice]) -> dict[Pool, list[ResourceSlice]]:
@@ -156,7 +173,7 @@ def _amounts(sets: Iterable[Counters]) -> Iterator[tuple[Counter, Fraction]]:
             yield (one.counter_set, name), exact(text)
 
 
-def _rules(driver: str, details: DeviceDetails) -> tuple[CapacityRule, ...] | None:
+def _rules(driver: str, details: DeviceDetails) -> tuple[DeviceCapacityRule, ...] | None:
     try:
         return rules_of(driver, details)
     except QuantityError:

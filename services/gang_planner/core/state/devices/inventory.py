@@ -48,10 +48,10 @@ class Inventory:
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         self._tables = tables
         self._nodes = nodes
-        self._slices_at: int | None = None
+        self._slices_at: tuple[int, int] | None = None
         self._claims_at: int | None = None
         self._nodes_at: int | None = None
-        self.table = DeviceTable(tables.resource_slices)
+        self.table = DeviceTable(tables.resource_slices, tables.device_taint_rules)
         #: Devices that claims have alone.
         self.allocated: set[Device] = set()
         #: Shareable devices, and what claims have of them.
@@ -67,9 +67,10 @@ class Inventory:
     def refresh(self) -> None:
         """Read the tables, if they changed."""
         tables = self._tables
-        if self._slices_at != tables.resource_slices.changes:
-            self._slices_at = tables.resource_slices.changes
-            self.table = DeviceTable(tables.resource_slices)
+        slices_at = tables.resource_slices.changes, tables.device_taint_rules.changes
+        if self._slices_at != slices_at:
+            self._slices_at = slices_at
+            self.table = DeviceTable(tables.resource_slices, tables.device_taint_rules)
             self._matches.clear()
             self._reaches.clear()
             self.selection.forget_devices()

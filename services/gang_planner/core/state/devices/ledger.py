@@ -137,6 +137,7 @@ class Devices:
         changes = (
             tables.resource_claims.changes
             + tables.resource_slices.changes
+            + tables.device_taint_rules.changes
             + tables.device_classes.changes
             + tables.namespaces.changes
         )

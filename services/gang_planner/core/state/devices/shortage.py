@@ -89,7 +89,7 @@ def _obstacle(one: Alternative, free: list[DeviceEntry], node: DevicesOfNode) ->
     """The first thing beside its use that keeps a matching device from the request; "": none."""
     for entry in free:
         details = entry.details
-        taint = blocking_taint(details.taints, one.tolerations)
+        taint = blocking_taint(entry.taints, one.tolerations)
         if taint is not None:
             value = f"={taint.value}" if taint.value else ""
             return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
