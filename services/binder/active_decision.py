@@ -95,6 +95,8 @@ def activate(
             annotations.DECISION: f"{generation}/{sender.decision_seq}",
             annotations.TRACE_ID: decision.trace_id,
         }
+        if decision.undisturbed:
+            marks |= {annotations.DO_NOT_DISRUPT: "true", annotations.SAFE_TO_EVICT: "false"}
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)
     machine = Eviction if decision.via == "eviction" else Removal
     return ActiveDecision(lease, machine(decision, sender, limits), _condition_of(decision))

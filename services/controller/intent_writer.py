@@ -16,12 +16,14 @@ import msgspec
 from services.controller.core.events import EventIntent, evicted_event, pod_event
 from services.controller.core.statuses.intents import (
     CompareGroup,
+    FreeNodes,
     Intent,
     MarkPods,
     PatchGroup,
     PodMark,
     ReportEvicted,
     ReportPlaced,
+    free_node,
     remember_stored,
     unmark,
     without_annotations,
@@ -137,6 +139,8 @@ class IntentWriter:
                     await self._write_pod_events(intent.pods, pod_event, verdict)
                 case ReportEvicted():
                     await self._write_pod_events(intent.pods, evicted_event, verdict)
+                case FreeNodes():
+                    await self._free_nodes(intent, memory)
                 case _:
                     assert_never(intent)
         except KubeError as error:
@@ -166,7 +170,7 @@ class IntentWriter:
         """Remember that an intent was written or definitely refused."""
         now_ms = self._clock.now_ms()
         match intent:
-            case CompareGroup() | MarkPods():
+            case CompareGroup() | MarkPods() | FreeNodes():
                 pass  # they remember what they have read, or each pod that they have written
             case PatchGroup():
                 memory.annotation = intent.annotation
@@ -385,6 +389,25 @@ class IntentWriter:
         if _decode_pod(reply.body).spec.node_name:
             # Bound between the verdict and this write: a pod on a node must not look unscheduled.
             await patch(unmark(mark))
+
+    async def _free_nodes(self, intent: FreeNodes, memory: WrittenGang) -> None:
+        for pod in intent.pods:
+            await self._turn()
+            # Through the status, which the controller may write; a merge patch removes keys.
+            try:
+                await self._client.patch(
+                    PODS,
+                    pod.name,
+                    free_node(pod),
+                    namespace=intent.namespace,
+                    subresource="status",
+                    patch_type="merge",
+                )
+            except KubeError as error:
+                if is_temporary(error):
+                    raise
+                self._refused(intent, error, memory)
+            memory.ended |= {pod.uid}
 
     async def _turn(self) -> None:
         """Wait until the rate of writes allows the next one."""

@@ -38,6 +38,8 @@ class WrittenGang(msgspec.Struct, eq=False):
     placed: frozenset[str] = frozenset()
     #: UIDs of the pods whose Evict Events are written or dropped.
     evicted: frozenset[str] = frozenset()
+    #: UIDs of the pods whose annotations for autoscalers are removed.
+    ended: frozenset[str] = frozenset()
 
 
 class WrittenGangs:

@@ -14,6 +14,7 @@ from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.intents import (
     SETTLE,
     CompareGroup,
+    FreeNodes,
     MarkPods,
     PatchGroup,
     Plan,
@@ -265,8 +266,9 @@ class StatusController:
         await self._perform(gang_id, entry, memory, planned)
         due_ms = now_ms if planned.now else (planned.next_ms or now_ms)
         written = len(planned.now) <= _WRITES_MAX and entry.not_before_ms <= now_ms
-        # More pods than those of the intent may have to be marked.
-        written = written and not any(isinstance(one, MarkPods) for one in planned.now)
+        # More pods than those of the intent may have to be written.
+        partial = any(isinstance(one, MarkPods | FreeNodes) for one in planned.now)
+        written = written and not partial
         urgency = SETTLE if written and planned.next_ms is None else planned.urgency
         self._verdicts.put(gang_id, due_ms=max(due_ms, entry.not_before_ms), urgency=urgency)
         self._changed.set()

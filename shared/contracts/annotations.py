@@ -47,6 +47,9 @@ GANG = "tutti.dev/gang"
 #: Label of a namespace: "true" lets the webhook put a scheduler name of Tutti into its pods of
 #: gangs when they are created (ADR 0067).
 SCHEDULE = "tutti.dev/schedule"
+#: "true": the gang's pods carry `DO_NOT_DISRUPT` and `SAFE_TO_EVICT` from their binding until the
+#: gang has ended; "false" on a group: not even if its queue says "true".
+UNDISTURBED = "tutti.dev/do-not-disrupt"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.
 #: All members inside one domain.
 REQUIRED_TOPOLOGY = "tutti.dev/required-topology"
@@ -69,3 +72,8 @@ TASK_INDEX = "volcano.sh/task-index"
 ALLOCATED_HYPERNODE = "volcano.sh/job-allocated-hypernode"
 #: Priority of a pod within its gang (Volcano).
 TASK_PRIORITY = "volcano.sh/task-priority"
+
+#: On a pod: Karpenter does not remove its node ("true").
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+#: On a pod: cluster-autoscaler does not remove its node ("false").
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -141,6 +141,8 @@ class GangDecision(Struct, frozen=True, kw_only=True, tag="gang.decided"):
     domain: str = ""
     #: The rest of the gang's `minResources`, reserved with this decision.
     reserves: tuple[ReservedRoom, ...] = ()
+    #: The pods get annotations that ask autoscalers to keep their nodes.
+    undisturbed: bool = False
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):

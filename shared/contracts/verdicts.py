@@ -126,6 +126,9 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     #: Members that the newest eviction for another gang removed, at most 100, with the nodes they
     #: were on: for their Evict events. The condition Evicted has the reason.
     evicted: tuple[PodRef, ...] = ()
+    #: Members of a gang that has ended, if autoscalers were asked to keep their nodes: the
+    #: annotations that ask for it are removed.
+    ended: tuple[PodRef, ...] = ()
     #: Members that do not name `group_wanted` yet, at most 500 at a time.
     unnamed: tuple[PodRef, ...] = ()
     trace_id: str = ""

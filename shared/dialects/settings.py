@@ -27,6 +27,7 @@ _ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"
 _ROLES: Final = re.compile(f"{_ROLE}(,{_ROLE})*", re.ASCII)
 _ROLES_CHARACTERS_MAX: Final = 1_000
 _PREFLIGHT: Final = ("", "always")
+_SWITCH: Final = ("", "true", "false")
 SETTINGS: Final = tuple(
     sorted(
         (
@@ -34,6 +35,7 @@ SETTINGS: Final = tuple(
             annotations.ENQUEUE_WITHOUT_ROOM,
             annotations.LATE_ROLES,
             annotations.PREFLIGHT,
+            annotations.UNDISTURBED,
         )
     )
 )
@@ -73,6 +75,8 @@ def check_settings(findings: Findings, candidate: JsonObject) -> JsonObject:
 def _objection(key: str, value: str) -> str:
     if key == annotations.PREFLIGHT:
         return "" if value in _PREFLIGHT else f'"{value[:50]}" is neither "always" nor ""'
+    if key == annotations.UNDISTURBED:
+        return "" if value in _SWITCH else f'"{value[:50]}" is neither "true" nor "false"'
     if key == annotations.LATE_ROLES:
         known = len(value) <= _ROLES_CHARACTERS_MAX and _ROLES.fullmatch(value)
         return "" if known else f'"{value[:50]}" is not a list of roles, as in "launcher,driver=2"'

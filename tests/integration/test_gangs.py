@@ -307,6 +307,28 @@ async def test_gangs_that_want_the_same_gpus_run_one_after_the_other(stage: Stag
     await eventually(has_completed, because="the first gang is Completed")
 
 
+async def test_autoscalers_are_asked_to_keep_the_nodes_of_a_gang_until_it_has_ended(
+    stage: Stage,
+) -> None:
+    await stage.nodes(1)
+    await stage.group("train", 2, notes={annotations.UNDISTURBED: "true"})
+    await stage.members("train", 2)
+    asked = {annotations.DO_NOT_DISRUPT: "true", annotations.SAFE_TO_EVICT: "false"}
+    await stage.bound("train", 2)
+    for pod in await stage.pods("train"):
+        assert asked.items() <= pod["metadata"]["annotations"].items()
+        stage.kubelet.finish(pod["metadata"]["uid"])
+
+    async def freed() -> bool:
+        for pod in await stage.pods("train"):
+            notes = pod["metadata"]["annotations"]
+            assert annotations.GROUP_NAME in notes
+            assert not asked.keys() & notes.keys(), notes
+        return True
+
+    await eventually(freed, because="the annotations are removed")
+
+
 async def test_one_planner_shows_volcanos_queue_metrics_and_the_controller_counts_groups(
     stage: Stage,
 ) -> None:

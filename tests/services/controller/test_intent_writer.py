@@ -8,6 +8,7 @@ import pytest
 
 from services.controller.core.statuses.intents import (
     CompareGroup,
+    FreeNodes,
     Intent,
     PatchGroup,
     ReportEvicted,
@@ -242,6 +243,15 @@ async def test_a_mark_on_a_waiting_pod_is_one_request() -> None:
         marks = plan(situation(verdict), bench.memory, START_MS + 60_000, KNOBS).now[-1]
         await bench.writer.write(marks, verdict, bench.memory)
     assert len(asked) == 3
+
+
+async def test_a_pod_that_has_ended_and_is_gone_counts_as_freed() -> None:
+    async with a_bench(OK, failure(404, "NotFound")) as (bench, asked):
+        pods = make_waiting().waiting[:2]
+        intent = await bench.write(make_running(phase="Completed", ended=pods), FreeNodes)
+    assert isinstance(intent, FreeNodes)
+    assert asked == [f"PATCH /api/v1/namespaces/team/pods/w-{n}/status" for n in range(2)]
+    assert bench.memory.ended == {"u-0", "u-1"}
 
 
 @pytest.mark.parametrize("status", [404, 503])

@@ -136,6 +136,7 @@ def test_our_own_settings_are_checked_where_they_are_made() -> None:
     [
         ("tutti.dev/repair-deadline-seconds", "1.5", "is not a whole number of seconds"),
         ("tutti.dev/preflight", "never", 'is neither "always" nor ""'),
+        ("tutti.dev/do-not-disrupt", "yes", 'is neither "true" nor "false"'),
     ],
 )
 def test_a_queue_that_gives_its_groups_a_malformed_default_is_refused(
@@ -146,7 +147,7 @@ def test_a_queue_that_gives_its_groups_a_malformed_default_is_refused(
         f'metadata.annotations[{key}]: "{value}" {rule}'
     ]
     assert queue_errors(dialect, spec, {key: ""}) == (
-        [] if key.endswith("preflight") else [f'metadata.annotations[{key}]: "" {rule}']
+        [] if "second" not in key else [f'metadata.annotations[{key}]: "" {rule}']
     )
 
 

@@ -33,6 +33,7 @@ def annotation_of(verdict: Verdict) -> str:
         unnamed=(),
         placed=(),
         evicted=(),
+        ended=(),
         conditions=tuple(
             msgspec.structs.replace(condition, message=condition.message[:_TEXT_CHARS_MAX])
             for condition in verdict.conditions[:_CONDITIONS_MAX]

@@ -18,7 +18,8 @@ When a write is due:
   reason, and at most every `repeat_ms` for another wording,
 * PodScheduled=False with the reason Unschedulable: after `scaling_ms`, before the writes of other
   gangs, because autoscalers act on it; and another reason instead of it: at once,
-* a `Scheduled` Event per pod: once, as far as the rate allows.
+* a `Scheduled` Event per pod: once, as far as the rate allows,
+* the end of annotations for autoscalers on pods that have ended: at once, after all other writes.
 """
 
 from collections.abc import Iterator
@@ -128,8 +129,15 @@ class ReportEvicted(msgspec.Struct, frozen=True):
     evicted: frozenset[str]
 
 
+class FreeNodes(msgspec.Struct, frozen=True):
+    """Remove the annotations that ask autoscalers to keep the nodes of these pods."""
+
+    namespace: str
+    pods: tuple[PodRef, ...]
+
+
 Intent: TypeAlias = (
-    CompareGroup | PatchGroup | EventIntent | MarkPods | ReportPlaced | ReportEvicted
+    CompareGroup | PatchGroup | EventIntent | MarkPods | ReportPlaced | ReportEvicted | FreeNodes
 )
 
 
@@ -239,6 +247,9 @@ def _timed(
     if gone:
         evicted = frozenset(pod.uid for pod in verdict.evicted)
         yield _Timed(0, CHECK, ReportEvicted(gone, evicted))
+    over = [pod for pod in verdict.ended if pod.uid not in memory.ended]
+    if over:
+        yield _Timed(0, CHECK, FreeNodes(verdict.namespace, tuple(over[:_MARKS_MAX])))
 
 
 def _group(
@@ -421,6 +432,12 @@ def pod_mark(pod: PodRef, why: Why, word: str, *, at_ms: int) -> PodMark:
         message=why.sentence,
         body=_status(pod, condition, nominatedNodeName=pod.node or None),
     )
+
+
+def free_node(pod: PodRef) -> dict[str, Any]:
+    """The patch that removes the annotations for autoscalers from a pod that has ended."""
+    keys = (annotations.DO_NOT_DISRUPT, annotations.SAFE_TO_EVICT)
+    return {"metadata": {"uid": pod.uid, "annotations": dict.fromkeys(keys)}}
 
 
 def _mark_reason(pod: PodRef, why: Why, word: str) -> str:

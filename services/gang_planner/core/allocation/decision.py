@@ -12,7 +12,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.queueing.need import refused_members
 from services.gang_planner.core.state import claim_choices, in_flight
-from services.gang_planner.core.state.gang_settings import Defaults, preflight_always
+from services.gang_planner.core.state.gang_settings import Defaults, preflight_always, undisturbed
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.members import Assignments, placing_order
@@ -129,6 +129,7 @@ def _record(
         preemption=preemption,
         domain=domain or "",
         reserves=reserves,
+        undisturbed=undisturbed(gang),
     )
     history.full_name, history.scope = decision.gang, decision.scope
     in_flight.adopt(state, gang, decision, assignments, charged=charged)

@@ -99,6 +99,11 @@ def preflight_always(gang: Gang, defaults: Defaults) -> bool:
     return defaults.preflight == "always" if found is None else found == "always"
 
 
+def undisturbed(gang: Gang) -> bool:
+    """Whether autoscalers are asked to keep the nodes of its pods."""
+    return _given(gang, annotations.UNDISTURBED) == "true"
+
+
 def _milliseconds(gang: Gang, key: str, default_s: int = 0) -> int:
     found = _given(gang, key)
     return 1_000 * (default_s if found is None else int(found))

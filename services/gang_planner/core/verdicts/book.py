@@ -334,6 +334,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         unschedulable=unschedulable,
         placed=pod_refs.placed(gang, last),
         evicted=gang.evicted.pods if gang.evicted else (),
+        ended=pod_refs.ended(gang),
         unnamed=pod_refs.unnamed(gang) if wanted else (),
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Final
 
+from services.gang_planner.core.state.gang_settings import undisturbed
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.member_states import (
     PLACED,
@@ -67,6 +68,13 @@ def placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
             if (member := members.get(uid)) is not None and member.state in _PLACED_STATES
         ]
     )
+
+
+def ended(gang: Gang) -> tuple[PodRef, ...]:
+    """The members of a gang that has ended, if autoscalers were asked to keep their nodes."""
+    if gang.shown_phase != "Completed" or not undisturbed(gang):
+        return ()
+    return _bounded([PodRef(uid=uid, name=member.pod.name) for uid, member in gang.members.items()])
 
 
 def _bounded(pods: list[PodRef]) -> tuple[PodRef, ...]:

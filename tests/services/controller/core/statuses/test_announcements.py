@@ -7,6 +7,7 @@ from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.announcements import Announcement, announcements
 from services.controller.core.statuses.intents import (
     CompareGroup,
+    FreeNodes,
     MarkPods,
     PatchGroup,
     ReportEvicted,
@@ -82,7 +83,7 @@ class Controller:
                             for mark in intent.marks
                         }
                         self.marked += [mark.pod.name for mark in intent.marks]
-                    case CompareGroup():
+                    case CompareGroup() | FreeNodes():
                         pass
                     case ReportPlaced():
                         self.memory.placed = intent.placed

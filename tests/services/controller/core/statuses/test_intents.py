@@ -7,6 +7,7 @@ from services.controller.core.statuses.intents import (
     SCALE,
     SETTLE,
     CompareGroup,
+    FreeNodes,
     Intent,
     MarkPods,
     PatchGroup,
@@ -45,7 +46,9 @@ def reports(intent: MarkPods, now_ms: int) -> dict[str, Report]:
     return {mark.pod.uid: Report(mark.reason, mark.message, now_ms) for mark in intent.marks}
 
 
-def carry_out(what: Situation, memory: WrittenGang, now_ms: int) -> list[Intent]:
+def carry_out(  # noqa: C901 - one case for each intent
+    what: Situation, memory: WrittenGang, now_ms: int
+) -> list[Intent]:
     """Do as the shell does until nothing is due: plan, write, remember, plan."""
     written: list[Intent] = []
     for _ in range(100):
@@ -63,6 +66,8 @@ def carry_out(what: Situation, memory: WrittenGang, now_ms: int) -> list[Intent]
                     memory.events[intent.topic] = Report(intent.why, intent.message, now_ms)
                 case MarkPods():
                     memory.marked |= reports(intent, now_ms)
+                case FreeNodes():
+                    memory.ended |= {pod.uid for pod in intent.pods}
                 case ReportPlaced():
                     memory.placed = intent.placed
                 case ReportEvicted():
@@ -289,6 +294,16 @@ def test_a_pod_is_nominated_for_the_node_of_its_victims_while_they_are_evicted()
 def nominations(written: list[Intent]) -> list[str | None]:
     marks = [mark for one in written if isinstance(one, MarkPods) for mark in one.marks]
     return [mark.body["status"]["nominatedNodeName"] for mark in marks]
+
+
+def test_pods_that_have_ended_are_freed_once() -> None:
+    memory = WrittenGang()
+    pods = tuple(PodRef(uid=f"u-{index}", name=f"w-{index}") for index in range(20))
+    verdict = make_running(phase="Completed", placed=(), ended=pods)
+    written = carry_out(situation(verdict), memory, at(0))
+    freed = [one.pods for one in written if isinstance(one, FreeNodes)]
+    assert [pod.uid for each in freed for pod in each] == [pod.uid for pod in pods]
+    assert carry_out(situation(verdict, compared=True), memory, at(100)) == []
 
 
 def test_each_evicted_pod_is_reported_once() -> None:

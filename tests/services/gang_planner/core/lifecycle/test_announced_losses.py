@@ -111,7 +111,7 @@ def test_room_is_reserved_before_the_eviction_and_the_successor_takes_it() -> No
     assert f"is on {leaving}, which is being removed" in conditions["RoomHeld"].message
 
     evict(scene, "job-worker-1")
-    assert scene.settle() == [], "the reserved capacity is not the other gang's"
+    assert scene.settle() == [], "a waiting gang does not get the reserved room"
     (hold,) = scene.holds()
     assert (hold.reason, hold.until_ms) == ("PodEvicted", scene.now_ms + 60_000)
     scene.put(successor(1))
@@ -145,7 +145,7 @@ def test_the_hold_lasts_as_long_as_the_node_is_leaving_and_ends_if_the_node_stay
     (hold,) = scene.holds()
     assert hold.until_ms > scene.now_ms
     leave(scene, leaving)
-    assert len(scene.settle()) == 1, "the other gang gets the capacity"
+    assert len(scene.settle()) == 1, "a waiting gang gets the room"
     assert closed(scene) == ["Returned"]
     # A later loss is a loss like others.
     scene.change("job-worker-1", phase="Failed")
