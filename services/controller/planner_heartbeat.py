@@ -1,6 +1,6 @@
 """Renews the Lease `tutti-gang-planner` while a planner is alive, so that users can see it.
 
-Users cannot reach NATS. The planners' lease in NATS is renewed three times a second; this process
+Users cannot reach NATS. The planners' lease in NATS is renewed twice a second; this process
 renews the Kubernetes Lease every two seconds, while verdicts are written to groups as well. So a
 fresh renewal shows that each part works: planner, NATS, status controller and API server.
 

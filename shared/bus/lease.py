@@ -35,8 +35,9 @@ from shared.contracts import subjects
 from shared.model.invariants import required
 
 _STREAM: Final = f"KV_{subjects.LEASES}"
-#: Between two renewals. Each is an append and wakes the standby.
-RENEWAL_S: Final = 1 / 3
+#: Between two renewals. Each is an append, and wakes the standby and the status controller: a large
+#: part of what an idle installation does.
+RENEWAL_S: Final = 0.5
 #: After so long without a renewal a standby checks whether the holder's process exists.
 OVERDUE_S: Final = 1.0
 #: After so long without a renewal a standby takes the lease after any answer.
@@ -48,7 +49,7 @@ _PROBE_S: Final = 0.25
 _SLEPT_S: Final = 0.25
 #: A process whose event loop has not run for so long hangs.
 STALLED_S: Final = 10.0
-_BEAT_S: Final = 0.5
+_BEAT_S: Final = 1.0
 #: Timeout for the release of the lease, if the server does not answer.
 _RELEASE_S: Final = 1.0
 #: How a key-value bucket marks a deleted key.

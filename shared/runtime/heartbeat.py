@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from typing import Final
 
 #: Several heartbeats fit into a supervisor's timeout, since single ones may be lost.
-EVERY_S: Final = 1.0
+EVERY_S: Final = 2.0
 #: systemd's keep-alive ping.
 BEAT: Final = b"WATCHDOG=1"
-_BEATS_REMEMBERED: Final = 60
+_BEATS_REMEMBERED: Final = 30
 _MICROSECONDS: Final = 1_000_000
 _BEATS_PER_BOUND: Final = 4
 
@@ -31,7 +31,7 @@ class Heartbeat:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._address = supervisor_address(environ)
-        self._every_s = min(EVERY_S, _bound_s(environ) / _BEATS_PER_BOUND)
+        self._every_s = interval_s(environ)
         self._late_s: deque[float] = deque(maxlen=_BEATS_REMEMBERED)
 
     @property
@@ -67,8 +67,10 @@ def supervisor_address(environ: Mapping[str, str]) -> str | None:
     return f"\0{address[1:]}" if address[0] == "@" else address
 
 
-def _bound_s(environ: Mapping[str, str]) -> float:
+def interval_s(environ: Mapping[str, str]) -> float:
+    """Seconds between two heartbeats: `EVERY_S`, or less for a supervisor with a short timeout."""
     try:
-        return max(1, int(environ["WATCHDOG_USEC"])) / _MICROSECONDS
+        bound_s = max(1, int(environ["WATCHDOG_USEC"])) / _MICROSECONDS
     except (KeyError, ValueError):
-        return EVERY_S * _BEATS_PER_BOUND
+        return EVERY_S
+    return min(EVERY_S, bound_s / _BEATS_PER_BOUND)

@@ -80,9 +80,10 @@ def serve(channel: socket.socket) -> Start | None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     decode = msgspec.json.Decoder(Start).decode
+    beats_every_s = heartbeat.interval_s(os.environ)
     while True:
         _beat()
-        readable, _, _ = select.select([channel.fileno(), woken], [], [], heartbeat.EVERY_S)
+        readable, _, _ = select.select([channel.fileno(), woken], [], [], beats_every_s)
         if woken in readable:
             os.read(woken, 4096)
             _report_ended(channel)

@@ -24,7 +24,7 @@ from tutti.up.watchdog import Say, kill_when_hung
 _ORPHAN_PATIENCE_S: Final = 5.0
 _ORPHAN_POLL_S: Final = 0.02
 #: Interval of the checks whether it answers and stores.
-_LOOK_EVERY_S: Final = 1.0
+_LOOK_EVERY_S: Final = 2.0
 #: Maximum pause between attempts to create streams: NATS may be reading its store, or lack space.
 _SET_UP_PAUSE_MAX_S: Final = 15.0
 #: Length of an extract of the server's log in a message.

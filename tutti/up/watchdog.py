@@ -30,7 +30,7 @@ from tutti.up.own_process import cpu_s
 SILENT_MAX_S: Final = 10.0
 #: Limit without a heartbeat, but with CPU time.
 BUSY_MAX_S: Final = 60.0
-LOOK_EVERY_S: Final = 1.0
+LOOK_EVERY_S: Final = 2.0
 #: After a longer pause of our own the silence of a process proves nothing.
 _LATE_S: Final = 3 * LOOK_EVERY_S
 _MESSAGE_BYTES_MAX: Final = 1024

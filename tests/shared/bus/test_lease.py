@@ -74,7 +74,8 @@ async def test_a_death_hands_over_when_a_renewal_is_overdue(
     first.die()
     died_at = time.monotonic()
     await second.lease.wait_held()
-    assert 0.5 < time.monotonic() - died_at < 2.0
+    # Its last renewal came half a second before its death at most, unless the machine is loaded.
+    assert 0.1 < time.monotonic() - died_at < 2.0
     assert second.changes == [True]
     await second.lease.release()
 
