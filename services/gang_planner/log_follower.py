@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 STANDBY_PAUSE_S: Final = 0.2
 #: The same for the active planner's reading of its own records in DECISIONS, where it detects
 #: another writer. Safety does not depend on it: the fence refuses a writer that missed a record.
-OWN_RECORDS_PAUSE_S: Final = 0.1
+OWN_RECORDS_PAUSE_S: Final = 0.5
 
 #: Records that are first searched for a checkpoint before a foreign message on its subject.
 _REACH_BACK: Final = 1_024
