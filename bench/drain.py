@@ -46,6 +46,8 @@ class DrainRun(msgspec.Struct, frozen=True, kw_only=True):
     apiserver_ms_per_pod: float
     etcd_ms_per_pod: float
     writes: dict[str, int]
+    #: Those of them that the API server had counted when the last binding was seen.
+    writes_while_binding: dict[str, int] = {}
     pods_per_node_max: int
     #: Seen from outside, as all else: the time that gangs were bound in part, added up,
     partial_gang_s: float = 0.0
@@ -61,6 +63,11 @@ class DrainRun(msgspec.Struct, frozen=True, kw_only=True):
     def writes_per_pod(self) -> float:
         """API writes of any kind per pod."""
         return sum(self.writes.values()) / self.pods
+
+    @property
+    def other_writes_while_binding(self) -> int:
+        """API writes until the last binding, without the bindings: they share its rate."""
+        return sum(self.writes_while_binding.values()) - self.pods
 
     def cpu_by_role(self) -> dict[str, float]:
         """CPU seconds by service, replicas added."""
@@ -83,6 +90,7 @@ async def measure(bed: Bed, contender: Contender, what: Load) -> DrainRun:
         async with running(contender, bed.kubeconfig) as suite:
             await bed.watch.wait_bound(what.pods, stall_s=STALL_S)
             at_last_s = suite.meter.sample()
+            writes_at_last = await bed.writes()
             await asyncio.sleep(TRAILING_S)
             server = bed.server_cpu().since(server_before)
             was_quiet = await suite.meter.wait_quiet(timeout_s=_QUIET_TIMEOUT_S)
@@ -118,6 +126,7 @@ async def measure(bed: Bed, contender: Contender, what: Load) -> DrainRun:
         apiserver_ms_per_pod=server.apiserver_s / what.pods * 1e3,
         etcd_ms_per_pod=server.etcd_s / what.pods * 1e3,
         writes=since(writes_before, writes_after),
+        writes_while_binding=since(writes_before, writes_at_last),
         pods_per_node_max=crowd,
         partial_gang_s=partial_s,
         overcommitted_nodes=overfull,

@@ -52,7 +52,8 @@ def drain_run(
         idle_core_percent=1.0,
         apiserver_ms_per_pod=apiserver_ms,
         etcd_ms_per_pod=0.2,
-        writes={"POST pods/binding": pods},
+        writes={"POST pods/binding": pods, "PATCH podgroups": 5},
+        writes_while_binding={"POST pods/binding": pods, "PATCH podgroups": 2},
         pods_per_node_max=10,
     )
 

@@ -31,3 +31,4 @@ def test_ratios_are_those_of_drains_of_the_same_round() -> None:
     assert kubernetes.rate_ratios == (0.9, 1.0, 1.05)
     assert kubernetes.rate_ratio == 1.0
     assert kubernetes.rate == 630.0
+    assert kubernetes.writes_while_binding == 2
