@@ -156,10 +156,11 @@ def _check_node_constraints(new: Obj, old: Obj) -> list[FieldError]:
 
 
 def _required_terms(pod: Obj) -> list[Obj]:
-    found = pod["spec"]
+    found: Any = pod["spec"]
     for member in _REQUIRED_TERMS:
         found = found.get(member) or {}
-    return found or []
+    terms: list[Obj] = found or []
+    return terms
 
 
 def _has_only_additions(new: Obj, old: Obj) -> bool:
