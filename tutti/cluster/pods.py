@@ -3,6 +3,8 @@
 A Binding checks neither the existence nor the capacity of the node; the kubelet does.
 """
 
+from typing import Final
+
 import msgspec
 
 from shared.kube.objects import Pod
@@ -24,11 +26,8 @@ from tutti.cluster.store import Store
 
 ENDED = ("Succeeded", "Failed")
 _RESTART_POLICIES = ["Always", "Never", "OnFailure"]
-_REQUIRED_TERMS = (
-    "affinity",
-    "nodeAffinity",
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "nodeSelectorTerms",
+_REQUIRED_TERMS: Final = (
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 )
 
 
@@ -144,22 +143,18 @@ def _check_node_constraints(new: Obj, old: Obj) -> list[FieldError]:
         text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         errors.append(wrong("spec.nodeSelector", after, text))
     terms_before, terms_after = _required_terms(old), _required_terms(new)
-    path = f"spec.{'.'.join(_REQUIRED_TERMS)}"
     if terms_before and len(terms_before) != len(terms_after):
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [*errors, wrong(path, terms_after, text)]
+        return [*errors, wrong(_REQUIRED_TERMS, terms_after, text)]
     for index, term in enumerate(terms_before):
         if not _has_only_additions(terms_after[index], term):
             text = "only additions are allowed (no mutations or deletions)"
-            errors.append(wrong(f"{path}[{index}]", terms_after[index], text))
+            errors.append(wrong(f"{_REQUIRED_TERMS}[{index}]", terms_after[index], text))
     return errors
 
 
 def _required_terms(pod: Obj) -> list[Obj]:
-    found: Any = pod["spec"]
-    for member in _REQUIRED_TERMS:
-        found = found.get(member) or {}
-    terms: list[Obj] = found or []
+    terms: list[Obj] = dig(pod, _REQUIRED_TERMS) or []
     return terms
 
 
