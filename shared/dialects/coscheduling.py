@@ -6,7 +6,9 @@ Tutti places a gang at once, so it is the time after which a gang that was bound
 released. `minResources` must be free before the first pod is placed, as in Volcano.
 
 The status has the phases and counters of the plugin's own controller. If that runs too, both write
-the same. `occupiedBy` is left to it, because only it reads it.
+the same, except that only Tutti writes Unknown, and neither writes again what the other one wrote.
+`occupiedBy` is left to it. It sets the field as it leaves the phase Pending, so the field stays
+empty if Tutti was faster; nothing reads it.
 """
 
 from typing import Final
