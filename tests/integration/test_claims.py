@@ -268,3 +268,75 @@ async def test_whole_devices_are_allocated_and_reserved_before_the_pods_are_boun
         assert placed[user["name"]] == result["pool"]
         given.add((result["pool"], result["device"]))
     assert given == {("node-0", "gpu-0"), ("node-0", "gpu-1"), ("node-1", "gpu-0")}
+
+
+async def test_parts_of_devices_are_allocated_with_the_configuration_of_their_class(
+    stage: Stage, store: Store
+) -> None:
+    """Two GPUs, each also in two parts: parts of one of them leave the other one whole."""
+    (node,) = await stage.nodes(1)
+    name = stage.namespace
+    config = [{"opaque": {"driver": DRIVER, "parameters": {"sharing": "none"}}}]
+    only = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+    gpus: Object = {"metadata": {"name": name}, "spec": {"selectors": only, "config": config}}
+    await store.create(f"{DRA}/deviceclasses", gpus)
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 2}
+    of_pool = {"driver": DRIVER, "pool": pool, "nodeName": node}
+    counters = [{"name": f"gpu-{gpu}", "counters": {"slices": {"value": "2"}}} for gpu in range(2)]
+    devices = [
+        {
+            "name": f"gpu-{gpu}{suffix}",
+            "attributes": {"kind": {"string": kind}, "parent": {"int": gpu}},
+            "consumesCounters": [
+                {"counterSet": f"gpu-{gpu}", "counters": {"slices": {"value": slices}}}
+            ],
+        }
+        for gpu in range(2)
+        for suffix, kind, slices in (("", "gpu", "2"), ("-a", "mig", "1"), ("-b", "mig", "1"))
+    ]
+    for suffix, content in (
+        ("counters", {"sharedCounters": counters}),
+        ("gpus", {"devices": devices}),
+    ):
+        manifest: Object = {
+            "metadata": {"name": f"{name}-{suffix}"},
+            "spec": {**of_pool, **content},
+        }
+        await store.create(f"{DRA}/resourceslices", manifest)
+    whole = [{"cel": {"expression": f"device.attributes['{DRIVER}'].kind == 'gpu'"}}]
+    part = [{"cel": {"expression": f"device.attributes['{DRIVER}'].kind == 'mig'"}}]
+    both = [{"name": "parts", "exactly": {"deviceClassName": name, "selectors": part, "count": 2}}]
+    same = [{"matchAttribute": f"{DRIVER}/parent"}]
+    await _template(stage, "parts", {"requests": both, "constraints": same})
+    one = [{"name": "gpu", "exactly": {"deviceClassName": name, "selectors": whole}}]
+    await _template(stage, "whole", {"requests": one})
+    await stage.gang("parts", 1, spec=_of_template("parts"))
+    await stage.bound("parts", 1)
+    await stage.gang("two", 2, spec=_of_template("whole"))
+    await stage.waits("two", "NotEnoughResources", "counter slices of gpu-0 is used up")
+    await stage.gang("one", 1, spec=_of_template("whole"))
+    await stage.bound("one", 1)
+    found = (await stage.api.get(f"{DRA}/namespaces/{name}/resourceclaims"))["items"]
+    allocations = [one["status"]["allocation"] for one in found if one["status"].get("allocation")]
+    given = sorted(
+        result["device"]
+        for allocation in allocations
+        for result in allocation["devices"]["results"]
+    )
+    assert given == ["gpu-0-a", "gpu-0-b", "gpu-1"]
+    assert all(
+        [two["opaque"] for two in allocation["devices"]["config"]] == [config[0]["opaque"]]
+        for allocation in allocations
+    )
+
+
+async def _template(stage: Stage, name: str, devices: Object) -> None:
+    """A ResourceClaimTemplate in the test's namespace."""
+    path = f"{DRA}/namespaces/{stage.namespace}/resourceclaimtemplates"
+    template: Object = {"metadata": {"name": name}, "spec": {"spec": {"devices": devices}}}
+    await stage.api.create(path, template)
+
+
+def _of_template(name: str) -> Object:
+    """The claim of a pod that is made of the template."""
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}]}
