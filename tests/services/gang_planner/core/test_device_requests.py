@@ -341,6 +341,64 @@ class TestPartitions:
         assert submit(scene, "g", ("c",)) == []
 
 
+def eight_gpus() -> tuple[Any, Any]:
+    """A node with eight GPUs as NVIDIA's driver publishes them, the last two also as 1g and 3g
+    slices of their memory.
+    """
+    names: list[str] = []
+    details: list[DeviceDetails] = []
+    counters: list[Counters] = []
+
+    def add(name: str, kind: str, gpu: int, slices: range) -> None:
+        memory = tuple((f"memory-slice-{index}", "1") for index in slices)
+        consumes = (Counters(counter_set=f"gpu-{gpu}", amounts=memory),) if gpu >= 6 else ()
+        texts = {"type": kind, "parentUUID": f"GPU-{gpu}"}
+        attributes = tuple(
+            DeviceAttribute(name=f"{DRIVER}/{key}", value=value) for key, value in texts.items()
+        )
+        names.append(name)
+        details.append(DeviceDetails(attributes=attributes, consumes=consumes))
+
+    for gpu in range(8):
+        add(f"gpu-{gpu}", "gpu", gpu, range(8))
+        if gpu >= 6:
+            memory = tuple((f"memory-slice-{index}", "1") for index in range(8))
+            counters.append(Counters(counter_set=f"gpu-{gpu}", amounts=memory))
+            for index in range(7):
+                add(f"gpu-{gpu}-1g-{index}", "1g", gpu, range(index, index + 1))
+            for index in (0, 4):
+                add(f"gpu-{gpu}-3g-{index}", "3g", gpu, range(index, index + 4))
+    devices = make_slice("n0", 0, names=tuple(names), details=tuple(details), pool_slices=2)
+    return devices, make_slice(
+        "n0", 0, shared_counters=tuple(counters), pool_slices=2, uid="counters", name="counters"
+    )
+
+
+class TestPartitionedNode:
+    def test_a_gang_fills_the_whole_node_in_any_mixture_that_fits(self) -> None:
+        scene = stage()
+        scene.put(*eight_gpus())
+        kinds = ("1g",) * 11 + ("3g",) + ("gpu",) * 6
+        for index, kind in enumerate(kinds):
+            scene.put(wants(f"c{index}", of_type(kind)))
+        choices = submit(scene, "g", *((f"c{index}",) for index in range(len(kinds))))
+        given = {one.devices[0][3] for one in choices}
+        assert len(given) == len(kinds)
+        scene.put(wants("d", of_type("3g")))
+        assert submit(scene, "h", ("d",)) == []
+
+    def test_slices_of_one_gpu_are_found_beside_others_in_use(self) -> None:
+        scene = stage()
+        scene.put(*eight_gpus(), wants("other", of_type("1g")))
+        submit(scene, "g", ("other",))
+        same = (DeviceConstraint(attribute=f"{DRIVER}/parentUUID"),)
+        scene.put(wants("c", of_type("1g", 7), constraints=same))
+        (choice,) = submit(scene, "h", ("c",))
+        assert {device.rpartition("-1g-")[0] for _, _, _, device in choice.devices} == {"gpu-7"}
+        scene.put(wants("d", of_type("1g", 7), constraints=same))
+        assert submit(scene, "i", ("d",)) == []
+
+
 def nic(*names: str) -> tuple[DeviceDetails, ...]:
     policy = CapacityPolicy(name="bandwidth", value="10", default="4", minimum="2", step="2")
     return tuple(
