@@ -17,7 +17,7 @@ from shared.contracts.verdicts import Verdict
 from tests.support.background import in_background
 from tests.support.rbac import as_account
 from tests.support.standing import Stand
-from tests.support.waiting import eventually
+from tests.support.waiting import TIMEOUT_S, eventually
 
 
 class ConsumerInfo(ApiAnswer, frozen=True):
@@ -48,13 +48,15 @@ class Desk:
         info = await self.bus.api(f"CONSUMER.INFO.{subjects.VERDICTS}.{consumer}", {}, ConsumerInfo)
         return info.num_ack_pending + info.num_pending
 
-    async def all_written(self, consumer: str = subjects.CONTROLLER_CONSUMER) -> None:
+    async def all_written(
+        self, consumer: str = subjects.CONTROLLER_CONSUMER, *, timeout_s: float = TIMEOUT_S
+    ) -> None:
         """Wait until every verdict is acknowledged."""
 
         async def none_left() -> bool:
             return await self.open_verdicts(consumer) == 0
 
-        await eventually(none_left)
+        await eventually(none_left, timeout_s=timeout_s)
 
 
 @asynccontextmanager
