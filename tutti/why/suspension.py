@@ -1,4 +1,4 @@
-"""Why an object is suspended, or a pod gated, so that no scheduler may place it yet.
+"""Why no scheduler may place the pods of an object yet.
 
 Kueue suspends objects, and gates plain pods, that it has not admitted.
 """

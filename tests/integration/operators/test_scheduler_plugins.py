@@ -116,7 +116,7 @@ async def test_a_suspended_job_makes_way_and_waits_whole_when_it_is_resumed(
 async def test_neither_writes_a_status_again_that_the_other_one_wrote(
     jobs: GroupedJobs, scenarios: Scenarios
 ) -> None:
-    """In a minute without changes, neither patches a group."""
+    """In a minute without any other event, no client patches a group."""
     await scenarios.one_runs_and_one_waits()
     await jobs.wait_status(EARLIER, phase="Running", running=MEMBERS)
     await jobs.wait_status(NAME, phase="Scheduling", running=None)
