@@ -8,7 +8,8 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods
 from tests.controlplane.operators.building import BuiltOperator, Recipe, ensure_operator
 from tests.controlplane.processes import Component, ReservedPort
+from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.remains import nothing_remains
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
 
@@ -39,6 +42,12 @@ RECIPE: Final = Recipe(
         "sparkoperator.k8s.io_scheduledsparkapplications.yaml",
         "sparkoperator.k8s.io_sparkconnects.yaml",
     ),
+)
+KIND: Final = ManagedKind(
+    word="sparkapplication",
+    plural="sparkapplications",
+    version=VERSION,
+    name_label="sparkoperator.k8s.io/app-name",
 )
 #: Executors of an application; with its driver it needs one CPU more.
 EXECUTORS: Final = 3
@@ -125,6 +134,53 @@ async def test_of_two_applications_that_need_all_nodes_one_runs_whole_and_then_t
     await stage.bound(f"spark-{other}-pg", MEMBERS, timeout_s=60)
 
 
+async def test_an_application_is_one_gang_by_its_annotation_without_a_batch_scheduler(
+    stage: Stage, operator: None
+) -> None:
+    """Its driver and executors are in the group that Tutti makes of the application."""
+    await stage.nodes(MEMBERS, cpu_milli=1000)
+    sets = ManagedSets(stage, KIND)
+    for name in ("first", "second"):
+        await sets.create(_whole_application(name))
+
+    async def one_is_placed() -> str:
+        counts = {name: await sets.placed(name) for name in ("first", "second")}
+        assert 0 in counts.values(), counts
+        return next((name for name, count in counts.items() if count == MEMBERS), "")
+
+    whole = await eventually(one_is_placed, timeout_s=60, because="one runs whole")
+    (other,) = {"first", "second"} - {whole}
+    await stage.why(f"sparkapplication/{other}", f"sparkapplication/{other} waits: ")
+    found = await sets.read(other)
+    assert found is not None
+    group = await stage.seen_group(f"podgroup-{found['metadata']['uid']}")
+    assert group["spec"]["minMember"] == 1
+    assert group["spec"]["minResources"]["cpu"] == str(MEMBERS)
+    await _lose_an_executor(stage, sets, whole)
+    assert not await sets.placed(other)
+    await sets.delete(whole, "Foreground")
+    await sets.wait_bound(other, MEMBERS)
+    await sets.delete(other, "Foreground")
+    await nothing_remains(stage, ("sparkapplications", VERSION))
+
+
+async def _lose_an_executor(stage: Stage, sets: ManagedSets, name: str) -> None:
+    """Delete an executor, and wait until its driver has another one in its place."""
+    before = await sets.places(name)
+    lost = next(
+        pod for pod in await sets.pods(name) if pod["metadata"]["labels"].get("spark-exec-id")
+    )
+    await stage.delete(stage.path(name=lost["metadata"]["name"]))
+
+    async def is_back() -> bool:
+        places = await sets.places(name)
+        return lost["metadata"]["uid"] not in places and sorted(places.values()) == sorted(
+            before.values()
+        )
+
+    await eventually(is_back, timeout_s=60, because="the application is whole again")
+
+
 @asynccontextmanager
 async def _running(
     built: BuiltOperator, control_plane: ControlPlane, folder: Path
@@ -191,21 +247,30 @@ def _application(name: str) -> Object:
 
 
 async def _play_drivers(stage: Stage) -> None:
-    """Once a driver runs, it makes its executors; when it is deleted, garbage collection takes
-    them.
+    """While a driver runs, it makes the executors that it lacks; when it is deleted, garbage
+    collection takes them.
     """
-    served: set[str] = set()
+    #: UID of a driver -> the number of executors that it has made.
+    made: Counter[str] = Counter()
     while True:
-        for pod in await stage.pods():
+        pods = await stage.pods()
+        for pod in pods:
             uid = pod["metadata"]["uid"]
             driver = pod["metadata"].get("labels", {}).get("spark-role") == "driver"
-            if driver and pod["status"].get("phase") == "Running" and uid not in served:
-                served.add(uid)
-                await create_pods(stage.api, stage.namespace, _executors(pod))
+            if not driver or pod["status"].get("phase") != "Running":
+                continue
+            owned = [one for one in pods if _owner_uid(one) == uid]
+            missing = range(made[uid] + 1, made[uid] + 1 + EXECUTORS - len(owned))
+            made[uid] += len(missing)
+            await create_pods(stage.api, stage.namespace, _executors(pod, missing))
         await asyncio.sleep(0.1)
 
 
-def _executors(driver: Object) -> list[Object]:
+def _owner_uid(pod: Object) -> str:
+    return next((str(one["uid"]) for one in pod["metadata"].get("ownerReferences", ())), "")
+
+
+def _executors(driver: Object, indices: Iterable[int]) -> list[Object]:
     conf: dict[str, str] = json.loads(driver["spec"]["containers"][0]["args"][1])
 
     def part(prefix: str) -> dict[str, str]:
@@ -239,8 +304,16 @@ def _executors(driver: Object) -> list[Object]:
                 "containers": [container],
             },
         }
-        for index in range(1, int(conf["spark.executor.instances"]) + 1)
+        for index in indices
     ]
+
+
+def _whole_application(name: str) -> Object:
+    """The same without groups of the operator: all its pods are one gang by its annotation."""
+    found = _application(name)
+    found["metadata"]["annotations"] = {"tutti.dev/gang": "all"}
+    del found["spec"]["batchScheduler"]
+    return found
 
 
 async def _whole(stage: Stage) -> str:
