@@ -64,9 +64,13 @@ def read_slice(found: looked_up.ResourceSlice) -> devices.ResourceSlice:
 
 
 def read_taint_rule(found: looked_up.DeviceTaintRule) -> devices.DeviceTaintRule | None:
-    """A rule that keeps devices from being allocated; None: it has no such effect."""
-    selector, taints = found.spec.device_selector, tuple(_taints((found.spec.taint,)))
-    if selector is None or not taints:
+    """A rule that keeps devices from being allocated; None: it has no such effect.
+
+    One without a selector selects all devices, as in kube-scheduler 1.36; its API says none.
+    """
+    selector = found.spec.device_selector or looked_up.DeviceTaintSelector()
+    taints = tuple(_taints((found.spec.taint,)))
+    if not taints:
         return None
     return devices.DeviceTaintRule(
         **cluster_identity(found.metadata),
