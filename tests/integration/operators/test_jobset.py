@@ -11,7 +11,6 @@ import yaml
 from shared.contracts.annotations import GROUP_NAME
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
-from tests.controlplane.nodes import GPU
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.managers import JOBSET, running_manager
 from tests.integration.operators.examples import NAME, Example, example_of
@@ -85,33 +84,6 @@ async def test_a_suspended_jobset_with_a_group_of_its_users_own_waits_whole_when
     scenarios = Scenarios(sets, with_own_group(example_of("jobset")))
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(suspended)
-
-
-async def test_the_workers_of_a_resumed_jobset_start_together_although_its_driver_has_ended(
-    sets: ManagedSets,
-) -> None:
-    """The driver's pod stays, succeeded, and counts towards the minimum of the user's own group."""
-    stage = sets.stage
-    await stage.nodes(MEMBERS, extended={GPU: 1})
-    await Scenarios(sets, with_own_group(example_of("jobset"))).create(NAME)
-    await sets.wait_running(NAME, MEMBERS)
-    (driver,) = [
-        pod["metadata"]["uid"]
-        for pod in await sets.pods(NAME)
-        if pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] == "driver"
-    ]
-    stage.kubelet.finish(driver)
-    await sets.wait_running(NAME, MEMBERS - 1)
-    await sets.patch(NAME, suspended(True))
-    await sets.wait_bound(NAME, 0)
-    other = await stage.gang("other", 2, requests={"cpu": "1", GPU: "1"})
-    await stage.bound("other", 2)
-    await sets.patch(NAME, suspended(False))
-    await sets.wait_pods(NAME, MEMBERS)
-    await stage.why(f"jobset/{NAME}", f"jobset/{NAME} waits: 2 of 3 pods fit")
-    assert not await sets.placed(NAME)
-    await stage.delete_pods([pod["metadata"]["name"] for pod in other])
-    await sets.wait_bound(NAME, MEMBERS - 1)
 
 
 async def test_without_the_annotation_a_child_job_is_the_gang(sets: ManagedSets) -> None:

@@ -29,7 +29,6 @@ from services.gang_planner.core.state.member_states import (
     WAITING,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.state.successors import is_idle
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import GangPhase
 from shared.model.invariants import required
@@ -195,9 +194,20 @@ def _still_bad(pairs: dict[tuple[str, str], int], now_ms: int) -> dict[tuple[str
 def _report_findings(work: CycleContext, gang: Gang) -> None:
     """Report the events that the gang's members imply: first a start or the loss of all members."""
     history = gang.history
+    placed = gang.placed()
     if not history.started:
-        _report_placed_members(work, gang)
-    elif _all_lost(work.state, gang):
+        if placed and history.dormant:
+            # The log already has its start.
+            report(work, gang, GangEvent.MEMBERS_RETURNED)
+        elif placed:
+            found = history.attempt == 0 and not gang.counts[ASSUMED]
+            if found and not starts(gang) and was_never_complete(gang):
+                # The attempt that bound it is lost; the next round opens its repair.
+                history.attempt = 1
+                work.state.gangs.touch(gang)
+            elif found or starts(gang):
+                report(work, gang, GangEvent.QUORUM_PLACED)
+    elif not placed and not gang.counts[ASSUMED]:
         report(work, gang, GangEvent.ALL_LOST)
     if gang.members:
         # A completed gang stays so when its members are cleaned up.
@@ -208,39 +218,6 @@ def _report_findings(work: CycleContext, gang: Gang) -> None:
         apply_event(history, _held(gang), gang)
     elif history.state in AFTER_START:
         apply_event(history, _minima_held(gang), gang)
-
-
-def _report_placed_members(work: CycleContext, gang: Gang) -> None:
-    """Report a start, or that the members of a dormant gang are back."""
-    history = gang.history
-    if history.dormant:
-        if gang.bound:
-            # The log already has its start.
-            report(work, gang, GangEvent.MEMBERS_RETURNED)
-        return
-    if not gang.placed():
-        return
-    found = history.attempt == 0 and not gang.counts[ASSUMED]
-    if found and not starts(gang) and was_never_complete(gang):
-        # The attempt that bound it is lost; the next round opens its repair.
-        history.attempt = 1
-        work.state.gangs.touch(gang)
-    elif found or starts(gang):
-        report(work, gang, GangEvent.QUORUM_PLACED)
-
-
-def _all_lost(state: State, gang: Gang) -> bool:
-    """Whether nothing is left of a started gang that its next members could join.
-
-    Ended members do not count if they are fewer than its minimum, no others are left, and no more
-    are created, as while a workload is suspended: then the next members are placed together. A gang
-    for which capacity is held has only lost members, each of which returns to its place.
-    """
-    if not gang.placed():
-        return not gang.counts[ASSUMED]
-    if gang.living or gang.all_ended or enough(gang) or state.holds.owes(gang.key):
-        return False
-    return is_idle(state, gang)
 
 
 def was_never_complete(gang: Gang) -> bool:

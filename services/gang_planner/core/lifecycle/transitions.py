@@ -103,7 +103,7 @@ TABLE: Final[Mapping[GangEvent, Row]] = {
         "a gang starts once",
     ),
     GangEvent.MEMBERS_RETURNED: Row(
-        _from(_DORMANT, to=_RUNNING), "only a dormant gang had started and runs no members"
+        _from(_DORMANT, to=_RUNNING), "only a dormant gang had started and has no members"
     ),
     GangEvent.ALL_LOST: Row(
         {

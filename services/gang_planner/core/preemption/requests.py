@@ -234,7 +234,7 @@ def _swaps(
 
 def _is_excluded(gang: Gang) -> bool:
     """Whether no pod is evicted for the gang while it waits like this."""
-    if gang.have() and not gang.history.has_started:
+    if gang.have() and not gang.history.started:
         # Its bound members are completed to a quorum, or released: repair has its own deadline.
         return True
     # No eviction can be proven to help pods whose shapes are not known.

@@ -72,7 +72,7 @@ class History(msgspec.Struct, eq=False):
 
     @property
     def dormant(self) -> bool:
-        """Whether its quorum was placed once, and no member is left that has not ended."""
+        """Whether its quorum was placed once, and no member is left."""
         return self.state is GangState.DORMANT
 
     @property

@@ -38,8 +38,8 @@ class GangState(enum.StrEnum):
     COMPLETED = "Completed"
     #: Its quorum was placed, and its bound members are being deleted.
     RELEASING_STARTED = "ReleasingStarted"
-    #: Its quorum was placed, and no member is left that has not ended. New members are placed
-    #: together, but members that return with their nodes do not count as a partial start.
+    #: Its quorum was placed, and no member is left. New members are placed together, but members
+    #: that return with their nodes do not count as a partial start.
     DORMANT = "Dormant"
 
 
@@ -57,8 +57,7 @@ class GangEvent(enum.StrEnum):
     QUORUM_PLACED = "quorum placed"
     #: Members of a dormant gang are placed again without a decision: their nodes returned.
     MEMBERS_RETURNED = "members returned"
-    #: No member of a started gang is still decided or placed, apart from succeeded ones that do
-    #: not suffice when new members wait.
+    #: No member of a started gang is still decided or placed.
     ALL_LOST = "all members lost"
     #: Every minimum of a started gang holds.
     QUORUM_HELD = "quorum held"

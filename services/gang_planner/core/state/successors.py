@@ -51,14 +51,6 @@ def is_living(state: State, workload: str, part: str) -> bool:
     return found.parts is None or not part.isdecimal() or int(part) < found.parts
 
 
-def is_idle(state: State, gang: Gang) -> bool:
-    """Whether the gang's members name their workloads (those of JobSets and LeaderWorkerSets do),
-    and none of these creates pods: they are suspended, deleted, or have ended.
-    """
-    pods = [member.pod for member in gang.members.values()]
-    return all(pod.workload and workload_of(state, pod) is None for pod in pods)
-
-
 def is_made_again(gang: Gang) -> bool:
     """Whether a gang with an existing workload is being deleted as a whole: its group is deleted,
     or all of its members have ended or are being deleted.

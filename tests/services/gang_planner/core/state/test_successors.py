@@ -316,37 +316,3 @@ def test_every_hold_names_its_workload_in_the_log() -> None:
     assert {(one.workload, one.part, one.reason, one.gang_key) for one in notes} == {
         (JOB_SET.uid, "w-0", "GangRestarted", ("name", "team", "train"))
     }
-
-
-@pytest.mark.parametrize("ended", [0, 1], ids=["all are deleted", "one has succeeded"])
-@pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("pods_first", [False, True])
-def test_a_resumed_workload_whose_group_stayed_starts_whole(
-    *, ended: int, restart: bool, pods_first: bool
-) -> None:
-    """The group is its user's own. While the workload was suspended, `rival` ran; then it has left
-    less capacity than the resumed pods need.
-    """
-    scene = running()
-    for pod in scene.pods_of("train")[:ended]:
-        scene.change(pod.uid, phase="Succeeded")
-    scene.settle()
-    if pods_first:
-        scene.remove_together(*scene.pods_of("train")[ended:])
-        assert decided(scene) == []
-        scene.remove(JOB_SET)
-    else:
-        scene.remove(JOB_SET)
-        scene.remove_together(*scene.pods_of("train")[ended:])
-    assert names(decided(scene)) == ["team/rival"]
-    if restart:
-        scene.restart()
-    for pod in scene.pods_of("rival")[:2]:
-        scene.change(pod.uid, phase="Succeeded")
-    scene.settle()
-    _, pods = gang("train", 4, life=2)
-    scene.put(JOB_SET, *pods[ended:])
-    assert names(decided(scene)) == []
-    for pod in scene.pods_of("rival")[2:]:
-        scene.change(pod.uid, phase="Succeeded")
-    assert names(decided(scene)) == ["team/train"]
