@@ -267,13 +267,6 @@ DIALECT: Final = Dialect(
     ignored=(
         *ignored(
             "PodGroup",
-            "levels are keys of node labels: the object Topology, which orders them, is not read",
-            "spec.topologyConstraint.topology",
-            "spec.subGroups[].topologyConstraint.topology",
-            f"metadata.annotations[{_TOPOLOGY.removesuffix('-')}]",
-        ),
-        *ignored(
-            "PodGroup",
             "the phase follows minMember",
             "spec.parallelism",
             "spec.completions",

@@ -90,11 +90,6 @@ DIALECT: Final = Dialect(
     ignored=(
         *ignored(
             "CompositePodGroup",
-            "a tree of groups is evicted only as a whole",
-            "spec.disruptionMode",
-        ),
-        *ignored(
-            "CompositePodGroup",
             "the template is copied into the group, whose fields count",
             "spec.workloadRef.templateName",
         ),
