@@ -165,7 +165,12 @@ FEATURES: Final = (
         "`resourceClaims` of a PodGroup",
         "DRAWorkloadResourceClaims",
         "alpha 1.36",
-        "no",
+        "yes, reserved for "
+        "[the pods](adr/0075-devices-of-a-groups-claim-are-reserved-for-its-pods.md)",
+        (
+            "tests/integration/test_kubernetes_groups.py"
+            "::test_the_pods_of_a_group_share_the_devices_of_its_claim",
+        ),
     ),
     DeviceFeature(
         "resources of nodes by devices",
