@@ -131,7 +131,9 @@ async def test_a_group_is_finished_when_its_pods_succeed_and_failed_when_one_fai
     await scenarios.one_runs_and_one_waits()
     for uid in await jobs.places(EARLIER):
         jobs.stage.kubelet.finish(uid)
-    await jobs.wait_status(EARLIER, phase="Finished", succeeded=MEMBERS, running=None)
+    # Not the counters: the controller leaves a finished group alone, and its own last write may
+    # have come after Tutti's, with older counts.
+    await jobs.wait_status(EARLIER, phase="Finished")
     await jobs.wait_running(NAME, MEMBERS)
     await jobs.patch(NAME, {"spec": {"backoffLimit": 0}})
     jobs.stage.kubelet.finish(min(await jobs.places(NAME)), exit_code=1)
