@@ -18,6 +18,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.integration.stage import Stage
 from tests.integration.suite import RunningSuite, running_suite
+from tests.support.open_crd import open_crd
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -27,33 +28,6 @@ BACKGROUND = {"propagationPolicy": "Background"}
 FOREGROUND = {"propagationPolicy": "Foreground"}
 
 
-def crd(resource: Resource) -> Object:
-    """A definition that takes whatever fields its operator writes."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": anything},
-        "subresources": {"status": {}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.title},
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced",
-            "names": {
-                "plural": resource.plural,
-                "singular": resource.kind.lower(),
-                "kind": resource.kind,
-            },
-            "versions": [version],
-        },
-    }
-
-
 @pytest.fixture(scope="module")
 def suite(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -61,7 +35,7 @@ def suite(
     """`tutti up` on a cluster that serves the kinds of JobSet and LeaderWorkerSet."""
     crds = tmp_path_factory.mktemp("crds")
     for resource in (JOB_SETS, LEADER_WORKER_SETS):
-        (crds / f"{resource.plural}.json").write_text(json.dumps(crd(resource)))
+        (crds / f"{resource.plural}.json").write_text(json.dumps(open_crd(resource, status=True)))
     control_plane.install_crds(crds)
     folder = tmp_path_factory.mktemp("suite")
     with running_suite(control_plane.admin_kubeconfig, folder, "--no-webhook") as running:

@@ -9,8 +9,8 @@ from typing import Final
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator, Recipe
 from tests.controlplane.operators.managers import LEADER_WORKER_SET
+from tests.controlplane.operators.started import started
 from tests.controlplane.processes import Component, ReservedPort
-from tests.support.waiting import eventually
 
 RECIPE: Final = Recipe(
     name="kuberay",
@@ -20,7 +20,6 @@ RECIPE: Final = Recipe(
     crd_files=("ray.io_rayclusters.yaml", "ray.io_rayjobs.yaml", "ray.io_rayservices.yaml"),
     versions_of=(LEADER_WORKER_SET.recipe.module, LEADER_WORKER_SET.recipe.version),
 )
-_START_S: Final = 60.0
 
 
 @asynccontextmanager
@@ -47,13 +46,5 @@ async def running_kuberay(
         log,
     )
     health.release()
-    try:
-        await asyncio.to_thread(component.start)
-        await eventually(
-            lambda: "Starting workers" in log.read_text(),
-            timeout_s=_START_S,
-            because="the operator's controllers work",
-        )
+    async with started(component, "Starting workers"):
         yield component
-    finally:
-        await asyncio.to_thread(component.stop)

@@ -12,11 +12,10 @@ from typing import Final, NamedTuple
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator, Recipe
+from tests.controlplane.operators.started import started
 from tests.controlplane.operators.webhooks import Hook, Registration, registered
 from tests.controlplane.processes import Component, ReservedPort
-from tests.support.waiting import eventually
 
-_START_S: Final = 60.0
 _JOBSET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 _JOBSETS: Final = ("jobset.x-k8s.io", "v1alpha2", "jobsets")
 _LWS: Final = ("leaderworkerset.x-k8s.io", "v1", "leaderworkersets")
@@ -116,17 +115,11 @@ async def running_manager(
     webhook.release()
     health.release()
     authority_pem = control_plane.authority.certificate_pem
-    try:
-        await asyncio.to_thread(component.start)
-        await eventually(
-            lambda: "Serving webhook server" in component.log_path.read_text(),
-            timeout_s=_START_S,
-            because=f"{manager.recipe.name} serves its webhooks",
-        )
-        async with registered(manager.webhooks, api, webhook.number, authority_pem):
-            yield component
-    finally:
-        await asyncio.to_thread(component.stop)
+    async with (
+        started(component, "Serving webhook server"),
+        registered(manager.webhooks, api, webhook.number, authority_pem),
+    ):
+        yield component
 
 
 def _configuration(

@@ -8,8 +8,8 @@ from typing import Final
 
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator, Recipe
+from tests.controlplane.operators.started import started
 from tests.controlplane.processes import Component
-from tests.support.waiting import eventually
 
 RECIPE: Final = Recipe(
     name="mpi-operator",
@@ -19,7 +19,6 @@ RECIPE: Final = Recipe(
     crd_files=("kubeflow.org_mpijobs.yaml",),
     own_main=Path(__file__).with_name("mpi"),
 )
-_START_S: Final = 60.0
 
 
 @asynccontextmanager
@@ -41,13 +40,5 @@ async def running_mpi_operator(
         ],
         log,
     )
-    try:
-        await asyncio.to_thread(component.start)
-        await eventually(
-            lambda: "Started workers" in log.read_text(),
-            timeout_s=_START_S,
-            because="the operator's workers run",
-        )
+    async with started(component, "Started workers"):
         yield component
-    finally:
-        await asyncio.to_thread(component.stop)

@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.locks import exclusive
+from tests.controlplane.operators.started import START_S, wait_at_work
 from tests.controlplane.processes import Component
 from tests.support.waiting import eventually
 
 _REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
 #: Where they insist on finding the certificate: compiled in.
 _CERTIFICATES: Final = Path("/").joinpath("tmp", "k8s-webhook-server", "serving-certs")
-_START_S: Final = 60.0
 
 
 class OwnCertificate(NamedTuple):
@@ -54,11 +54,7 @@ async def running_with_own_certificate(
         try:
             await asyncio.to_thread(component.start)
             await _lay_certificate(api, own)
-            await eventually(
-                lambda: works in component.log_path.read_text(),
-                timeout_s=_START_S,
-                because=f"{component.name}'s controllers work",
-            )
+            await wait_at_work(component, works)
             yield component
         finally:
             await asyncio.to_thread(component.stop)
@@ -72,7 +68,7 @@ async def _lay_certificate(api: RawClient, own: OwnCertificate) -> None:
         secret = await api.get(f"/api/v1/namespaces/{own.namespace}/secrets/{own.secret}")
         return dict(secret.get("data") or {})
 
-    data = await eventually(stored, timeout_s=_START_S, because="the operator made a certificate")
+    data = await eventually(stored, timeout_s=START_S, because="the operator made a certificate")
     _CERTIFICATES.mkdir(parents=True, exist_ok=True)
     for name, value in data.items():
         (_CERTIFICATES / name).write_bytes(base64.b64decode(value))

@@ -8,8 +8,8 @@ from typing import Final
 
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator, Recipe
+from tests.controlplane.operators.started import started
 from tests.controlplane.processes import Component, ReservedPort
-from tests.support.waiting import eventually
 
 RECIPE: Final = Recipe(
     name="scheduler-plugins",
@@ -20,7 +20,6 @@ RECIPE: Final = Recipe(
     crd_files=("scheduling.x-k8s.io_podgroups.yaml", "scheduling.x-k8s.io_elasticquotas.yaml"),
 )
 _CONTROLLERS: Final = ("podgroup", "elasticquota")
-_START_S: Final = 60.0
 
 
 @asynccontextmanager
@@ -41,13 +40,5 @@ async def running_scheduler_plugins(
         log,
     )
     health.release()
-    try:
-        await asyncio.to_thread(component.start)
-        await eventually(
-            lambda: log.read_text().count("Starting workers") >= len(_CONTROLLERS),
-            timeout_s=_START_S,
-            because="the controllers work",
-        )
+    async with started(component, "Starting workers", times=len(_CONTROLLERS)):
         yield component
-    finally:
-        await asyncio.to_thread(component.stop)

@@ -82,6 +82,12 @@ class ManagedSets:
         """Return how many of its pods have a node."""
         return len(await self.places(name))
 
+    async def fail_one(self, name: str) -> str:
+        """Let a bound pod of a set fail; returns its UID."""
+        uid = min(await self.places(name))
+        self.stage.kubelet.finish(uid, exit_code=1)
+        return uid
+
     async def wait_bound(self, name: str, count: int) -> None:
         async def is_bound() -> bool:
             return await self.placed(name) == count

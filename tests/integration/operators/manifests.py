@@ -87,6 +87,11 @@ def ray_cluster(
     }
 
 
+def suspended(value: bool) -> Object:
+    """The merge patch that suspends or resumes a set; those of most APIs have the field there."""
+    return {"spec": {"suspend": value}}
+
+
 def kubeflow_suspended(value: bool) -> Object:
     """The merge patch that suspends or resumes a job of Kubeflow's API."""
     return {"spec": {"runPolicy": {"suspend": value}}}

@@ -73,17 +73,23 @@ class Scenarios:
         await delete(NAME)
         await nothing_remains(self.stage, *self._collections)
 
+    async def each_is_one_gang(self, die: Callable[[], Awaitable[str]] | None = None) -> None:
+        """The life of a gang: two take turns, a worker dies, nothing is left."""
+        await self.one_runs_and_one_waits()
+        await self.a_dead_worker_is_replaced_in_its_place(die, recreated=1)
+        await self.the_other_runs_then(self.sets.delete)
+
     async def a_dead_worker_is_replaced_in_its_place(
-        self, die: Callable[[], Awaitable[str]], *, recreated: int
+        self, die: Callable[[], Awaitable[str]] | None = None, *, recreated: int
     ) -> None:
         """A worker of `earlier` dies: its place is kept although `train` waits for it.
 
         Args:
-            die: Ends one worker, and returns its UID.
+            die: Ends one worker, and returns its UID; None: one of its pods fails.
             recreated: How many pods the operator creates for it.
         """
         before = await self.sets.places(EARLIER)
-        dead = await die()
+        dead = await (die() if die is not None else self.sets.fail_one(EARLIER))
         assert dead in before
 
         async def is_back() -> bool:

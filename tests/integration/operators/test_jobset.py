@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from shared.contracts.annotations import GROUP_NAME
-from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.managers import JOBSET, running_manager
 from tests.integration.operators.examples import NAME, Example, example_of
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
-from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
+from tests.integration.operators.manifests import suspended
+from tests.integration.operators.scenarios import MEMBERS, Scenarios
 from tests.integration.stage import VOLCANO, Stage
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(240)]
@@ -61,13 +61,8 @@ async def test_of_two_jobsets_on_four_gpus_the_second_waits_whole_until_the_firs
 async def test_a_jobset_whose_pod_fails_is_recreated_in_its_place_although_another_waits(
     scenarios: Scenarios,
 ) -> None:
-    async def fail() -> str:
-        uid = min(await scenarios.sets.places(EARLIER))
-        scenarios.stage.kubelet.finish(uid, exit_code=1)
-        return uid
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=MEMBERS)
+    await scenarios.a_dead_worker_is_replaced_in_its_place(recreated=MEMBERS)
 
 
 async def test_a_suspended_jobset_makes_way_and_waits_whole_when_it_is_resumed(
@@ -90,11 +85,6 @@ async def test_without_the_annotation_a_child_job_is_the_gang(sets: ManagedSets)
     scenarios = Scenarios(sets, example_of("jobset", "each.yaml"))
     await scenarios.one_runs_and_one_waits()
     await scenarios.the_other_runs_then(sets.delete)
-
-
-def suspended(value: bool) -> Object:
-    """The merge patch that suspends or resumes a JobSet."""
-    return {"spec": {"suspend": value}}
 
 
 def with_own_group(example: Example) -> Example:

@@ -13,7 +13,7 @@ from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.kuberay import running_kuberay
 from tests.integration.operators.examples import NAME, example_of, whole_gang
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
-from tests.integration.operators.manifests import ray_cluster
+from tests.integration.operators.manifests import ray_cluster, suspended
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
 
@@ -80,9 +80,6 @@ async def _fail_a_worker(sets: ManagedSets) -> str:
 async def test_a_suspended_raycluster_makes_way_and_waits_whole_when_it_is_resumed(
     scenarios: Scenarios,
 ) -> None:
-    def suspended(value: bool) -> Object:
-        return {"spec": {"suspend": value}}
-
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(suspended)
 
@@ -96,11 +93,7 @@ async def test_a_raycluster_is_one_gang_by_its_annotation_without_support_of_the
     log = tmp_path / "operator.log"
     operator = running_kuberay(kuberay_operator, control_plane, log, flags=())
     async with sets.operated(operator):
-        await scenarios.one_runs_and_one_waits()
-        await scenarios.a_dead_worker_is_replaced_in_its_place(
-            lambda: _fail_a_worker(sets), recreated=1
-        )
-        await scenarios.the_other_runs_then(sets.delete)
+        await scenarios.each_is_one_gang(lambda: _fail_a_worker(sets))
 
 
 async def test_an_autoscaled_raycluster_starts_with_its_minimum_grows_and_shrinks(

@@ -67,6 +67,20 @@ class KueueSets(ManagedSets):
         ]
         await self.stage.api.patch(f"{path}/{workload}", {"spec": {"active": active}})
 
+    async def use_up_quota(self, scenarios: Scenarios, *, nodes: int) -> None:
+        """`earlier` runs, and has all of the quota, on so many nodes with one GPU each."""
+        await self.stage.nodes(nodes, extended={GPU: 1})
+        await self.offer(MEMBERS)
+        await scenarios.create(EARLIER)
+        await self.wait_bound(EARLIER, MEMBERS)
+
+    async def preempt(self, scenarios: Scenarios) -> None:
+        """`train` is urgent: Kueue takes the quota from `earlier`, of which nothing stays bound."""
+        await self.use_up_quota(scenarios, nodes=MEMBERS)
+        await self.create_urgent(scenarios.example)
+        await self.wait_bound(NAME, MEMBERS)
+        assert not await self.placed(EARLIER)
+
     async def create_urgent(self, example: Example) -> None:
         """Create the page's workload with a priority above that of workloads without one."""
         await self._create_for_cluster("WorkloadPriorityClass", "urgent", {"value": 1000})
@@ -165,14 +179,9 @@ async def test_of_two_admitted_pod_groups_the_second_waits_whole_until_the_first
 async def test_an_admitted_jobs_pod_that_dies_gets_its_place_back_although_another_job_waits(
     jobs: KueueSets,
 ) -> None:
-    async def fail() -> str:
-        uid = min(await jobs.places(EARLIER))
-        jobs.stage.kubelet.finish(uid, exit_code=1)
-        return uid
-
     scenarios = scenarios_of(jobs)
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=1)
+    await scenarios.a_dead_worker_is_replaced_in_its_place(recreated=1)
 
 
 async def test_a_pod_that_replaces_a_dead_one_of_its_group_gets_the_place_although_another_waits(
@@ -181,8 +190,7 @@ async def test_a_pod_that_replaces_a_dead_one_of_its_group_gets_the_place_althou
     """No controller makes plain pods again: the user does. Kueue removes the gate at once."""
 
     async def fail() -> str:
-        uid = min(await groups.places(EARLIER))
-        groups.stage.kubelet.finish(uid, exit_code=1)
+        uid = await groups.fail_one(EARLIER)
         # Kueue deletes a replacement that is there before the dead pod has ended.
         await groups.wait_running(EARLIER, MEMBERS - 1)
         replacement = example_of("kueue", "pods.yaml").objects(EARLIER)[0]
@@ -216,12 +224,8 @@ async def test_a_job_whose_workload_is_stopped_makes_way_and_waits_whole_when_it
 async def test_a_job_without_quota_waits_for_kueue_although_the_nodes_are_free(
     jobs: KueueSets,
 ) -> None:
-    await jobs.stage.nodes(2 * MEMBERS, extended={GPU: 1})
-    await jobs.offer(MEMBERS)
-    scenarios = scenarios_of(jobs)
-    await scenarios.create(EARLIER)
-    await jobs.wait_bound(EARLIER, MEMBERS)
-    await scenarios.create(NAME)
+    await jobs.use_up_quota(scenarios_of(jobs), nodes=2 * MEMBERS)
+    await scenarios_of(jobs).create(NAME)
     await jobs.stage.why(f"job/{NAME}", f"Job {NAME} is suspended: ", NOT_ADMITTED)
     assert not await jobs.pods(NAME)
     await jobs.delete(EARLIER)
@@ -231,12 +235,8 @@ async def test_a_job_without_quota_waits_for_kueue_although_the_nodes_are_free(
 async def test_a_pod_group_without_quota_waits_for_kueue_although_the_nodes_are_free(
     groups: PodGroups,
 ) -> None:
-    await groups.stage.nodes(2 * MEMBERS, extended={GPU: 1})
-    await groups.offer(MEMBERS)
-    scenarios = scenarios_of(groups)
-    await scenarios.create(EARLIER)
-    await groups.wait_bound(EARLIER, MEMBERS)
-    await scenarios.create(NAME)
+    await groups.use_up_quota(scenarios_of(groups), nodes=2 * MEMBERS)
+    await scenarios_of(groups).create(NAME)
     await groups.stage.why(f"gang/{NAME}", f"gang/{NAME} waits: ", NOT_ADMITTED)
     assert not await groups.placed(NAME)
     await groups.delete(EARLIER)
@@ -244,14 +244,7 @@ async def test_a_pod_group_without_quota_waits_for_kueue_although_the_nodes_are_
 
 
 async def test_a_job_that_kueue_preempts_leaves_nothing_bound(jobs: KueueSets) -> None:
-    await jobs.stage.nodes(MEMBERS, extended={GPU: 1})
-    await jobs.offer(MEMBERS)
-    scenarios = scenarios_of(jobs)
-    await scenarios.create(EARLIER)
-    await jobs.wait_bound(EARLIER, MEMBERS)
-    await jobs.create_urgent(scenarios.example)
-    await jobs.wait_bound(NAME, MEMBERS)
-    assert not await jobs.placed(EARLIER)
+    await jobs.preempt(scenarios_of(jobs))
     await jobs.stage.why(f"job/{EARLIER}", NOT_ADMITTED)
     await jobs.delete(NAME)
     await jobs.wait_bound(EARLIER, MEMBERS)
@@ -259,14 +252,7 @@ async def test_a_job_that_kueue_preempts_leaves_nothing_bound(jobs: KueueSets) -
 
 async def test_a_pod_group_that_kueue_preempts_leaves_nothing_bound(groups: PodGroups) -> None:
     """Kueue deletes its pods, and its user would create them again."""
-    await groups.stage.nodes(MEMBERS, extended={GPU: 1})
-    await groups.offer(MEMBERS)
-    scenarios = scenarios_of(groups)
-    await scenarios.create(EARLIER)
-    await groups.wait_bound(EARLIER, MEMBERS)
-    await groups.create_urgent(scenarios.example)
-    await groups.wait_bound(NAME, MEMBERS)
-    assert not await groups.placed(EARLIER)
+    await groups.preempt(scenarios_of(groups))
 
 
 async def test_a_job_is_bound_whole_to_the_rack_that_kueue_chose(jobs: KueueSets) -> None:

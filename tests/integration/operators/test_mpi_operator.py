@@ -106,11 +106,7 @@ async def test_an_mpijob_is_one_gang_by_its_annotation_without_support_of_the_op
     log = tmp_path / "operator.log"
     operator = running_mpi_operator(mpi_operator, control_plane, log, flags=())
     async with sets.operated(operator):
-        await scenarios.one_runs_and_one_waits()
-        await scenarios.a_dead_worker_is_replaced_in_its_place(
-            lambda: _lose_a_worker(stage), recreated=1
-        )
-        await scenarios.the_other_runs_then(sets.delete)
+        await scenarios.each_is_one_gang(lambda: _lose_a_worker(stage))
 
 
 async def test_an_mpijob_shrinks_and_grows_although_another_job_waits(scenarios: Scenarios) -> None:

@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 from typing_extensions import override
 
-from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.scheduler_plugins import running_scheduler_plugins
 from tests.integration.operators.examples import NAME, example_of
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.manifests import suspended
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
 from tests.support.waiting import eventually
@@ -93,22 +93,14 @@ async def test_of_two_groups_on_four_gpus_the_second_waits_whole_until_the_first
 async def test_a_worker_that_dies_gets_its_place_back_although_another_group_waits(
     jobs: GroupedJobs, scenarios: Scenarios
 ) -> None:
-    async def fail() -> str:
-        uid = min(await jobs.places(EARLIER))
-        jobs.stage.kubelet.finish(uid, exit_code=1)
-        return uid
-
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(fail, recreated=1)
+    await scenarios.a_dead_worker_is_replaced_in_its_place(recreated=1)
 
 
 async def test_a_suspended_job_makes_way_and_waits_whole_when_it_is_resumed(
     scenarios: Scenarios,
 ) -> None:
     """Its group is the user's own, and stays."""
-
-    def suspended(value: bool) -> Object:
-        return {"spec": {"suspend": value}}
 
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(suspended)
@@ -139,7 +131,7 @@ async def test_a_group_is_finished_when_its_pods_succeed_and_failed_when_one_fai
     await jobs.wait_status(EARLIER, phase="Finished")
     await jobs.wait_running(NAME, MEMBERS)
     await jobs.patch(NAME, {"spec": {"backoffLimit": 0}})
-    jobs.stage.kubelet.finish(min(await jobs.places(NAME)), exit_code=1)
+    await jobs.fail_one(NAME)
     await jobs.wait_status(NAME, phase="Failed")
 
 

@@ -6,7 +6,6 @@ from typing import Final
 
 import pytest
 
-from tests.controlplane.client import Object
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.operators.building import BuiltOperator
 from tests.controlplane.operators.managers import JOBSET, running_manager
@@ -14,6 +13,7 @@ from tests.controlplane.operators.trainer import running_trainer
 from tests.documents.links import ROOT
 from tests.integration.operators.examples import NAME, example_of, whole_gang
 from tests.integration.operators.managed_sets import ManagedKind, ManagedSets
+from tests.integration.operators.manifests import suspended
 from tests.integration.operators.scenarios import EARLIER, MEMBERS, Scenarios
 from tests.integration.stage import Stage
 
@@ -86,9 +86,7 @@ async def test_a_trainjob_is_one_gang_by_its_annotation_without_a_policy_of_its_
     train_job = next(one for one in objects if one["kind"] == "TrainJob")
     example = whole_gang(KIND.word, runtime, train_job)
     scenarios = Scenarios(sets, example, collections=COLLECTIONS)
-    await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(lambda: _fail_a_pod(sets), recreated=1)
-    await scenarios.the_other_runs_then(sets.delete)
+    await scenarios.each_is_one_gang()
 
 
 async def test_a_trainjobs_worker_that_dies_gets_its_place_back_although_another_job_waits(
@@ -96,23 +94,11 @@ async def test_a_trainjobs_worker_that_dies_gets_its_place_back_although_another
 ) -> None:
     """The batch Job of its JobSet creates the pod again."""
     await scenarios.one_runs_and_one_waits()
-    await scenarios.a_dead_worker_is_replaced_in_its_place(
-        lambda: _fail_a_pod(scenarios.sets), recreated=1
-    )
-
-
-async def _fail_a_pod(sets: ManagedSets) -> str:
-    """Let a pod of `earlier` fail; returns its UID."""
-    uid = min(await sets.places(EARLIER))
-    sets.stage.kubelet.finish(uid, exit_code=1)
-    return uid
+    await scenarios.a_dead_worker_is_replaced_in_its_place(recreated=1)
 
 
 async def test_a_suspended_trainjob_makes_way_and_waits_whole_when_it_is_resumed(
     scenarios: Scenarios,
 ) -> None:
-    def suspended(value: bool) -> Object:
-        return {"spec": {"suspend": value}}
-
     await scenarios.one_runs_and_one_waits()
     await scenarios.one_is_suspended_and_resumed(suspended)

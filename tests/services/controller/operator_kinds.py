@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from shared.dialects.owner_kinds import OWNER_KINDS
-from shared.kube.resources import JOBS_BATCH, PODS, Resource
+from shared.kube.resources import JOBS_BATCH, PODS
 from tests.controlplane.cluster import ControlPlane
+from tests.support.open_crd import open_crd
 
 Object = dict[str, Any]
 
@@ -17,33 +18,8 @@ def install(control_plane: ControlPlane, folder: Path) -> None:
     """Have the API server serve every kind of owner that is not its own."""
     for kind in OWNER_KINDS:
         if kind.resource not in (JOBS_BATCH, PODS):
-            (folder / f"{kind.resource.title}.json").write_text(json.dumps(_crd(kind.resource)))
+            (folder / f"{kind.resource.title}.json").write_text(json.dumps(open_crd(kind.resource)))
     control_plane.install_crds(folder)
-
-
-def _crd(resource: Resource) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": resource.title,
-            # The API server wants this for groups of the Kubernetes community.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
-        },
-        "spec": {
-            "group": resource.group,
-            "names": {"plural": resource.plural, "kind": resource.kind},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
 
 
 def reference(owner: Object) -> Object:

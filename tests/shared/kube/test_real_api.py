@@ -33,6 +33,7 @@ from shared.kube.resources import (
 )
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import NodeShape, node_manifest, pod_manifest
+from tests.support.open_crd import open_crd
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -267,25 +268,7 @@ async def test_a_long_list_comes_whole_from_several_pages(
 async def test_a_kind_comes_and_goes_with_its_crd(client: KubeClient, namespace: str) -> None:
     widgets = Resource("tests.tutti.dev", "v1", "widgets", "Widget")
     name = f"{widgets.plural}.{widgets.group}"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    crd = {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "group": widgets.group,
-            "scope": "Namespaced",
-            "names": {"plural": widgets.plural, "kind": widgets.kind},
-            "versions": [
-                {
-                    "name": widgets.version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+    crd = open_crd(widgets)
     widget = {"apiVersion": widgets.api_version, "kind": widgets.kind, "metadata": {"name": "w"}}
     async with viewing(client, widgets, PodGroup) as (view, watch):
         await eventually(lambda: watch.state == "absent")

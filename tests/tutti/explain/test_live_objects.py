@@ -20,6 +20,7 @@ from shared.kube.resources import (
     PODS,
     Resource,
 )
+from tests.support.open_crd import open_crd
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.explain.command import explain_dialect
 from tutti.manifests.crds import manifests
@@ -117,31 +118,9 @@ async def test_files_and_objects_are_not_mixed(kubeconfig: Path) -> None:
         assert (await ran(kubeconfig, *words)).exit_code == 2
 
 
-def served(resource: Resource) -> dict[str, Any]:
-    """A CRD in place of a kind of Kubernetes that the embedded cluster does not have."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": resource.version, "served": True, "storage": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.title},
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced",
-            "names": {
-                "plural": resource.plural,
-                "singular": resource.kind.lower(),
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-            },
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 async def test_a_group_is_understood_with_the_others_of_its_tree(tmp_path: Path) -> None:
     groups = PODGROUPS_KUBERNETES.at("v1beta1")
-    crds = tuple(served(one) for one in (COMPOSITE_PODGROUPS, groups))
+    crds = tuple(open_crd(one) for one in (COMPOSITE_PODGROUPS, groups))
     async with EmbeddedCluster(Settings(nodes=0, crds=crds)) as cluster:
         path = cluster.kubeconfig(tmp_path / "config")
         async with KubeClient(await load(str(path))) as client:
