@@ -4,18 +4,31 @@ The stored objects are the truth. Losing the memory costs one read per group.
 """
 
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
+
+_Reason = TypeVar("_Reason")
 
 #: Gangs remembered; about 1 KiB each, more for those with many waiting pods.
 GANGS_MAX: Final = 20_000
 
 
-class Report(NamedTuple):
+class MarkReason(NamedTuple):
+    """What PodScheduled=False of a waiting pod depends on, beside its wording."""
+
+    #: The pending reason of its gang.
+    pending: str
+    #: The node for which the pod is nominated; "": none.
+    node: str
+    #: The reason of the condition.
+    condition: str
+
+
+class Report(NamedTuple, Generic[_Reason]):
     """A reason that was written on an object, with its wording, and when."""
 
-    reason: str
+    reason: _Reason
     message: str
     at_ms: int
 
@@ -31,9 +44,9 @@ class WrittenGang(msgspec.Struct, eq=False):
     #: Whether the group is gone, or another object has its name.
     group_missing: bool = False
     #: Written Events by topic.
-    events: dict[str, Report] = {}
+    events: dict[str, Report[str]] = {}
     #: Written PodScheduled=False by pod UID.
-    marked: dict[str, Report] = {}
+    marked: dict[str, Report[MarkReason]] = {}
     #: UIDs of the pods whose Scheduled Events are written or dropped.
     placed: frozenset[str] = frozenset()
     #: UIDs of the pods whose Evict Events are written or dropped.

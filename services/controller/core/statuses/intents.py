@@ -23,7 +23,7 @@ When a write is due:
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -36,13 +36,15 @@ from services.controller.core.events import (
 )
 from services.controller.core.statuses.annotation import annotation_of
 from services.controller.core.statuses.announcements import RAN, announcements, is_pressing
-from services.controller.state import Report, WrittenGang
+from services.controller.state import MarkReason, Report, WrittenGang
 from shared.contracts import annotations
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import UNSCHEDULABLE
 from shared.contracts.verdicts import PodRef, Verdict, Why
 from shared.dialects.protocol import StatusPatch
 from shared.kube.resources import Resource
+
+_Reason = TypeVar("_Reason")
 
 #: Event reasons that a gang's next phase outdates; then they count as not written again.
 _OVER_WHEN_PLACED: Final = ("Unschedulable", PendingReason.BINDING_REFUSED.value)
@@ -98,9 +100,8 @@ class PodMark(msgspec.Struct, frozen=True, kw_only=True):
     """PodScheduled=False of a waiting pod: `kubectl describe pod` and autoscalers read it."""
 
     pod: PodRef
-    #: Pending reason, nominated node and condition reason; the mark is written again at once when
-    #: this changes.
-    reason: str
+    #: The mark is written again at once when this changes.
+    reason: MarkReason
     #: The gang's sentence.
     message: str
     body: dict[str, Any]
@@ -353,11 +354,11 @@ def _marks(
     for index, pod in enumerate(verdict.waiting):
         word = pod_word(verdict, why, index)
         written = memory.marked.get(pod.uid)
-        reason = _mark_reason(pod, why, word)
+        reason = MarkReason(why.reason, pod.node, word)
         due_ms = _repeat_ms(written, reason, why.sentence, intervals)
         if due_ms is None:
             continue
-        was_acted_on = written is not None and written.reason.endswith(f"/{UNSCHEDULABLE}")
+        was_acted_on = written is not None and written.reason.condition == UNSCHEDULABLE
         acted_on = word == UNSCHEDULABLE
         if acted_on != was_acted_on:
             delay_ms = intervals.scaling_ms if acted_on else 0
@@ -403,7 +404,7 @@ def _waited_ms(situation: Situation, delay_ms: int) -> int:
 
 
 def _repeat_ms(
-    written: Report | None, reason: str, message: str, intervals: WriteIntervals
+    written: Report[_Reason] | None, reason: _Reason, message: str, intervals: WriteIntervals
 ) -> int | None:
     """When to write it: at once (0) for another reason, later for another wording only, None when
     it is written.
@@ -428,7 +429,7 @@ def pod_mark(pod: PodRef, why: Why, word: str, *, at_ms: int) -> PodMark:
     }
     return PodMark(
         pod=pod,
-        reason=_mark_reason(pod, why, word),
+        reason=MarkReason(why.reason, pod.node, word),
         message=why.sentence,
         body=_status(pod, condition, nominatedNodeName=pod.node or None),
     )
@@ -438,10 +439,6 @@ def free_node(pod: PodRef) -> dict[str, Any]:
     """The patch that removes the annotations for autoscalers from a pod that has ended."""
     keys = (annotations.DO_NOT_DISRUPT, annotations.SAFE_TO_EVICT)
     return {"metadata": {"uid": pod.uid, "annotations": dict.fromkeys(keys)}}
-
-
-def _mark_reason(pod: PodRef, why: Why, word: str) -> str:
-    return f"{why.reason}/{pod.node}/{word}"
 
 
 def unmark(mark: PodMark) -> dict[str, Any]:

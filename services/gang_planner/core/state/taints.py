@@ -46,8 +46,8 @@ def is_leaving(taints: Sequence[Taint]) -> bool:
     return any(taint.key in _LEAVING and taint.effect in _KEEPS_OUT for taint in taints)
 
 
-def is_passing(taint: Taint) -> bool:
-    """Whether the taint excludes pods from a node that is being added or removed."""
+def is_temporary(taint: Taint) -> bool:
+    """Whether the taint excludes pods from a node only because it is being added or removed."""
     known = taint.key in _STARTING or taint.key in _LEAVING
     return taint.effect in _KEEPS_OUT and (known or taint.key.startswith(_STARTING_PREFIXES))
 

@@ -14,7 +14,7 @@ from services.gang_planner.core.constraints.filters import NodeRule, OneReason
 from services.gang_planner.core.state.columns import Bools, Slots
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
-from services.gang_planner.core.state.taints import is_passing, tolerates
+from services.gang_planner.core.state.taints import is_temporary, tolerates
 from shared.model.objects import Shape
 
 _NODE_NAME: Final = "metadata.name"
@@ -32,7 +32,7 @@ class NodeLifetime(OneReason):
             return np.ones(len(sets), dtype=np.bool_)
         passing = np.array(
             [
-                all(tolerates(by_name, taint) for taint in taints if is_passing(taint))
+                all(tolerates(by_name, taint) for taint in taints if is_temporary(taint))
                 for taints in nodes.taints.sets
             ],
             dtype=np.bool_,

@@ -252,7 +252,7 @@ class Devices:
         slot = self._nodes.find(pin.node) if key in self.uses else None
         pin = pin._replace(allocations=self._allocations(pin.claim_uid))
         self._drop(key)
-        for other in self._chosen.rivals(pin.picks):
+        for other in self._chosen.holders(pin.picks):
             self._drop(other)
         if slot is not None:
             self._grant(key, pin)

@@ -52,7 +52,7 @@ class ChosenDevices:
         """What claims have of a shareable device."""
         return [amounts for _, amounts in self._lent.get(device, ())]
 
-    def rivals(self, picks: Iterable[Pick]) -> list[Key]:
+    def holders(self, picks: Iterable[Pick]) -> list[Key]:
         """The claims that have devices which the picks need alone."""
         found = (
             self._holders.get(one.device) for one in picks if not one.admin and one.consumed is None

@@ -20,7 +20,7 @@ from services.controller.core.statuses.intents import (
     plan,
     remember_stored,
 )
-from services.controller.state import Report, WrittenGang
+from services.controller.state import MarkReason, Report, WrittenGang
 from shared.contracts import annotations
 from shared.contracts.verdicts import Condition, PodRef, Verdict, Why
 from tests.services.controller.core.samples import (
@@ -42,7 +42,7 @@ def kinds(planned: Plan) -> list[str]:
     return [type(intent).__name__ for intent in planned.now]
 
 
-def reports(intent: MarkPods, now_ms: int) -> dict[str, Report]:
+def reports(intent: MarkPods, now_ms: int) -> dict[str, Report[MarkReason]]:
     return {mark.pod.uid: Report(mark.reason, mark.message, now_ms) for mark in intent.marks}
 
 
