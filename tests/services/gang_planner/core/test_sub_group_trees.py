@@ -1,50 +1,22 @@
 """Sub-groups of one group that contain each other: how many start, and in which domains."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.dialects.sub_group_tree import Part, sub_group_tree
-from shared.model.objects import NetworkTopology, Node, Pod, PodGroup
+from shared.dialects.sub_group_tree import Part
+from shared.model.objects import NetworkTopology, Node
 from tests.services.gang_planner.core.scene import (
     Scene,
-    make_group,
     make_node,
-    make_pods,
-    make_shape,
 )
+from tests.services.gang_planner.core.sub_groups import group, part, pods
 
-CPU = make_shape({"cpu": 1000})
 RACK = NetworkTopology(label_key="rack")
 ZONE = NetworkTopology(label_key="zone")
-
-
-def part(name: str, size: int | None = None, parent: str = "", **more: Any) -> Part:
-    return Part(path=name, name=name, size=size, parent=parent, label="part", **more)
-
-
-def group(*parts: Part, least: int | None = None, minimum: int = 0, **fields: Any) -> PodGroup:
-    """The group `job` with these sub-groups, of which `least` are needed, or all."""
-    errors: list[str] = []
-    tree = sub_group_tree("job", parts, errors, path="parts", parts_needed=least)
-    assert errors == []
-    return make_group(
-        "job",
-        max(minimum, tree.minimum),
-        sets=tree.sets,
-        sub_groups=tree.sub_groups,
-        **fields,
-    )
-
-
-def pods(name: str, count: int) -> list[Pod]:
-    """Pods of a sub-group; "": of none."""
-    labels = msgspec.msgpack.encode((("part", name),)) if name else b""
-    return make_pods("job", count, CPU, role=name, labels=labels)
 
 
 def nodes(*cpus: int, **labels: str) -> list[Node]:
@@ -259,7 +231,7 @@ def test_nested_sub_groups_start_exactly_when_racks_hold_all_of_them(
     scene = Scene(
         [node for index, cpus in enumerate(racks) for node in nodes(cpus, rack=str(index))]
     )
-    parts: list[Part] = []
+    parts = list[Part]()
     for index, (together, sizes) in enumerate(branches):
         parts.append(part(f"s{index}", topology=RACK if together else None))
         for number, size in enumerate(sizes):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.model.objects import PodGroup
+from tests.services.gang_planner.core import sub_groups
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import WHOLE_GANGS, evictions, names, submit
 from tests.services.gang_planner.core.trees import CPU, composite, group, nodes, pods
@@ -111,3 +112,18 @@ def test_a_set_inside_a_tree_loses_the_groups_that_it_can_do_without() -> None:
     assert victims(crowded(*nested()), 1) == {"x2": 1}
     whole = {"x1": 2, "x2": 1, "y1": 1}
     assert victims(crowded(*nested(disrupted_whole=True)), 1) == whole
+
+
+def test_a_sub_group_that_its_group_can_do_without_is_evicted_alone_and_whole() -> None:
+    """The sub-groups of one group, as KAI and Grove have them, are sets as well."""
+    scene = LoggedScene(nodes(1, 1, 1, 1), conf=WHOLE_GANGS)
+    scene.put(sub_groups.group(sub_groups.part("a", 2), sub_groups.part("b", 2), least=1))
+    scene.put(*sub_groups.pods("a", 2), *sub_groups.pods("b", 2))
+    for _ in range(2):
+        scene.until_quiet()
+        scene.carry_out(phase="Running")
+    submit(scene, "high", 1, priority=10, shape=CPU)
+    scene.until_quiet()
+    (eviction,) = evictions(scene)
+    evicted = [scene.pods[one.uid].role for one in eviction.victims]
+    assert evicted in (["a", "a"], ["b", "b"])
