@@ -17,6 +17,10 @@ from shared.dialects.protocol import Dialect, GroupReference, Membership
 from shared.kube.objects import ObjectMeta, PodSpec
 
 NAME: Final = "kueue"
+#: The label of pods and workloads that names the LocalQueue whose quota they use.
+LOCAL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+#: The scheduling gate of pods that Kueue has not admitted.
+ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
 _GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 _TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"
 
@@ -45,7 +49,7 @@ DIALECT: Final = Dialect(
         *ignored_marks(
             "labels",
             "Kueue reads it when it admits the group by its quota",
-            "kueue.x-k8s.io/queue-name",
+            LOCAL_QUEUE,
             "kueue.x-k8s.io/priority-class",
             "kueue.x-k8s.io/max-exec-time-seconds",
         ),

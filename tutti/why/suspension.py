@@ -4,12 +4,10 @@ Kueue suspends objects, and gates plain pods, that it has not admitted.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
+from shared.dialects.kueue import ADMISSION_GATE, LOCAL_QUEUE
 from shared.kube.objects import Pod
-
-_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-_KUEUE_GATE: Final = "kueue.x-k8s.io/admission"
 
 
 def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
@@ -23,7 +21,7 @@ def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
     policy = policy if isinstance(policy, dict) else {}
     for path, holder in (("spec.suspend", spec), ("spec.runPolicy.suspend", policy)):
         if holder.get("suspend") is True:
-            queue = labels.get(_KUEUE_QUEUE, "")
+            queue = labels.get(LOCAL_QUEUE, "")
             by = f"; {not_admitted(queue)}" if queue else ""
             return f"{path} is true{by}"
     state = status.get("state") if isinstance(status, dict) else None
@@ -35,8 +33,8 @@ def suspended(spec: Any, status: Any, labels: Mapping[str, str]) -> str:
 
 def awaited_queue_of_pod(pod: Pod) -> str:
     """Kueue's LocalQueue that has not admitted a pod; "" if it waits for none."""
-    gated = any(gate.name == _KUEUE_GATE for gate in pod.spec.scheduling_gates)
-    return pod.metadata.labels.get(_KUEUE_QUEUE, "") if gated else ""
+    gated = any(gate.name == ADMISSION_GATE for gate in pod.spec.scheduling_gates)
+    return pod.metadata.labels.get(LOCAL_QUEUE, "") if gated else ""
 
 
 def not_admitted(queue: str) -> str:

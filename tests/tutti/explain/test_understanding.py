@@ -173,9 +173,9 @@ def test_fields_without_effect_in_a_dialect_are_listed() -> None:
 
 def test_ignored_fields_and_marks_are_listed_with_the_reasons() -> None:
     kai = GROUP.replace("scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2alpha2")
-    kai = kai.replace("minMember: 2", "minMember: 2, topologyConstraint: {topology: racks}")
+    kai = kai.replace("minMember: 2", "minMember: 2, markUnschedulable: true")
     (reason,) = only_object(kai).ignored
-    assert reason.startswith("spec.topologyConstraint.topology: levels are keys of node labels")
+    assert reason.startswith("spec.markUnschedulable: the pods' conditions always say why")
     marks = {"kueue.x-k8s.io/queue-name": "team"}
     (reason,) = only_object(pod(labels=marks)).ignored
     assert reason.startswith("metadata.labels[kueue.x-k8s.io/queue-name]: Kueue reads it")

@@ -5,85 +5,11 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from shared.contracts.verdicts import Condition, GangPhase, ShapeReport, Verdict, Why
-from shared.model.objects import Owner, Pod, PodPhase
-from tutti.why.explanation import Answer, State, explain
-from tutti.why.facts import Facts, Group, MemberPod
+from shared.contracts.verdicts import Condition, ShapeReport
+from tests.tutti.why.situations import answer, gang, member
+from tutti.why.explanation import State
+from tutti.why.facts import Group, MemberPod
 from tutti.why.planner_liveness import PlannerLiveness
-
-NAMES = ("tutti", "volcano")
-
-
-def member(
-    name: str,
-    *,
-    node: str = "",
-    phase: PodPhase = "Pending",
-    waiting: str = "",
-    reason: str = "",
-    group: str = "g",
-    scheduler: str = "volcano",
-    owner: str = "",
-    unscheduled: str = "",
-    deleting: bool = False,
-    declared: int = 0,
-    awaited_queue: str = "",
-) -> MemberPod:
-    return MemberPod(
-        pod=Pod(
-            uid=f"uid-{name}",
-            namespace="ns",
-            name=name,
-            resource_version=1,
-            shape=b"",
-            ours=scheduler in NAMES,
-            scheduler_name=scheduler,
-            group_name=group,
-            owner=Owner(api_version="v1", kind="Owner", name=owner, uid=owner) if owner else None,
-            node=node,
-            phase=phase,
-            waiting=waiting,
-            reason=reason,
-            deleting=deleting,
-            group_self_declared=declared > 0,
-            group_min_member=declared,
-        ),
-        unscheduled=unscheduled,
-        awaited_queue=awaited_queue,
-    )
-
-
-def gang(phase: GangPhase | None, sentence: str = "", *, least: int = 2, name: str = "g") -> Group:
-    why = Why(reason="NotEnoughResources", sentence=sentence, since_ms=1_000) if sentence else None
-    verdict = None
-    if phase is not None:
-        verdict = Verdict(
-            gang_id="id",
-            epoch=0,
-            at_ms=0,
-            dialect="volcano",
-            namespace="ns",
-            name=name,
-            phase=phase,
-            min_member=least,
-            succeeded=2,
-            why=why,
-        )
-    return Group(
-        title="podgroups.scheduling.volcano.sh",
-        kind="PodGroup",
-        namespace="ns",
-        name=name,
-        uid=f"uid-{name}",
-        min_member=least,
-        verdict=verdict,
-    )
-
-
-def answer(*pods: MemberPod, groups: tuple[Group, ...] = (), **more: Any) -> Answer:
-    facts = Facts(kind="TFJob", namespace="ns", name="train", uid="u", pods=pods, groups=groups)
-    return explain(msgspec.structs.replace(facts, **more))
-
 
 PENDING = (member("a"), member("b"))
 PLACED = (member("a", node="n1", phase="Running"), member("b", node="n2", phase="Running"))
@@ -451,20 +377,6 @@ def test_reasons_and_placements_are_printed_in_full() -> None:
     assert explained.min_member == 3
 
 
-def owned(group: Group, kind: str, name: str) -> Group:
-    owner = Owner(api_version="v1", kind=kind, name=name, uid=f"uid-{name}")
-    return msgspec.structs.replace(group, owner=owner)
-
-
-def test_a_gang_is_named_after_what_its_user_created_and_not_after_the_group_made_for_it() -> None:
-    group = owned(gang("Inqueue", "no room", name="second-4c35c4a5"), "Job", "second")
-    found = answer(groups=(group,))
-    assert found.sentence == "job/second waits: no room"
-    assert (found.gangs[0].gang, found.gangs[0].name) == ("ns/second-4c35c4a5", "job/second")
-    found = answer(groups=(group,), tops={"uid-second": "cronjob/nightly"})
-    assert found.sentence == "cronjob/nightly waits: no room"
-
-
 def test_without_an_active_planner_the_answer_begins_with_a_warning() -> None:
     silent = PlannerLiveness(state="silent", silent_s=47)
     found = answer(*PENDING, groups=(gang("Inqueue", "no room"),), planner=silent)
@@ -503,22 +415,6 @@ def test_pods_of_a_group_that_does_not_exist_say_which() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("scope", "sentence"),
-    [
-        (
-            "podgroups.scheduling.k8s.io",
-            "PodGroup g of scheduling.k8s.io, which its pods name, does not exist: create it",
-        ),
-        ("yunikorn", "no pod declares the gang g of yunikorn, which its pods name"),
-    ],
-)
-def test_a_gang_that_is_missing_is_named_with_its_api(scope: str, sentence: str) -> None:
-    found = member("a")
-    pod = msgspec.structs.replace(found.pod, group_scope=scope)
-    assert answer(msgspec.structs.replace(found, pod=pod)).sentence == f"pod/a waits: {sentence}"
-
-
 def test_a_group_of_several_schedulers_waits_for_a_pod_that_names_tutti() -> None:
     """The planner has no verdict on it: another scheduler may be the one to place its pods."""
     group = msgspec.structs.replace(gang(None), shared=True, title="podgroups.scheduling.k8s.io")
@@ -535,38 +431,6 @@ def test_a_group_of_several_schedulers_waits_for_a_pod_that_names_tutti() -> Non
         "created with the scheduler name tutti, or as members of a gang in a namespace with the "
         'label tutti.dev/schedule: "true"',
     )
-
-
-def test_a_gang_that_its_pods_declare_has_their_common_owners_name_or_its_own() -> None:
-    words = "1 of 3 members exist that could run"
-    alone = answer(*(member(f"p{i}", declared=3, unscheduled=words) for i in range(2)))
-    assert alone.sentence == f"gang/g waits: {words}"
-    assert [(one.gang, one.members, one.min_member) for one in alone.gangs] == [("ns/g", 2, 3)]
-    owned = answer(*(member(f"p{i}", declared=3, owner="train") for i in range(2)))
-    assert [one.name for one in owned.gangs] == ["owner/train"]
-    pods = (member("p0", declared=3, owner="train"), member("p1", declared=3, owner="other"))
-    assert [one.name for one in answer(*pods).gangs] == ["gang/g"]
-
-
-def test_a_group_that_its_user_made_has_the_name_of_the_object_of_its_pods() -> None:
-    group = gang("Pending", "no room")
-    owned = answer(*(member(f"p{i}", owner="train") for i in range(2)), groups=(group,))
-    assert owned.sentence == "owner/train waits: no room"
-    two = (member("p0", owner="train"), member("p1", owner="other"))
-    bare = (member("p0"), member("p1", owner="train"))
-    for pods in (two, bare):
-        assert answer(*pods, groups=(group,)).sentence == "podgroup/g waits: no room"
-
-
-def test_a_gang_whose_pods_kueue_gates_waits_for_its_queue() -> None:
-    words = "2 members have scheduling gates: kueue.x-k8s.io/admission"
-    gated = [member(f"p{i}", declared=2, unscheduled=words, awaited_queue="team") for i in range(2)]
-    expected = f"gang/g waits: {words}; Kueue's LocalQueue team has not admitted it"
-    assert answer(*gated).sentence == expected
-    of_object = answer(
-        *(member(f"p{i}", awaited_queue="team") for i in range(2)), groups=(gang("Pending", words),)
-    )
-    assert of_object.sentence == expected.replace("gang/", "podgroup/")
 
 
 def test_a_priority_class_that_does_not_exist_is_named() -> None:
