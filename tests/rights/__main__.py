@@ -24,6 +24,7 @@ RUNS: Final = (
         *_PYTEST,
         "tests/services/controller/test_status_on_kubernetes.py",
         "tests/services/controller/test_podgroups_on_kubernetes.py",
+        "tests/services/controller/test_owner_gangs.py",
     ),
     (
         *(*_PYTEST, "-m", "certify", "tests/rights/test_seldom.py"),

@@ -4,6 +4,7 @@ on a real API server.
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +24,27 @@ from shared.dialects.kubernetes import SCOPE as KUBERNETES
 from shared.kinds.metadata import Metadata
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
-from shared.kube.resources import CRONJOBS_VOLCANO, JOBS_VOLCANO
+from shared.kube.listwatch import Absent, Changes, Listed, ListWatch
+from shared.kube.objects import KubeObject
+from shared.kube.resources import (
+    CRONJOBS_VOLCANO,
+    DEVICE_TAINT_RULES,
+    JOBS_VOLCANO,
+    MPI_JOBS,
+    POD_GANGS,
+    PODGROUPS_KAI,
+    RAY_CLUSTERS,
+    SPARK_APPLICATIONS,
+    TOPOLOGIES_KAI,
+    Resource,
+)
 from shared.model.objects import GROUP_NAME_SCOPE
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
+from tests.dialects.cases import FOLDER
 from tests.rights.audit import NAMESPACE, RELEASE_NAME
+from tests.services.controller import operator_kinds
 from tests.services.controller.core.samples import make_running
 from tests.services.controller.harness import a_desk, controllers
 from tests.services.controller.playing import running
@@ -182,6 +198,87 @@ async def test_a_controller_that_starts_looks_for_a_group_of_an_api_that_is_gone
         await desk.say(verdict)
         await desk.all_written()
     assert "is refused" not in caplog.text
+
+
+@pytest.fixture
+def further_apis(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """The API server serves the kinds of KAI, Grove and the operators."""
+    control_plane.install_crds(FOLDER / "crds")
+    operator_kinds.install(control_plane, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("account_name", "resource", "spec"),
+    [
+        ("watcher", TOPOLOGIES_KAI, {"levels": [{"nodeLabel": "example.com/rack"}]}),
+        ("watcher", POD_GANGS, {"podgroups": []}),
+        ("watcher", PODGROUPS_KAI, {"minMember": 1}),
+        ("watcher", DEVICE_TAINT_RULES, {"taint": {"key": "a/b", "effect": "NoSchedule"}}),
+        ("controller-jobs", RAY_CLUSTERS, {}),
+        ("controller-jobs", MPI_JOBS, {}),
+        ("controller-jobs", SPARK_APPLICATIONS, {}),
+    ],
+    ids=lambda one: one.title if isinstance(one, Resource) else None,
+)
+async def test_kinds_that_few_clusters_serve_are_listed_and_watched(
+    account_name: str,
+    resource: Resource,
+    spec: Object,
+    further_apis: None,
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+) -> None:
+    listed, changed = asyncio.Event(), asyncio.Event()
+
+    async def take(batch: Listed[KubeObject] | Changes[KubeObject] | Absent) -> None:
+        assert not isinstance(batch, Absent)
+        (listed if isinstance(batch, Listed) else changed).set()
+
+    path = resource.path(namespace if resource.namespaced else "")
+    manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+    kubeconfig = await as_account(control_plane.admin_kubeconfig, account_name)
+    async with KubeClient(await load(str(kubeconfig))) as client:
+        watching = asyncio.create_task(
+            ListWatch(client, resource, KubeObject).run(take), name="list-watch"
+        )
+        try:
+            async with asyncio.timeout(30):
+                await listed.wait()
+                await api.create(path, {**manifest, "metadata": {"name": "one"}})
+                await changed.wait()
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "resource", "spec"),
+    [("grove", POD_GANGS, {"podgroups": []}), ("kai", PODGROUPS_KAI, {"minMember": 3})],
+)
+async def test_a_status_is_written_where_an_api_of_others_wants_it(
+    dialect: str,
+    resource: Resource,
+    spec: Object,
+    further_apis: None,
+    nats_server: NatsServer,
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+) -> None:
+    manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+    path = resource.path(namespace)
+    group = await api.create(path, {**manifest, "metadata": {"name": "job"}})
+    verdict = placed_in(make_running(placed=(), dialect=dialect), group)
+    async with (
+        a_desk(nats_server.url) as desk,
+        controllers(desk.url, control_plane.admin_kubeconfig, "status"),
+    ):
+        await desk.say(verdict)
+        await desk.all_written()
+    written = await api.get(f"{path}/job")
+    assert written["metadata"]["annotations"]
+    assert written["status"]
 
 
 async def test_a_job_that_changed_meanwhile_is_read_again(
