@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from services.admission_webhook import registration
-from services.admission_webhook.certificates import CA_FILE, ensure_certificate
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import (
     MEMBERS,
@@ -39,6 +38,7 @@ from shared.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from shared.runtime.serving_certificate import CA_FILE, ensure_certificate
 from tests.services.admission_webhook.reviews import NAMES, a_pod_group
 from tests.services.admission_webhook.serving import HOST, Webhook
 from tests.support.background import in_background

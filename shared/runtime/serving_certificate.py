@@ -20,7 +20,6 @@ from typing import Final
 import msgspec
 from cryptography import x509
 
-from services.admission_webhook.errors import CertificateProblem
 from shared.runtime.certificate_authority import (
     Issued,
     Unreadable,
@@ -49,6 +48,12 @@ SERVING_FILE: Final = "serving.pem"
 _Stamps = tuple[tuple[int, int, int], ...]
 
 
+class CertificateProblem(Exception):
+    """Certificate or key cannot be used; the message names the file and the reason. The previous
+    certificate stays in use.
+    """
+
+
 class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files of the certificate chain, its key (which may be the same file) and its CA."""
 
@@ -60,12 +65,17 @@ class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
 class ServingCertificate:
     """A TLS context that serves the files as `reload` loaded them last."""
 
-    def __init__(self, files: CertificateFiles) -> None:
-        """Load the files. Blocks. Raises CertificateProblem."""
+    def __init__(self, files: CertificateFiles, *, asks_clients: bool = False) -> None:
+        """Load the files. Blocks. Raises CertificateProblem.
+
+        `asks_clients`: clients are asked for a certificate, which they need not have, and which
+        must be signed by a CA of `trust_clients`.
+        """
         self._files = files
+        self._client_ca: str | None = "" if asks_clients else None
         #: `ca`: the CA in PEM, for the API server to trust. `ends_s`: when the served chain
         #: expires, in seconds since the epoch.
-        self._current, self.ca, self.ends_s = _loaded(files)
+        self._current, self.ca, self.ends_s = _loaded(files, self._client_ca)
         self._stamps = _stamps(files)
         self.context = self._current
         self.context.sni_callback = self._select_context
@@ -80,10 +90,19 @@ class ServingCertificate:
         stamps = _stamps(self._files)
         if stamps == self._stamps:
             return False
-        self._current, self.ca, self.ends_s = _loaded(self._files)
+        self._current, self.ca, self.ends_s = _loaded(self._files, self._client_ca)
         # Read before loading: a change during the loading is found by the next call.
         self._stamps = stamps
         return True
+
+    def trust_clients(self, ca_pem: str) -> None:
+        """Accept clients' certificates of these CAs, in new handshakes; only with `asks_clients`.
+        Blocks. Raises CertificateProblem; the previous CAs stay in use.
+        """
+        if ca_pem == self._client_ca:
+            return
+        self._current, self.ca, self.ends_s = _loaded(self._files, ca_pem)
+        self._client_ca = ca_pem
 
     async def watch(self, on_reload: Callable[[], None], *, every_s: float = CHECK_EVERY_S) -> None:
         """Reload changed files until cancelled; each problem with them is logged once."""
@@ -118,10 +137,17 @@ def _stamps(files: CertificateFiles) -> _Stamps:
     return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
 
 
-def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str, float]:
+def _loaded(files: CertificateFiles, client_ca: str | None) -> tuple[ssl.SSLContext, str, float]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
+        if client_ca is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            # A resumed session would keep a certificate whose CA is not trusted any more.
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
+            if client_ca:
+                context.load_verify_locations(cadata=client_ca)
         # Without this, OpenSSL would prompt for an encrypted key's password on the terminal.
         context.load_cert_chain(files.certificate, files.key, password="")
         ca = files.ca.read_text("ascii")
@@ -132,8 +158,11 @@ def _loaded(files: CertificateFiles) -> tuple[ssl.SSLContext, str, float]:
     return context, ca, min(one.not_valid_after_utc for one in chain).timestamp()
 
 
-def ensure_certificate(folder: Path, names: Sequence[str], now: datetime | None = None) -> bool:
-    """Have a CA and a serving certificate for `names` in the folder.
+def ensure_certificate(
+    folder: Path, title: str, names: Sequence[str], now: datetime | None = None
+) -> bool:
+    """Have a CA and a serving certificate for `names` in the folder; `title` is the subject of new
+    ones.
 
     Valid files are kept, also across restarts, so that the API server does not get a new CA each
     time. Files that are missing or cannot be read are made again.
@@ -149,12 +178,12 @@ def ensure_certificate(folder: Path, names: Sequence[str], now: datetime | None 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     authority = _read_authority(folder, at)
     if authority is None:
-        authority = new_authority("tutti-admission-ca", at, CA_LIFETIME)
+        authority = new_authority(f"{title}-ca", at, CA_LIFETIME)
         write_whole(folder / CA_KEY_FILE, authority.key_pem)
         write_whole(folder / CA_FILE, authority.certificate_pem)
     if _is_current(folder / SERVING_FILE, authority.certificate, names, at):
         return False
-    made = issue(authority, "tutti-admission", names, at, SERVING_LIFETIME)
+    made = issue(authority, title, names, at, SERVING_LIFETIME)
     write_whole(folder / SERVING_FILE, made.key_pem + made.certificate_pem)
     return True
 

@@ -1,4 +1,4 @@
-"""Limits that keep clients other than the API server from exhausting the webhook's memory.
+"""Limits that keep clients other than the API server from exhausting a server's memory.
 
 Any client that reaches the port may send requests: the addresses of the API server are unknown. So
 the number of connections is limited, a connection without a request is closed, and a body must
@@ -26,7 +26,7 @@ CONNECTIONS_MAX: Final = 2000
 
 
 class RequestRefused(Exception):
-    """A request that is not answered with a review: the HTTP status, and the reason as text."""
+    """A request that is not answered as asked: the HTTP status, and the reason as text."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
