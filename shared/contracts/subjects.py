@@ -106,3 +106,8 @@ def webhook_consumer(ordinal: int) -> str:
 def observer_consumer(stream: str) -> str:
     """Durable consumer of the observer on a log stream."""
     return f"observer-{stream.lower()}"
+
+
+def api_consumer(stream: str, ordinal: int) -> str:
+    """Durable consumer of API replica `ordinal` on a log stream."""
+    return f"api-{ordinal}-{stream.lower()}"

@@ -153,6 +153,11 @@ SPARK_APPLICATIONS: Final = Resource(
 CUSTOM_RESOURCE_DEFINITIONS: Final = _of_cluster(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
 )
+API_SERVICES: Final = _of_cluster("apiregistration.k8s.io", "v1", "apiservices", "APIService")
+ACCESS_REVIEWS: Final = _of_cluster(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"
+)
+TOKEN_REVIEWS: Final = _of_cluster("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 CLUSTER_ROLES: Final = _of_cluster("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole")
 CLUSTER_ROLE_BINDINGS: Final = _of_cluster(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"

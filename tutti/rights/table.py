@@ -13,11 +13,14 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import users
+from shared.contracts.visibility import GROUP, RESOURCES, VERSION
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.kinds.catalogue import CATALOGUE
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import (
+    ACCESS_REVIEWS,
+    API_SERVICES,
     CLUSTER_ROLES,
     COMMANDS,
     CONFIGMAPS,
@@ -45,6 +48,7 @@ from shared.kube.resources import (
     SECRETS,
     SERVICES,
     STATEFUL_SETS,
+    TOKEN_REVIEWS,
     VALIDATING_WEBHOOKS,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -142,6 +146,26 @@ _WEBHOOK: Final = (
         names=(f"{RELEASE}-admission-webhook",),
     ),
     *_of_dialects("admission-webhook", "whether the group exists that a user's pod names"),
+)
+
+_API_SERVICE: Final = (f"{VERSION}.{GROUP}",)
+_API: Final = (
+    _may("create", ACCESS_REVIEWS, "what the user of a request may see"),
+    _may("create", TOKEN_REVIEWS, "which user sends a direct request"),
+    _may(
+        "get",
+        CONFIGMAPS,
+        "the CA of the API server's front proxy",
+        names=("extension-apiserver-authentication",),
+    ),
+    _may("create", API_SERVICES, "register as the server of its API group"),
+    _may("get update delete", API_SERVICES, "its own registration", names=_API_SERVICE),
+    _may(
+        "get",
+        CLUSTER_ROLES,
+        "the owner of its registration: it is deleted when it is uninstalled",
+        names=(f"{RELEASE}-api",),
+    ),
 )
 
 _EVENTS: Final = _may("create get patch", CORE_EVENTS, "create and count Events")
@@ -280,6 +304,7 @@ ACCOUNTS: Final = (
     Account(name="gang-planner", token=False),
     Account(name="binder", rights=_BINDER),
     Account(name="admission-webhook", rights=_WEBHOOK),
+    Account(name="api", rights=_API),
     Account(name="controller-status", rights=CONTROLLERS["status"]),
     Account(
         name="controller-jobs",
@@ -296,5 +321,14 @@ ACCOUNTS: Final = (
 ALL_USERS: Final = (
     _may(
         "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
+    ),
+    *(
+        Right(
+            group=GROUP,
+            resource=one.plural,
+            verbs=one.verbs,
+            why="ask the API service, which shows what the user may see",
+        )
+        for one in RESOURCES
     ),
 )

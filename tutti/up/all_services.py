@@ -1,8 +1,8 @@
 """Runs NATS and all services from start to stop.
 
 Order of starting: NATS and its streams, concurrently the checks of the cluster; then every service
-at once; then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
-At any end, none of its processes is left.
+at once; then readiness. Order of stopping: API service, webhook, controller, binders, planners,
+watchers, NATS. At any end, none of its processes is left.
 """
 
 import asyncio
@@ -230,6 +230,7 @@ class AllServices:
         return local_users(
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),
+            apis=max(1, options.count("api")),
             observed=options.observe,
         )
 
@@ -241,6 +242,7 @@ class AllServices:
             survivors_wait_s=survivors_wait_s,
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),
+            apis=max(1, options.count("api")),
             observed=options.observe,
         )
 

@@ -68,6 +68,15 @@ from tutti.up.options import (
     help="Port of the admission webhook; 0: any free port.",
 )
 @click.option("--webhook/--no-webhook", default=True, help="Run the admission webhook.")
+@click.option(
+    "--api-port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="Port of the API service; 0: any free port.",
+)
+@click.option(
+    "--api/--no-api", default=True, help="Run the API service (kubectl get gangs and the like)."
+)
 @click.option("--install-crds", is_flag=True, help="Create or update Tutti's CRDs first.")
 @click.option(
     "--kube-batch-crds",

@@ -19,6 +19,7 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "binder": 2,
     "controller": 1,
     "admission-webhook": 1,
+    "api": 1,
 }
 #: In the order of starting: all services wait for the watcher's list. They stop in the reverse
 #: order, so that writers end after the services that request their writes.
@@ -56,6 +57,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0  # 0: any free port
+    api: bool = True
+    api_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
     replicas: Mapping[str, int] = {}  # where they differ from the default
@@ -73,7 +76,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
-        if service not in self.services or (service == "admission-webhook" and not self.webhook):
+        switched_off = {"admission-webhook": not self.webhook, "api": not self.api}
+        if service not in self.services or switched_off.get(service, False):
             return 0
         if service == "observer":
             return 1
@@ -117,6 +121,7 @@ def check_observing(options: UpOptions) -> None:
         "--take-over": options.take_over,
         "--admission-conf": bool(options.admission_conf),
         "--webhook-port": bool(options.webhook_port),
+        "--api-port": bool(options.api_port),
         **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
     }
     for flag, given in refused.items():

@@ -1,6 +1,7 @@
 """The processes of `tutti up` and their flags: a pure function of the options."""
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -8,6 +9,9 @@ from shared.bus.permissions import CONTROLLERS
 from shared.model.invariants import InvariantViolation
 from tutti.up.keys import Keys
 from tutti.up.options import UpOptions
+
+#: The API server on this machine reaches the API service here, where it listens.
+_API_HOST: Final = "127.0.0.1"
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +110,16 @@ def _own_flags(
                 f"--port={port}",
                 f"--cert-dir={data_dir / 'webhook' / str(ordinal)}",
                 *([f"--admission-conf={conf}"] if conf else []),
+            ]
+        case "api":
+            return [
+                *_cluster_flags(options),
+                *names,
+                f"--port={options.api_port if ordinal == 0 else 0}",
+                f"--cert-dir={data_dir / 'api' / str(ordinal)}",
+                f"--external={_API_HOST}",
+                # One process can be behind such a Service.
+                *(["--no-register"] if ordinal else []),
             ]
         case _:
             raise InvariantViolation(service, "must be one of the services")

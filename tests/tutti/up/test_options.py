@@ -17,12 +17,12 @@ def test_two_planners_run_by_default_and_one_of_everything_else() -> None:
     assert options.count("gang-planner") == 2
     assert {options.count(name) for name in ("watcher", "controller")} == {1}
     assert {options.count(name) for name in ("gang-planner", "binder")} == {2}
-    assert options.count("admission-webhook") == 1
+    assert {options.count(name) for name in ("admission-webhook", "api")} == {1}
 
 
-def test_no_webhook_runs_when_it_is_switched_off_whatever_its_replicas() -> None:
-    options = UpOptions(webhook=False, replicas={"admission-webhook": 2})
-    assert options.count("admission-webhook") == 0
+def test_a_service_that_is_switched_off_does_not_run_whatever_its_replicas() -> None:
+    options = UpOptions(webhook=False, api=False, replicas={"admission-webhook": 2, "api": 2})
+    assert {options.count(name) for name in ("admission-webhook", "api")} == {0}
 
 
 def test_replicas_are_read_per_service_and_the_last_one_counts() -> None:

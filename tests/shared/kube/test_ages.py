@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tutti.api.ages import since, span
+from shared.kube.ages import since, span
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 

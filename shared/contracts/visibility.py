@@ -1,0 +1,393 @@
+"""The objects of the API `visibility.tutti.dev/v1alpha1`, as JSON: what users may read of Tutti.
+
+Served by services/api (ADR 0092); its OpenAPI document is generated from these structs. Field names
+are camelCase, instants RFC 3339 in UTC, amounts quantities. A field is left out while it has its
+default.
+"""
+
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+GROUP: Final = "visibility.tutti.dev"
+VERSION: Final = "v1alpha1"
+ApiVersion: TypeAlias = Literal["visibility.tutti.dev/v1alpha1"]
+API_VERSION: Final[ApiVersion] = "visibility.tutti.dev/v1alpha1"
+
+
+class _Api(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """The base of all structs here."""
+
+
+class ObjectMeta(_Api, frozen=True, kw_only=True):
+    """Standard metadata."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+
+
+class ListMeta(_Api, frozen=True, kw_only=True):
+    """Standard metadata of a list."""
+
+    resource_version: str = ""
+    #: Token for the next page; "": this is the last one.
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class GangCondition(_Api, frozen=True, kw_only=True):
+    """A condition of a gang: Unschedulable, Scheduled, PartlyBound, Degraded, RoomHeld, Releasing,
+    OtherScheduler or Evicted.
+    """
+
+    type: str
+    status: Literal["True", "False"]
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class MemberCounts(_Api, frozen=True, kw_only=True):
+    """Members of a gang by the phase of their pods."""
+
+    total: int
+    pending: int
+    running: int
+    succeeded: int
+    failed: int
+
+
+class RoleStatus(_Api, frozen=True, kw_only=True):
+    """Members of one role (task, replica type); `name` "" for members without one."""
+
+    name: str
+    members: int
+    #: Members that are bound to a node.
+    placed: int
+    running: int
+
+
+class NodePlacement(_Api, frozen=True, kw_only=True):
+    """Members of a gang on one node."""
+
+    node: str
+    members: int
+
+
+class NamedGangs(_Api, frozen=True, kw_only=True):
+    """Gangs: the names (namespace/name) that the reader may see, and how many there are."""
+
+    count: int
+    names: tuple[str, ...] = ()
+
+
+class PlacementRefusal(_Api, frozen=True, kw_only=True):
+    """Why nodes or quotas refuse members: on how many nodes, and how much of a resource is
+    missing.
+    """
+
+    reason: str
+    nodes: int = 0
+    resource: str = ""
+    missing: str = ""
+
+
+class RoleSearch(_Api, frozen=True, kw_only=True):
+    """Result of the search for nodes for one role of a waiting gang."""
+
+    name: str
+    wanted: int
+    #: Members that would fit now if the gang had no other members.
+    fitting: int
+    nodes: int
+    refusals: tuple[PlacementRefusal, ...] = ()
+
+
+class PendingStatus(_Api, frozen=True, kw_only=True):
+    """Why a gang waits."""
+
+    #: CamelCase, as in the reference of pending reasons.
+    reason: str
+    message: str
+    since: datetime | None = None
+    roles: tuple[RoleSearch, ...] = ()
+    quota: tuple[PlacementRefusal, ...] = ()
+    #: Gangs ahead of it in its queue.
+    ahead: NamedGangs | None = None
+    #: Placed gangs of its queue that hold the resources that it lacks, oldest first.
+    holders: NamedGangs | None = None
+
+
+class GangStatus(_Api, frozen=True, kw_only=True):
+    """What Tutti knows about a gang."""
+
+    phase: Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed"]
+    queue: str
+    #: API of the group object (volcano, kubernetes, …); "": the gang has none.
+    dialect: str = ""
+    min_member: int
+    members: MemberCounts
+    #: Attempts to start it.
+    attempt: int = 0
+    conditions: tuple[GangCondition, ...] = ()
+    pending: PendingStatus | None = None
+    roles: tuple[RoleStatus, ...] = ()
+    #: By node's name; at most 1,000 nodes.
+    placement: tuple[NodePlacement, ...] = ()
+    #: The topology domain of its last placement.
+    domain: str = ""
+    node_pool: str = ""
+    trace_id: str = ""
+
+
+class Gang(_Api, frozen=True, kw_only=True):
+    """Pods that are placed together, or none of them."""
+
+    api_version: ApiVersion
+    kind: Literal["Gang"]
+    metadata: ObjectMeta
+    status: GangStatus
+
+
+class GangList(_Api, frozen=True, kw_only=True):
+    """Gangs, by namespace and name."""
+
+    api_version: ApiVersion
+    kind: Literal["GangList"]
+    metadata: ListMeta
+    items: tuple[Gang, ...]
+
+
+class QueueAmounts(_Api, frozen=True, kw_only=True):
+    """One resource of a queue, its subtree included."""
+
+    resource: str
+    used: str
+    #: Requests of gangs that wait for free capacity.
+    wanted: str
+    #: Minima of admitted gangs that have not started.
+    promised: str
+    #: Reservations for lost members.
+    reserved: str
+    guarantee: str
+    #: Its fair share now; "": none is computed.
+    deserved: str = ""
+    #: The most that it may use; "": no limit.
+    limit: str = ""
+
+
+class QueueGangs(_Api, frozen=True, kw_only=True):
+    """Numbers of gangs of a queue."""
+
+    running: int
+    waiting: int
+    not_admitted: int
+
+
+class QueueStatus(_Api, frozen=True, kw_only=True):
+    """What a queue uses, deserves and waits for."""
+
+    #: Whether a Queue object exists; False: gangs name it only.
+    exists: bool
+    state: str = ""
+    parent: str = ""
+    weight: int
+    priority: int
+    #: Strictly first-in, first-out.
+    strict: bool
+    reclaimable: bool
+    gangs: QueueGangs
+    resources: tuple[QueueAmounts, ...] = ()
+    #: Gangs that hold most members.
+    holders: NamedGangs | None = None
+    #: Its current limit, in a sentence; "": none.
+    message: str = ""
+
+
+class Queue(_Api, frozen=True, kw_only=True):
+    """A queue of gangs."""
+
+    api_version: ApiVersion
+    kind: Literal["Queue"]
+    metadata: ObjectMeta
+    status: QueueStatus
+
+
+class QueueList(_Api, frozen=True, kw_only=True):
+    """Queues, by name."""
+
+    api_version: ApiVersion
+    kind: Literal["QueueList"]
+    metadata: ListMeta
+    items: tuple[Queue, ...]
+
+
+class NodeAmounts(_Api, frozen=True, kw_only=True):
+    """One resource of a node. `free` is what pods may still request; it may be negative."""
+
+    resource: str
+    allocatable: str
+    requested: str
+    free: str
+
+
+class NodeStatus(_Api, frozen=True, kw_only=True):
+    """A node as the planner sees it."""
+
+    ready: bool
+    schedulable: bool
+    #: Taints with an effect, as `key=value:effect`.
+    taints: tuple[str, ...] = ()
+    pods: int
+    #: Members of gangs among its pods.
+    members: int
+    resources: tuple[NodeAmounts, ...] = ()
+
+
+class Node(_Api, frozen=True, kw_only=True):
+    """Free capacity of one node."""
+
+    api_version: ApiVersion
+    kind: Literal["Node"]
+    metadata: ObjectMeta
+    status: NodeStatus
+
+
+class NodeList(_Api, frozen=True, kw_only=True):
+    """Nodes, by name."""
+
+    api_version: ApiVersion
+    kind: Literal["NodeList"]
+    metadata: ListMeta
+    items: tuple[Node, ...]
+
+
+class DecidedPod(_Api, frozen=True, kw_only=True):
+    """A pod that is bound to `node`, or evicted (`node` "")."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str = ""
+
+
+class DecisionStatus(_Api, frozen=True, kw_only=True):
+    """One decision of the planner."""
+
+    action: Literal["Bind", "Evict"]
+    #: The gang that it was made for; "": its name is not visible to the reader.
+    gang: str
+    gang_id: str
+    time: datetime
+    attempt: int
+    reason: str = ""
+    message: str = ""
+    #: Pods in the decision; `pods` has those that the reader may see, at most 1,000.
+    count: int
+    pods: tuple[DecidedPod, ...] = ()
+    domain: str = ""
+    trace_id: str = ""
+
+
+class Decision(_Api, frozen=True, kw_only=True):
+    """A decision to bind or evict pods; its name is its sequence in the log."""
+
+    api_version: ApiVersion
+    kind: Literal["Decision"]
+    metadata: ObjectMeta
+    status: DecisionStatus
+
+
+class DecisionList(_Api, frozen=True, kw_only=True):
+    """Decisions, newest first."""
+
+    api_version: ApiVersion
+    kind: Literal["DecisionList"]
+    metadata: ListMeta
+    items: tuple[Decision, ...]
+
+
+class FitSpec(_Api, frozen=True, kw_only=True):
+    """Manifests of workloads, groups and pods, as `kubectl create` takes them."""
+
+    manifests: tuple[dict[str, Any], ...]
+
+
+class Displacement(_Api, frozen=True, kw_only=True):
+    """Pods that would be evicted for a gang, by preemption in its queue or reclaim from others."""
+
+    action: Literal["preempt", "reclaim"]
+    members: int
+    gangs: NamedGangs
+
+
+class GangFit(_Api, frozen=True, kw_only=True):
+    """Whether one gang would fit."""
+
+    name: str
+    members: int
+    #: It would be placed now.
+    fits: bool
+    #: False: no set of nodes of this cluster could hold it even when empty.
+    ever: bool
+    #: Admission would refuse it.
+    refused: bool = False
+    message: str = ""
+    placement: tuple[NodePlacement, ...] = ()
+    displaces: Displacement | None = None
+
+
+class FitStatus(_Api, frozen=True, kw_only=True):
+    """The planner's answer: whether all gangs would fit, each by itself, and each gang's."""
+
+    fits: bool
+    gangs: tuple[GangFit, ...] = ()
+
+
+class Fit(_Api, frozen=True, kw_only=True):
+    """A question: would the gangs of these manifests fit? Nothing is created."""
+
+    api_version: ApiVersion
+    kind: Literal["Fit"]
+    metadata: ObjectMeta | None = None
+    spec: FitSpec
+    status: FitStatus | None = None
+
+
+#: Every kind that is served, by its name.
+KINDS: Final[dict[str, type[msgspec.Struct]]] = {
+    kind.__name__: kind
+    for kind in (
+        Gang,
+        GangList,
+        Queue,
+        QueueList,
+        Node,
+        NodeList,
+        Decision,
+        DecisionList,
+        Fit,
+    )
+}
+
+
+class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource: the names in paths, RBAC and manifests, and the verbs that are served."""
+
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+
+
+GANGS: Final = ServedResource(
+    plural="gangs", singular="gang", kind="Gang", namespaced=True, verbs=("get", "list", "watch")
+)
+
+#: All resources that are served.
+RESOURCES: Final = (GANGS,)
