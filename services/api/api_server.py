@@ -7,23 +7,25 @@ import hashlib
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
 from services.api.authentication import Authenticator, User
 from services.api.authorization import Authorizer
-from services.api.core.catalogue import discovery_document
+from services.api.core.catalogue import VERSION_PATH, discovery_document
+from services.api.core.openapi import DOCUMENT_PATH, ROOT_PATH, openapi_document
 from services.api.core.requests import ReadOptions, Target, read_options, read_target
 from services.api.core.statuses import status_of
 from services.api.core.tables import row, table
 from services.api.errors import RequestFailed
+from services.api.fits import FitResource
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import Page, ReadableResource
 from shared.contracts.visibility import API_VERSION, ListMeta
-from shared.runtime.guarded_server import GuardedServer
+from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class ApiServer:
         authorizer: Authorizer,
         resources: Mapping[str, ReadableResource],
         gangs: GangResource,
+        fits: FitResource,
         reporting: Reporting,
         *,
         watches_max: int,
@@ -64,6 +67,8 @@ class ApiServer:
         self._authorizer = authorizer
         self._resources = resources
         self._gangs = gangs
+        self._fits = fits
+        self._bodies = Bodies()
         self._reporting = reporting
         self._watches_max = watches_max
         self._watches = 0
@@ -105,24 +110,28 @@ class ApiServer:
             response = await self._respond(request)
         except RequestFailed as failure:
             response = _failed(failure)
+        except Exception:
+            # A bug. The client gets a Status, and the connection, which others share, stays open.
+            log.exception("%s %s failed", request.method, request.path)
+            response = _failed(RequestFailed(500, "an internal error occurred"))
         self._reporting.answered(response.status, asyncio.get_running_loop().time() - began_s)
         return response
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         user = await self._authenticator.authenticate(request)
-        document = discovery_document(request.path.rstrip("/"))
+        document = _document(request.path.rstrip("/"))
         if document is not None:
             return self._sent(request, _encode(document))
         target = read_target(request.path)
+        if request.method == "POST":
+            return await self._create(request, user, target)
         if request.method != "GET":
-            raise RequestFailed(405, f"{target.resource.plural} can only be read")
+            raise RequestFailed(405, f"{target.resource.plural} cannot be changed")
         options = read_options(request.query, request.headers.get("Accept", ""))
-        why = self._unavailable()
-        if why:
-            raise RequestFailed(503, why, retry_after_s=1)
+        self._check_available()
         verb = "get" if target.name else "watch" if options.watch else "list"
         if verb not in target.resource.verbs:
-            raise RequestFailed(405, f"{target.resource.plural} cannot be watched")
+            raise RequestFailed(405, f"{target.resource.plural}: {verb} is not served")
         await self._authorizer.require(
             user,
             verb,
@@ -131,6 +140,26 @@ class ApiServer:
             name=target.name,
         )
         return await self._read(request, user, verb, target, options)
+
+    async def _create(
+        self, request: web.BaseRequest, user: User, target: Target
+    ) -> web.StreamResponse:
+        plural = target.resource.plural
+        if "create" not in target.resource.verbs or target.name or not target.namespace:
+            raise RequestFailed(405, f"{plural} cannot be created here")
+        self._check_available()
+        await self._authorizer.require(user, "create", plural, namespace=target.namespace)
+        try:
+            async with self._bodies.read(request) as body:
+                fit = await self._fits.create(user, target, body)
+        except RequestRefused as refusal:
+            raise RequestFailed(refusal.status, str(refusal)) from None
+        return web.Response(status=201, body=_encode(fit), content_type=_JSON)
+
+    def _check_available(self) -> None:
+        why = self._unavailable()
+        if why:
+            raise RequestFailed(503, why, retry_after_s=1)
 
     async def _read(
         self,
@@ -236,6 +265,19 @@ class ApiServer:
             # RFC 7234: 299, a persistent warning; kubectl prints its text.
             text = warning.replace("\\", "").replace('"', "'")
             response.headers["Warning"] = f'299 - "{text}"'
+
+
+def _document(path: str) -> dict[str, Any] | None:
+    """The document of discovery or OpenAPI at a path; None: there is none."""
+    match path:
+        case _ if path == ROOT_PATH:
+            version = hashlib.blake2b(_encode(openapi_document()), digest_size=16).hexdigest()
+            url = f"{DOCUMENT_PATH}?hash={version}"
+            return {"paths": {VERSION_PATH.lstrip("/"): {"serverRelativeURL": url}}}
+        case _ if path == DOCUMENT_PATH:
+            return openapi_document()
+        case _:
+            return discovery_document(path)
 
 
 def _list(kind: str, page: Page) -> bytes:

@@ -1,6 +1,6 @@
 """Follow the streams that the API shows, and pass changes to the watches.
 
-`VerdictFollower` and `ClusterFollower` write one `ApiState`. Foreign messages are skipped.
+Each writes a part of one `ApiState`. Foreign messages are skipped.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from services.api.core.cluster_state import KINDS
+from services.api.core.decision_history import DECISIONS_MAX
 from services.api.core.gang_book import Place
 from services.api.state import ApiState
 from shared.bus.cluster_log import follow_cluster
@@ -18,7 +19,7 @@ from shared.bus.pull import Delivery
 from shared.bus.stream_reads import wait_for_stream
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
-from shared.contracts.foreign_messages import OnForeign, unless_foreign
+from shared.contracts.foreign_messages import OnForeign, is_foreign, unless_foreign
 
 _decode_verdict: Final = unless_foreign(subjects.VERDICTS, codec.decode_verdict)
 
@@ -130,3 +131,33 @@ class VerdictFollower:
             touched |= self._state.take_verdict(delivery.seq, verdict)
         self._on_places(touched)
         self._note_complete(deliveries[-1].seq)
+
+
+class DecisionFollower:
+    """Follows the decisions in DECISIONS, beginning with the newest `DECISIONS_MAX` records."""
+
+    def __init__(self, bus: Bus, ordinal: int, state: ApiState, on_foreign: OnForeign) -> None:
+        self._bus = bus
+        self._consumer = subjects.api_consumer(subjects.DECISIONS, ordinal)
+        self._state = state
+        self._on_foreign = on_foreign
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            info = await wait_for_stream(self._bus, subjects.DECISIONS)
+            first = max(info.first_seq, info.last_seq - DECISIONS_MAX, 1)
+            reader = LogReader(self._bus, subjects.DECISIONS, self._consumer, filtered=True)
+            try:
+                await reader.run(first, self._take)
+            except (LogGap, StreamReplaced):
+                self._state.forget_decisions()
+
+    async def _take(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            if is_foreign(subjects.DECISIONS, delivery.payload):
+                self._on_foreign(
+                    subjects.DECISIONS, delivery.seq, delivery.subject, delivery.payload
+                )
+                continue
+            self._state.decisions.take(delivery.seq, codec.decode_act(delivery.payload))

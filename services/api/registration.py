@@ -93,8 +93,8 @@ class Registrar:
         self._on_state = on_state
         self._writing = asyncio.Lock()
         self._left = False
-        #: Set once the first attempt to write the APIService has ended: only then may a Service lead
-        #: clients here, which trust the CAs in it.
+        #: Set once the first attempt to write the APIService has ended. Only then may a Service
+        #: lead clients here: they trust the CAs in the APIService.
         self.attempted = asyncio.Event()
 
     async def run(self) -> None:

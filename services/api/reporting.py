@@ -20,7 +20,8 @@ class Reporting:
             "request_seconds", "From a request to its answer, without watches", _BUCKETS
         )
         self.slow_readers = metrics.counter(
-            "slow_readers_total", "Watches that were disconnected because their clients did not read."
+            "slow_readers_total",
+            "Watches that were disconnected because their clients did not read.",
         )
         self.watches = metrics.gauge("watches", "Open watches.")
         self.gangs = metrics.gauge("gangs", "Gangs that are served.")

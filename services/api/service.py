@@ -16,13 +16,16 @@ from services.api.config import ApiSettings
 from services.api.core.gang_book import Place
 from services.api.core.registration_objects import ServerAddress
 from services.api.errors import RequestFailed
-from services.api.followers import ClusterFollower, VerdictFollower
+from services.api.fits import FitResource
+from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
 from services.api.gangs import GangResource
+from services.api.planner_questions import PlannerQuestions
+from services.api.reads import DecisionResource, NodeResource, QueueResource
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.watches import Watching
-from shared.contracts.visibility import GANGS
+from shared.contracts.visibility import DECISIONS, GANGS, NODES, QUEUES
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -71,6 +74,9 @@ class ApiService:
             self._on_replaced,
             ctx.foreign_messages.met,
         )
+        self._decisions = DecisionFollower(
+            ctx.bus, ctx.ordinal, self._state, ctx.foreign_messages.met
+        )
         self._disconnected_s: float | None = None
         #: Why this process is not registered; "" when it is.
         self._unregistered = ""
@@ -113,6 +119,7 @@ class ApiService:
             tasks.create_task(certificate.watch(lambda: None), name="certificate")
             tasks.create_task(self._clusters.run(), name="follow-cluster")
             tasks.create_task(self._verdicts.run(), name="follow-verdicts")
+            tasks.create_task(self._decisions.run(), name="follow-decisions")
             tasks.create_task(self._announce_verdicts(), name="verdicts-complete")
             if not settings.tls_cert_file:
                 tasks.create_task(_renew(settings, folder), name="renewal")
@@ -125,14 +132,21 @@ class ApiService:
 
     def _server(self, authenticator: Authenticator, authorizer: Authorizer) -> ApiServer:
         ctx = self._ctx
+        questions = PlannerQuestions(ctx.bus)
         gangs = GangResource(lambda: self._state.gangs, authorizer, self._watching, ctx.now_ms)
         self._reporting.gangs.set_function(lambda: len(self._state.gangs))
         self._reporting.watches.set_function(lambda: len(self._watching))
         return ApiServer(
             authenticator,
             authorizer,
-            {GANGS.plural: gangs},
+            {
+                GANGS.plural: gangs,
+                QUEUES.plural: QueueResource(questions, authorizer),
+                NODES.plural: NodeResource(self._state, authorizer),
+                DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
+            },
             gangs,
+            FitResource(questions, authorizer, ctx.settings.scheduler_name),
             self._reporting,
             watches_max=ctx.settings.watches_max,
             unavailable=self._unavailable,

@@ -1,4 +1,4 @@
-"""What an API service knows: the gangs, and the cluster's pods and nodes.
+"""What an API service knows: the gangs, the cluster's pods and nodes, and the newest decisions.
 
 A process that loses it reads the streams again.
 """
@@ -6,6 +6,7 @@ A process that loses it reads the streams again.
 from collections.abc import Sequence
 
 from services.api.core.cluster_state import ClusterState
+from services.api.core.decision_history import DecisionHistory
 from services.api.core.gang_book import GangBook, Place
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.verdicts import Verdict
@@ -17,6 +18,7 @@ class ApiState:
     def __init__(self) -> None:
         self.cluster = ClusterState()
         self.gangs = GangBook(self.cluster)
+        self.decisions = DecisionHistory()
 
     def replace_cluster(self, pages: Sequence[SnapshotPage]) -> set[Place]:
         """Replace the cluster state by a snapshot."""
@@ -34,3 +36,7 @@ class ApiState:
     def forget_verdicts(self) -> None:
         """Begin again: the stream of verdicts is another one."""
         self.gangs = GangBook(self.cluster)
+
+    def forget_decisions(self) -> None:
+        """Begin again: the stream of decisions is another one, or some are missing."""
+        self.decisions = DecisionHistory()

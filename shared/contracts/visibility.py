@@ -294,7 +294,7 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
 
 
 class Decision(_Api, frozen=True, kw_only=True):
-    """A decision to bind or evict pods; its name is its sequence in the log."""
+    """A decision to bind or evict pods; its name is its sequence in the log, in 12 digits."""
 
     api_version: ApiVersion
     kind: Literal["Decision"]
@@ -303,7 +303,7 @@ class Decision(_Api, frozen=True, kw_only=True):
 
 
 class DecisionList(_Api, frozen=True, kw_only=True):
-    """Decisions, newest first."""
+    """Decisions, by namespace, the oldest first."""
 
     api_version: ApiVersion
     kind: Literal["DecisionList"]
@@ -389,5 +389,18 @@ GANGS: Final = ServedResource(
     plural="gangs", singular="gang", kind="Gang", namespaced=True, verbs=("get", "list", "watch")
 )
 
+QUEUES: Final = ServedResource(
+    plural="queues", singular="queue", kind="Queue", namespaced=False, verbs=("get", "list")
+)
+NODES: Final = ServedResource(
+    plural="nodes", singular="node", kind="Node", namespaced=False, verbs=("get", "list")
+)
+DECISIONS: Final = ServedResource(
+    plural="decisions", singular="decision", kind="Decision", namespaced=True, verbs=("get", "list")
+)
+FITS: Final = ServedResource(
+    plural="fits", singular="fit", kind="Fit", namespaced=True, verbs=("create",)
+)
+
 #: All resources that are served.
-RESOURCES: Final = (GANGS,)
+RESOURCES: Final = (GANGS, QUEUES, NODES, DECISIONS, FITS)

@@ -8,6 +8,7 @@ import click
 import yaml
 from rich.console import Console
 
+from shared.dialects.manifests import InvalidManifest, flattened
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
@@ -21,7 +22,6 @@ from tutti.explain.live_objects import (
 from tutti.explain.report import Report
 from tutti.explain.understanding import understand
 from tutti.explain.view import show
-from tutti.fits.expansion import flattened
 from tutti.why.kinds import read_reference
 
 
@@ -134,5 +134,5 @@ def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         for where, one in flattened(yaml.safe_load_all(file.read())):
             yield f"{file.name}, {where.partition(',')[0]}", one
-    except (yaml.YAMLError, UnicodeDecodeError, Refusal) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, InvalidManifest) as error:
         raise Refusal(f"{file.name}: {error}") from None

@@ -27,7 +27,7 @@ _GROUP_FIELDS: Final[dict[str, Any]] = {
 
 
 def discovery_document(path: str) -> dict[str, Any] | None:
-    """The document at a path; None: there is none."""
+    """The document at a path, without query; None: there is none."""
     match path:
         case "/apis":
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_GROUP_FIELDS]}

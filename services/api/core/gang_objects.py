@@ -1,7 +1,8 @@
 """Builds a Gang from its verdict and its pods.
 
 A user with the right to list pods in all namespaces sees the names of all gangs; other users see
-those of the gang's own namespace, as on the group itself (`services/controller/core/statuses/annotation.py`).
+those of the gang's own namespace, as on the group itself
+(`services/controller/core/statuses/annotation.py`).
 """
 
 from collections import Counter

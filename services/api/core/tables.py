@@ -46,7 +46,8 @@ class PartialObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: ObjectMeta
 
 
-def _columns(*columns: tuple[str, str, str, int]) -> tuple[Column, ...]:
+def columns(*given: tuple[str, str, str, int]) -> tuple[Column, ...]:
+    """Columns: name, type, description and priority of each."""
     return tuple(
         Column(
             name=name,
@@ -55,13 +56,13 @@ def _columns(*columns: tuple[str, str, str, int]) -> tuple[Column, ...]:
             description=text,
             priority=priority,
         )
-        for name, kind, text, priority in columns
+        for name, kind, text, priority in given
     )
 
 
 _NODES_SHOWN_MAX: Final = 3
 
-GANG_COLUMNS: Final = _columns(
+GANG_COLUMNS: Final = columns(
     ("Name", "string", "Name of the gang.", 0),
     ("Phase", "string", "Phase of the gang.", 0),
     ("Running", "string", "Running members, and all members.", 0),
@@ -117,9 +118,9 @@ def row(
             return Row(cells=cells, object=whole)
 
 
-def table(columns: tuple[Column, ...], rows: Iterable[Row], metadata: ListMeta) -> Table:
+def table(head: tuple[Column, ...], rows: Iterable[Row], metadata: ListMeta) -> Table:
     """A table of rows."""
-    return Table(metadata=metadata, column_definitions=columns, rows=tuple(rows))
+    return Table(metadata=metadata, column_definitions=head, rows=tuple(rows))
 
 
 Cells = Callable[[Any, int], tuple[str | int, ...]]

@@ -8,11 +8,11 @@ import yaml
 from services.admission_webhook.core.opt_in import take_owned_pod, take_pod
 from services.admission_webhook.core.review import decode_review
 from shared.dialects.discovery import scheduler_names
+from shared.dialects.manifests import flattened
 from shared.dialects.pod_vocabulary import pod_vocabulary
 from tests.services.admission_webhook.reviews import review
 from tutti.explain.report import GangReport, ObjectReport, Report
 from tutti.explain.understanding import understand
-from tutti.fits.expansion import flattened
 
 #: A label that names a gang of an API that no dialect reads.
 UNREAD = next(

@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from shared.contracts.questions import FitRequest
+from shared.dialects.manifests import InvalidManifest, expand
 from shared.model.objects import Shape
-from tutti.api.failures import Refusal
-from tutti.fits.expansion import expand
 
 
 def asked(text: str) -> list[FitRequest]:
@@ -125,7 +124,7 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_its_place(text: str, words: str) -> None:
-    with pytest.raises(Refusal, match=words):
+    with pytest.raises(InvalidManifest, match=words):
         asked(text.replace("{T}", "{" + _inline() + "}"))
 
 
@@ -201,10 +200,10 @@ def test_a_tree_of_groups_is_one_gang_in_any_order() -> None:
 
 
 def test_a_tree_whose_parent_is_not_in_the_files_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"leader, workers: the parent team/all .* is not in"):
+    with pytest.raises(InvalidManifest, match=r"leader, workers: the parent team/all .* is not in"):
         asked(PARTS)
 
 
 def test_a_tree_with_errors_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"team/all: .* name different Workloads: other, w"):
+    with pytest.raises(InvalidManifest, match=r"team/all: .* name different Workloads: other, w"):
         asked(f"{TREE.replace('workloadName: w', 'workloadName: other')}---{PARTS}")

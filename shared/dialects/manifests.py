@@ -20,9 +20,12 @@ from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.minimums import group_declared_by
 from shared.model.objects import Pod, PodGroup
-from tutti.api.failures import Refusal
 
 Json = dict[str, Any]
+
+
+class InvalidManifest(ValueError):
+    """Manifests declare no gangs that could be asked about; the message names the document."""
 
 
 def expand(
@@ -31,8 +34,8 @@ def expand(
     """One question for each gang of the parsed manifests; `namespace` is for objects without one.
 
     Raises:
-        Refusal: A document is not a manifest, is of an unknown kind, or is too large; or a tree of
-            groups is invalid, or not complete.
+        InvalidManifest: A document is not a manifest, is of an unknown kind, or is too large; or a
+            tree of groups is invalid, or not complete.
     """
     context = ReadingContext(scheduler_names=frozenset(scheduler_names))
     groups: dict[GangKey, PodGroup] = {}
@@ -43,7 +46,7 @@ def expand(
         try:
             found = _read(one, namespace, context)
         except (msgspec.ValidationError, ValueError) as error:
-            raise Refusal(f"{where}: {error}") from error
+            raise InvalidManifest(f"{where}: {error}") from error
         match found:
             case FitRequest() if found.pods:
                 questions.append(found)
@@ -64,12 +67,12 @@ def expand(
 
 
 def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
-    """Each object with its place in the file, lists expanded. Raises Refusal."""
+    """Each object with its place in the file, lists expanded. Raises InvalidManifest."""
     for number, document in enumerate(documents, 1):
         if document is None:
             continue
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise Refusal(f"document {number}: must be an object with a kind")
+            raise InvalidManifest(f"document {number}: must be an object with a kind")
         items = document.get("items") if document["kind"].endswith("List") else None
         for one in items if isinstance(items, list) else [document]:
             metadata = one.get("metadata")
@@ -82,6 +85,8 @@ def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Po
     kind = one["kind"]
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
     metadata = one.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ValueError("metadata: must be an object")  # noqa: TRY004 - as other invalid fields
     metadata.setdefault("namespace", namespace)
     if kind in _group_kinds():
         metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
@@ -128,12 +133,12 @@ def _of_tree(key: GangKey, trees: GroupTrees) -> PodGroup | None:
     scope, namespace, name = key
     if group is None and (parts := trees.parts(key)):
         named = ", ".join(one.name for one in parts if one.parent == name)
-        raise Refusal(
+        raise InvalidManifest(
             f"{named}: the parent {namespace}/{name} ({scope}) is not in these files, and groups "
             "of a tree start together"
         )
     if group is not None and group.errors:
-        raise Refusal(f"{namespace}/{name}: {'; '.join(group.errors)}")
+        raise InvalidManifest(f"{namespace}/{name}: {'; '.join(group.errors)}")
     return group
 
 
