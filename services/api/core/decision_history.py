@@ -99,7 +99,7 @@ def build_decision(seq: int, decision: Act) -> Decision:
             name=f"{seq:012d}",
             namespace=decision.gang.partition("/")[0],
             resource_version=str(seq),
-            creation_timestamp=at,
+            creation_timestamp=at.replace(microsecond=0),
         ),
         status=DecisionStatus(
             action="Bind" if action == "Bind" else "Evict",

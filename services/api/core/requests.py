@@ -62,12 +62,13 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
 def read_target(path: str) -> Target:
     """The target of a path. Raises RequestFailed: there is nothing at it."""
     parts = path.removeprefix(VERSION_PATH).split("/")[1:] if path.startswith(VERSION_PATH) else []
+    whole = all(parts)
     namespace = ""
     if len(parts) >= 3 and parts[0] == "namespaces":
         _, namespace, *parts = parts
     resource = served_resource(parts[0]) if 1 <= len(parts) <= 2 else None
     name = parts[1] if len(parts) == 2 else ""
-    if resource is None or not all(parts) or (namespace and not resource.namespaced):
+    if resource is None or not whole or (namespace and not resource.namespaced):
         raise RequestFailed(404, "the server could not find the requested resource")
     if resource.namespaced and name and not namespace:
         raise RequestFailed(404, f"{resource.plural} are in namespaces: {path} names none")
