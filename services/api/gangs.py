@@ -49,22 +49,22 @@ class GangResource:
         sight = await self._sight(user, target)
         book = self._book()
         items: list[Item] = []
-        rest = 0
+        more = False
         for place in book.places(target.namespace, options.after):
             entry = book.get(place)
             if entry is None or not sight.sees(place[0]):
                 continue
             if not matches(entry, target, options):
                 continue
-            if len(items) < options.limit:
-                items.append(self._item(entry, sight))
-            else:
-                rest += 1
-        last = items[-1].object.metadata if rest else None
+            if len(items) == options.limit:
+                # The rest is not counted: a client that reads pages would have it counted for each.
+                more = True
+                break
+            items.append(self._item(entry, sight))
+        last = items[-1].object.metadata if more else None
         metadata = ListMeta(
             resource_version=book.version.text(),
             continue_="" if last is None else continue_token((last.namespace, last.name)),
-            remaining_item_count=rest or None,
         )
         return Page(items, metadata)
 

@@ -119,19 +119,14 @@ async def a_scene(
     """Watcher and API service, registered with the API server, for the length of the block."""
     everyone = {"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"}
     await grant(api, "tutti-everybody", ALL_USERS, subject=everyone)
-    port = _free_port()
+    port = free_port()
     await _put_service(api)
     bus = await Bus.connect(server.url, name="test")
     try:
         await ensure_streams(bus)
         admin = control_plane.admin_kubeconfig
-        watcher, account = await as_account(admin, "watcher"), await as_account(admin, "api")
-        flags = (
-            f"--kubeconfig={account}",
-            f"--port={port}",
-            f"--service-port={port}",
-            f"--cert-dir={folder / 'certificates'}",
-        )
+        watcher = await as_account(admin, "watcher")
+        flags = await api_flags(control_plane, port, folder / "certificates")
         async with (
             a_service(
                 "watcher", bus, server.url, folder / "watcher.log", f"--kubeconfig={watcher}"
@@ -144,6 +139,18 @@ async def a_scene(
         assert not await _serves(api), "the registration is removed at the end"
     finally:
         await bus.close()
+
+
+async def api_flags(control_plane: ControlPlane, port: int, folder: Path) -> tuple[str, ...]:
+    """Flags of a replica that listens on a port, and is registered by that port."""
+    account = await as_account(control_plane.admin_kubeconfig, "api")
+    return (
+        f"--kubeconfig={account}",
+        f"--port={port}",
+        f"--service-port={port}",
+        f"--cert-dir={folder}",
+        "--owner-cluster-role=tutti-api",
+    )
 
 
 async def _serves(api: RawClient) -> bool:
@@ -169,7 +176,8 @@ async def _put_service(api: RawClient) -> None:
             raise
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that no server uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -4,6 +4,7 @@ are what the OpenAPI document says.
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
         answers: dict[str, dict[str, Any]] = {}
         for plural, count in (("gangs", 2), ("decisions", 1), ("nodes", 2), ("queues", 1)):
             found = await eventually(
-                lambda plural=plural, count=count: listed(plural, count),
+                partial(listed, plural, count),
                 timeout_s=_PATIENCE_S,
                 because=f"there are {plural}",
             )

@@ -1,6 +1,7 @@
 """The real kubectl reads gangs through a real API server, with each user's own rights."""
 
 import asyncio
+import base64
 import json
 import ssl
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.controlplane.client import RawClient
+from tests.controlplane.client import ApiError, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import (
     bind_pod,
@@ -22,9 +23,20 @@ from tests.controlplane.nodes import (
     pod_manifest,
     remove_namespace,
 )
-from tests.services.api.scene import GROUP_PATH, Scene, a_scene, verdict, waiting
+from tests.services.api.scene import (
+    GROUP_PATH,
+    Scene,
+    a_scene,
+    api_flags,
+    free_port,
+    verdict,
+    waiting,
+)
+from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
+
+API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.visibility.tutti.dev"
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -183,6 +195,55 @@ async def test_direct_requests_need_a_token_and_no_client_is_believed_about_its_
         async with session.get(f"{url}?labelSelector=a%3Db", headers=bearer) as response:
             assert response.status == 400
             assert "labels" in (await response.json())["message"]
+
+
+async def test_replicas_share_the_registration_and_each_removes_its_own_part(
+    scene: Scene, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    async def members() -> list[str]:
+        found = (await scene.api.get(API_SERVICE))["metadata"]["annotations"]
+        return sorted(json.loads(found["visibility.tutti.dev/members"]))
+
+    (first,) = await members()
+    registered = await scene.api.get(API_SERVICE)
+    (owner,) = registered["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("ClusterRole", "tutti-api")
+    flags = await api_flags(scene.control_plane, free_port(), tmp_path / "second")
+    # The Service leads to the first one's port.
+    flags = (*flags, f"--service-port={scene.port}", "--ordinal=1")
+    async with a_service("api", scene.bus, nats_server.url, tmp_path / "second.log", *flags):
+
+        async def both() -> bool:
+            return len(await members()) == 2
+
+        await eventually(both, timeout_s=30, because="the second replica has registered")
+        shared = await scene.api.get(API_SERVICE)
+        bundle = base64.b64decode(shared["spec"]["caBundle"])
+        assert bundle.count(b"BEGIN CERTIFICATE") == 2
+    assert await members() == [first]
+
+
+async def test_without_nats_gangs_are_unavailable_with_the_reason_and_discovery_is_answered(
+    scene: Scene, nats_server: NatsServer, teams: tuple[str, str]
+) -> None:
+    first, _ = teams
+    await scene.publish(verdict(first, "train"))
+    await scene.sees(f"{first}/train")
+    await nats_server.kill()
+    try:
+
+        async def refused() -> bool:
+            try:
+                await scene.api.get(f"{GROUP_PATH}/gangs")
+            except ApiError as error:
+                return error.status == 503 and "no connection to NATS" in str(error)
+            return False
+
+        await eventually(refused, timeout_s=30, because="NATS is gone")
+        resources = await scene.api.get(GROUP_PATH)
+        assert "gangs" in {one["name"] for one in resources["resources"]}
+    finally:
+        await nats_server.start()
 
 
 async def _all_output(scene: Scene, user: Path) -> str:
