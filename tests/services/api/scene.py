@@ -23,6 +23,7 @@ from tutti.rights.table import ALL_USERS
 
 GROUP_PATH = "/apis/visibility.tutti.dev/v1alpha1"
 SERVICE = "tutti-api"
+_START_S = 60.0
 FIRST_SEEN_MS = 1_790_000_000_000
 
 

@@ -18,7 +18,7 @@ from tests.controlplane.cluster import ControlPlane
 from tests.services.api.scene import free_port
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 SERVICE = "unreached-api"
 

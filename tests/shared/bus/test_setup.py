@@ -27,6 +27,7 @@ from shared.contracts.subjects import (
     PODGROUP_CONSUMER,
     VERDICTS,
     act,
+    api_consumer,
     planner_consumer,
     verdict,
     wanted,
@@ -74,6 +75,14 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
             "cluster.priorityclass",
             "cluster.synced",
         ]
+    for ordinal in (0, 1):
+        for stream, filtered in (
+            (CLUSTER, None),
+            (DECISIONS, ["decisions.act.>"]),
+            (VERDICTS, ["verdicts.>"]),
+        ):
+            found = await info(bus, f"CONSUMER.INFO.{stream}.{api_consumer(stream, ordinal)}")
+            assert found["config"].get("filter_subjects") == filtered
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
     assert (binder["filter_subject"], binder["ack_wait"], binder["max_deliver"]) == (
         "decisions.act.>",
