@@ -305,8 +305,20 @@ async def run(arguments: argparse.Namespace) -> None:
     )
     assert server.stdin is not None
     assert server.stdout is not None
-    port = int(await server.stdout.readline())
-    process = psutil.Process(server.pid)
+    try:
+        port = int(await server.stdout.readline())
+        await _both(arguments, server.stdin, psutil.Process(server.pid), port)
+    finally:
+        server.stdin.close()
+        await server.wait()
+
+
+async def _both(
+    arguments: argparse.Namespace,
+    commands: asyncio.StreamWriter,
+    process: psutil.Process,
+    port: int,
+) -> None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connector = aiohttp.TCPConnector(ssl=context, limit=0)
@@ -317,14 +329,12 @@ async def run(arguments: argparse.Namespace) -> None:
         alone = await measure(clients, process, arguments.users, arguments.seconds)
         version = await clients.version()
         watches = [asyncio.create_task(clients.watch(version)) for _ in range(arguments.watches)]
-        server.stdin.write(b"watch\n")
+        commands.write(b"watch\n")
         both = await measure(clients, process, arguments.users, arguments.seconds)
         for one in watches:
             one.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(*watches)
-    server.stdin.close()
-    await server.wait()
     for title, found in ((f"{arguments.users} users", alone), ("and watches", both)):
         sys.stdout.write(f"{title}: {json.dumps(found)}\n")
     ratio = both["p99 ms"] / alone["p99 ms"]

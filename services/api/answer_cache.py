@@ -42,6 +42,14 @@ class AnswerCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    def kept(self, key: K) -> V | None:
+        """The answer about a key, if one is kept; None: it has to be asked (or is None)."""
+        found = self._kept.get(key)
+        if found is None or found.until_s <= asyncio.get_running_loop().time():
+            return None
+        self._kept.move_to_end(key)
+        return found.value
+
     async def get(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
         """The answer about a key, at most `keep_s` old; `ask` is called if there is none."""
         kept = self._kept.get(key)

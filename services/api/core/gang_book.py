@@ -5,7 +5,7 @@ has it, and the name of another one continues with a part of its id.
 """
 
 import bisect
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -59,6 +59,10 @@ class GangBook:
         self._entries: dict[str, GangEntry] = {}
         self._ids: dict[Place, str] = {}
         self._order: list[Place] = []
+        #: Gangs in each namespace.
+        self._counts: Counter[str] = Counter()
+        #: Ids of the gangs in the order of their last changes, each with what was read at it.
+        self._changes: OrderedDict[str, Version] = OrderedDict()
         #: Ids of the gangs that share a name, the first one of which has it.
         self._shared: dict[Place, list[str]] = {}
 
@@ -81,6 +85,7 @@ class GangBook:
         version = Version(seq, cluster_seq)
         if known is not None and _place(known.verdict) == _place(verdict):
             known.verdict, known.version, known.forms = verdict, version, {}
+            self._note_change(verdict.gang_id)
             return {known.place}
         touched = set() if known is None else self._remove(verdict.gang_id, known)
         return touched | self._insert(verdict, version)
@@ -95,6 +100,7 @@ class GangBook:
                 self.version = Version(self.version.verdicts, seq)
                 entry.version = Version(entry.version.verdicts, seq)
                 entry.forms = {}
+                self._note_change(gang_id)
                 touched.add(entry.place)
         return touched
 
@@ -103,9 +109,10 @@ class GangBook:
         self.cluster = cluster
         self.read = Version(self.read.verdicts, cluster.seq)
         self.version = Version(self.version.verdicts, cluster.seq)
-        for entry in self._entries.values():
+        for gang_id, entry in self._entries.items():
             entry.version = Version(entry.version.verdicts, cluster.seq)
             entry.forms = {}
+            self._note_change(gang_id)
         return set(self._ids)
 
     # Reads.
@@ -128,7 +135,16 @@ class GangBook:
 
     def namespaces(self) -> set[str]:
         """Namespaces that have gangs."""
-        return {namespace for namespace, _ in self._order}
+        return set(self._counts)
+
+    def changed_since(self, version: Version) -> Iterator[Place]:
+        """Gangs that are newer than a version, the newest first; it costs what it returns."""
+        for gang_id, read in reversed(self._changes.items()):
+            if version.contains(read):
+                return
+            entry = self._entries[gang_id]
+            if not version.contains(entry.version):
+                yield entry.place
 
     def forms(self, entry: GangEntry, *, sees_all: bool) -> GangForms:
         """The gang's object and JSON; made once for each version."""
@@ -143,6 +159,11 @@ class GangBook:
     def knows_deletions_since(self, version: Version) -> bool:
         """Whether a watcher that begins at a version gets every deletion."""
         return version.contains(self.forgotten)
+
+    def _note_change(self, gang_id: str) -> None:
+        """The gang is the one that changed last."""
+        self._changes.pop(gang_id, None)
+        self._changes[gang_id] = self.read
 
     # Names.
 
@@ -160,6 +181,7 @@ class GangBook:
         sharing.remove(gang_id)
         self._delete_name(entry, self.version)
         del self._entries[gang_id]
+        del self._changes[gang_id]
         touched = {entry.place}
         if not sharing:
             del self._shared[place]
@@ -188,6 +210,8 @@ class GangBook:
             entry.place, entry.forms = to, {}
             entry.version = entry.since = entry.version.merged(version)
             self._ids[to] = gang_id
+            self._counts[to[0]] += 1
+            self._note_change(gang_id)
             bisect.insort(self._order, to)
             touched.add(to)
         return touched
@@ -196,6 +220,9 @@ class GangBook:
         entry.version, entry.forms = version, {}
         forms = {all_: self.forms(entry, sees_all=all_) for all_ in (False, True)}
         del self._ids[entry.place]
+        self._counts[entry.place[0]] -= 1
+        if not self._counts[entry.place[0]]:
+            del self._counts[entry.place[0]]
         del self._order[bisect.bisect_left(self._order, entry.place)]
         self.deletions.pop(entry.place, None)
         self.deletions[entry.place] = DeletedGang(entry.place, version, forms)

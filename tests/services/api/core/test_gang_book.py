@@ -102,6 +102,25 @@ def test_deletions_are_bounded_and_it_is_known_from_where_on_they_are_complete()
     assert found.knows_deletions_since(Version(4, 0))
 
 
+def test_what_changed_since_a_version_is_what_is_newer_in_either_stream() -> None:
+    found = book(groups=[group("x"), group("y"), group("z")])
+    for seq, name in enumerate("xyz", start=1):
+        found.put_verdict(seq, verdict("team", name, gang_id=f"uid-{name}", uid=f"uid-{name}"))
+    start = found.version
+    assert list(found.changed_since(start)) == []
+    record = PodChanges(epoch=EPOCH, at_ms=1, changed=(pod("x-0", "x", on="node"),))
+    found.put_cluster(8, found.cluster.apply(8, record))
+    middle = found.version
+    found.put_verdict(9, verdict("team", "y", gang_id="uid-y", uid="uid-y", phase="Running"))
+    assert list(found.changed_since(start)) == [("team", "y"), ("team", "x")]
+    assert list(found.changed_since(middle)) == [("team", "y")]
+    assert list(found.changed_since(Version(9, 5))) == [("team", "x")]
+    assert len(list(found.changed_since(Version()))) == 3
+    found.put_verdict(10, verdict("team", "x", gang_id="uid-x", phase="Gone"))
+    assert list(found.changed_since(start)) == [("team", "y")]
+    assert found.namespaces() == {"team"}
+
+
 def test_a_version_is_read_as_it_was_written_and_orders_as_a_number() -> None:
     for version in (Version(0, 1), Version(1, 0), Version(12, 345), Version(10**9, 10**11)):
         assert read_version(version.text()) == version
