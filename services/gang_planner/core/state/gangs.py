@@ -210,6 +210,8 @@ class Gang(msgspec.Struct, eq=False):
     #: Meaning of the last published verdict, and its time.
     shown: tuple[object, ...] = ()
     shown_ms: int = 0
+    #: `NodeCapacity.freed` when its verdict was last built; None: never.
+    shown_at: int | None = None
 
     def __post_init__(self) -> None:
         if self.key[0] in UNNAMED:

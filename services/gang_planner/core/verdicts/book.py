@@ -212,6 +212,7 @@ class Book:
             return
         self._ring_ms = now_ms + _COUNTS_MS
         looked = 0
+        paced_ms: int | None = None
         while left and looked < len(self._ring):
             looked += 1
             key = self._ring.popleft()
@@ -220,10 +221,20 @@ class Book:
                 self._in_ring.discard(key)
                 continue
             self._ring.append(key)
-            if not 0 <= now_ms - gang.shown_ms < _NUMBERS_MS:
+            if gang.shown_at == freed:
+                continue
+            due_ms = gang.shown_ms + _NUMBERS_MS
+            if gang.shown_ms <= now_ms < due_ms:
+                # The nodes may not change again: it is to be examined without that.
+                paced_ms = due_ms if paced_ms is None else min(paced_ms, due_ms)
+            else:
                 left -= self._again(turn, key)
-        if left:
+        if not left:
+            return
+        if paced_ms is None:
             self._ringed_at = freed
+        else:
+            self._ring_ms = max(self._ring_ms, paced_ms)
 
     def _again(self, turn: "_Turn", key: GangKey) -> int:
         """Build a gang's verdict again and publish it if it changed; 1 if it was built, else 0."""
@@ -240,7 +251,7 @@ class Book:
     def _publish(self, turn: "_Turn", gang: Gang, reason: PendingReason | None) -> None:
         last = self.published.get(gang.gang_id)
         verdict = _build(turn, gang, reason, last)
-        gang.shown_ms = turn.now_ms
+        gang.shown_ms, gang.shown_at = turn.now_ms, turn.state.node_capacity.freed
         self._held_back.said(gang.gang_id)
         for one in (verdict, *part_verdicts(turn.state, gang, verdict, self.published)):
             last = self.published.get(one.gang_id)

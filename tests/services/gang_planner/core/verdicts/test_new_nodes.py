@@ -102,6 +102,28 @@ def test_of_a_gang_with_members_that_no_node_would_hold_only_these_are_unschedul
     )
 
 
+def test_a_node_that_becomes_usable_at_once_changes_the_outlook_although_nothing_follows() -> None:
+    """An autoscaler's node loses its startup taint within the seconds in which numbers are paced,
+    and then the cluster is quiet.
+    """
+    scene = Scene([make_node("n-0")])
+    scene.put(make_group("job", 7))
+    scene.put(*make_pods("job", 6, CORES), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 1)
+    offered = {"cpu": 64_000, "memory": 256 << 30, "pods": 110}
+    taint = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
+    scene.put(make_node("large", offered, taints=(taint,)))
+    scene.step(after_ms=60_000)
+    scene.put(make_node("large", offered, resource_version=2))
+    scene.step(after_ms=1_000)
+    for _ in range(10):
+        if scene.wakeup_ms is None:
+            break
+        scene.step(after_ms=scene.wakeup_ms - scene.now_ms)
+    assert scene.verdict("job").unschedulable == 7
+    assert scene.wakeup_ms is None, "it is not examined again and again"
+
+
 def test_without_any_node_all_members_are_unschedulable() -> None:
     scene = Scene()
     scene.put(make_group("job", 2), *make_pods("job", 2, CORES))
