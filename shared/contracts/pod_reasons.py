@@ -22,8 +22,8 @@ class NewNodes(enum.StrEnum):
 
     #: Yes: with enough of them its waiting members could be placed.
     HELP = "Unschedulable"
-    #: Some members fit on no node that they may use, even when it is empty. Only these members are
-    #: Unschedulable: an autoscaler adds nodes of a kind that holds them, or none.
+    #: Some members fit on no node that they may use, even when it is empty. Only the largest of
+    #: these are Unschedulable: an autoscaler adds nodes of a kind that holds them, or none.
     OTHER_KIND = "NodesTooSmall"
     #: Nodes that it may use have free capacity, which its topology does not allow it to use: an
     #: autoscaler does not see topologies, so it would count this capacity.

@@ -257,7 +257,8 @@ class Outlook(NamedTuple):
     """Whether new nodes would help gangs that wait for free capacity."""
 
     new_nodes: NewNodes = NewNodes.HELP
-    #: Roles and shapes that fit on no node, even when it is empty. See `NewNodes.OTHER_KIND`.
+    #: The largest of the roles and shapes that fit on no node, even when it is empty. See
+    #: `NewNodes.OTHER_KIND`.
     too_large: frozenset[tuple[str, int]] = frozenset()
 
 

@@ -9,7 +9,7 @@ a verdict was written.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from services.gang_planner.core.state.gangs import Bucket
 from services.gang_planner.core.state.needs import Need, Outlook, Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.contracts.pod_reasons import NewNodes
 from shared.model.objects import NetworkTopology
@@ -80,16 +81,18 @@ class Forecast:
             return Outlook(NewNodes.FITS)
         too_large = self._too_large(attempt.groups, base)
         if too_large and not _spares(need, too_large):
-            return Outlook(NewNodes.OTHER_KIND, too_large)
+            return Outlook(NewNodes.OTHER_KIND, _largest(too_large))
         if self._fits_unreserved(need, queue):
             return Outlook(NewNodes.RESERVED)
         if need.structure is None:
             return Outlook()
         return self._in_domains(need, need.structure, attempt, base, fragments=fragments)
 
-    def _too_large(self, groups: Sequence[Group], base: Bools | None) -> frozenset[tuple[str, int]]:
+    def _too_large(
+        self, groups: Sequence[Group], base: Bools | None
+    ) -> dict[tuple[str, int], ShapeEntry]:
         """The roles and shapes of which no node would hold a member, even when empty."""
-        found: set[tuple[str, int]] = set()
+        found: dict[tuple[str, int], ShapeEntry] = {}
         for group in groups:
             if group.fit:
                 continue
@@ -97,8 +100,8 @@ class Forecast:
                 self._empty = self._other(self._state.node_capacity.emptied())
             counts = self._empty.fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
-                found.add((group.role, group.shape.id))
-        return frozenset(found)
+                found[group.role, group.shape.id] = group.shape
+        return found
 
     def _fits_unreserved(self, need: Need, queue: QueueEntry) -> bool:
         """Whether it would fit without reservations for lost pods, for `minResources`, and for
@@ -169,7 +172,28 @@ class Forecast:
         return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
 
 
-def _spares(need: Need, too_large: frozenset[tuple[str, int]]) -> bool:
+def _largest(too_large: Mapping[tuple[str, int], ShapeEntry]) -> frozenset[tuple[str, int]]:
+    """Those that are not smaller than another one.
+
+    Nodes for the smaller ones would be of no use if no kind of node holds the largest; and a node
+    that is added for the largest may hold them, too.
+    """
+    shapes = too_large.values()
+    return frozenset(
+        key
+        for key, shape in too_large.items()
+        if not any(_is_smaller(shape, other) for other in shapes)
+    )
+
+
+def _is_smaller(shape: ShapeEntry, other: ShapeEntry) -> bool:
+    """Whether it requests less of some resource than another one, and more of none."""
+    if shape.attached or shape.by_row == other.by_row:
+        return False
+    return all(amount <= other.by_row.get(row, 0) for row, amount in shape.by_row.items())
+
+
+def _spares(need: Need, too_large: Collection[tuple[str, int]]) -> bool:
     """Whether the gang needs none of these members for its minima."""
     if need.structure is not None and need.structure.sub_gangs:
         return False

@@ -130,6 +130,35 @@ def test_without_any_node_all_members_are_unschedulable() -> None:
     assert outlook(scene) == ("NodesTooSmall", 2)
 
 
+def test_of_members_that_no_node_would_hold_the_smaller_wait_for_nodes_for_the_larger() -> None:
+    """If no kind of node holds the master, no node is added for the workers, to be removed when it
+    has been empty for a while, and added again.
+    """
+    scene = Scene()
+    scene.put(make_group("job", 3))
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 1)
+    assert waiting(scene, "job").waiting[0].name == "job-master-0"
+    scene.put(make_node("large", {"cpu": 64_000, "memory": 256 << 30, "pods": 110}))
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("NotEnoughResources", 3)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(make_shape({"cpu": 1_000, "nvidia.com/gpu": 1}), id="another resource"),
+        pytest.param(make_shape({"cpu": 64_000}, node_selector=(("a", "b"),)), id="as large"),
+        pytest.param(make_shape({"cpu": 1_000}, device_claims=("gpu",)), id="a device"),
+    ],
+)
+def test_members_that_need_different_kinds_of_nodes_are_all_unschedulable(other: bytes) -> None:
+    scene = Scene()
+    scene.put(make_group("job", 3))
+    scene.put(*make_pods("job", 2, other), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 3)
+
+
 def test_extra_members_that_no_node_would_hold_do_not_keep_the_quorum_from_new_nodes() -> None:
     scene = Scene([make_node("n-0")])
     scene.put(make_group("job", 2))
