@@ -50,6 +50,8 @@ LARGE: Final = "large-16"
 #: CPUs and price by name; the provider keeps 0.1 CPU of each node for its system.
 _INSTANCE_TYPES: Final[Mapping[str, tuple[int, float]]] = {SMALL: (4, 1.0), LARGE: (16, 3.0)}
 _ZONE: Final = "test-zone-a"
+_CAPACITY_LABEL: Final = "karpenter.sh/capacity-type"
+_ON_DEMAND: Final = "on-demand"
 
 
 @asynccontextmanager
@@ -98,7 +100,12 @@ def node_class(name: str, *, registration_delay: str = "0s") -> Object:
 
 
 def node_pool(
-    name: str, types: Sequence[str], *, policy: str = "WhenEmpty", after: str = "Never"
+    name: str,
+    types: Sequence[str],
+    *,
+    policy: str = "WhenEmpty",
+    after: str = "Never",
+    cpus_max: int = 1000,
 ) -> Object:
     """A pool that may buy nodes of these types, from the class of its name.
 
@@ -106,6 +113,7 @@ def node_pool(
         types: `SMALL`, `LARGE`.
         policy: Which nodes it gives back: "WhenEmpty" or "WhenEmptyOrUnderutilized".
         after: How long they have to be like that: "0s"; "Never" gives none back.
+        cpus_max: How many CPUs its nodes have at most, all together.
     """
     kind = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name}
     return {
@@ -117,11 +125,10 @@ def node_pool(
                 "spec": {
                     "nodeClassRef": kind,
                     "expireAfter": "Never",
-                    "requirements": [
-                        {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": list(types)}
-                    ],
+                    "requirements": requirements(types),
                 }
             },
+            "limits": {"cpu": str(cpus_max)},
             "disruption": {
                 "consolidationPolicy": policy,
                 "consolidateAfter": after,
@@ -130,6 +137,14 @@ def node_pool(
             },
         },
     }
+
+
+def requirements(types: Sequence[str]) -> list[Object]:
+    """What a pool requires of the nodes that it buys: one of these types, at the usual price.
+
+    Without the latter Karpenter replaces nodes by spot instances, which the types do not have.
+    """
+    return [_requirement(INSTANCE_TYPE_LABEL, *types), _requirement(_CAPACITY_LABEL, _ON_DEMAND)]
 
 
 def _instance_types() -> list[Object]:
@@ -149,7 +164,7 @@ def _instance_types() -> list[Object]:
                     "Price": price,
                     "Available": True,
                     "Requirements": [
-                        _requirement("karpenter.sh/capacity-type", "on-demand"),
+                        _requirement(_CAPACITY_LABEL, _ON_DEMAND),
                         _requirement("topology.kubernetes.io/zone", _ZONE),
                     ],
                 }
@@ -159,5 +174,5 @@ def _instance_types() -> list[Object]:
     ]
 
 
-def _requirement(key: str, value: str) -> Object:
-    return {"key": key, "operator": "In", "values": [value]}
+def _requirement(key: str, *values: str) -> Object:
+    return {"key": key, "operator": "In", "values": list(values)}
