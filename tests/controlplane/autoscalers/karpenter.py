@@ -106,6 +106,7 @@ def node_pool(
     policy: str = "WhenEmpty",
     after: str = "Never",
     cpus_max: int = 1000,
+    weight: int = 1,
 ) -> Object:
     """A pool that may buy nodes of these types, from the class of its name.
 
@@ -114,6 +115,7 @@ def node_pool(
         policy: Which nodes it gives back: "WhenEmpty" or "WhenEmptyOrUnderutilized".
         after: How long they have to be like that: "0s"; "Never" gives none back.
         cpus_max: How many CPUs its nodes have at most, all together.
+        weight: Of several pools, that of the largest weight is used first.
     """
     kind = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name}
     return {
@@ -128,6 +130,7 @@ def node_pool(
                     "requirements": requirements(types),
                 }
             },
+            "weight": weight,
             "limits": {"cpu": str(cpus_max)},
             "disruption": {
                 "consolidationPolicy": policy,
