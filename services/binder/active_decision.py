@@ -97,6 +97,10 @@ def activate(
         }
         if decision.undisturbed:
             marks |= {annotations.DO_NOT_DISRUPT: "true", annotations.SAFE_TO_EVICT: "false"}
+        if decision.provisioning_request:
+            request, class_name = decision.provisioning_request, decision.provisioning_class
+            marks |= dict.fromkeys(annotations.CONSUMES_REQUEST, request)
+            marks |= dict.fromkeys(annotations.REQUEST_CLASS, class_name)
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)
     machine = Eviction if decision.via == "eviction" else Removal
     return ActiveDecision(lease, machine(decision, sender, limits), _condition_of(decision))

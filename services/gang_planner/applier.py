@@ -119,15 +119,14 @@ class Applier:
         verdicts that arrive later are its own. `on_verdict` is called for each, too.
 
         Returns:
-            The gangs that request a PodGroup.
+            The subjects of their requests to controllers.
         """
         requests: set[str] = set()
         for payload in self._verdicts.values():
             verdict = codec.decode_verdict(payload)
             self._planner.apply_verdict(verdict)
             on_verdict(verdict)
-            if verdict.group_wanted:
-                requests.add(verdict.gang_id)
+            requests |= verdict.request_subjects
         self._verdicts.clear()
         return requests
 

@@ -129,6 +129,7 @@ def _planner(replicas: int) -> User:
             subjects.DECISIONS_SUBJECTS,
             subjects.VERDICTS_SUBJECTS,
             subjects.WANTED_SUBJECTS,
+            subjects.PROVISIONING_SUBJECTS,
             subjects.ASK_SNAPSHOT,
             *_fencing(subjects.DECISIONS),
             *(_info(stream) for stream in subjects.STREAMS if stream != subjects.DECISIONS),
@@ -200,6 +201,7 @@ def _controllers() -> tuple[User, User]:
                 _info(verdicts),
                 _get(verdicts),
                 *_working(verdicts, subjects.CONTROLLER_CONSUMER),
+                *_working(verdicts, subjects.PROVISIONING_CONSUMER),
             ),
             # The controller shows users on a Lease of the API server that a planner is alive.
             subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),

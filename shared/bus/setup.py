@@ -162,9 +162,13 @@ def stream_configs(replicas: int) -> list[Config]:
             subjects.VERDICTS_SUBJECTS,
             VERDICTS_BYTES,
             0,
-            # Verdicts that request a PodGroup have a subject of their own, so that the controller
-            # which creates PodGroups need not read all verdicts.
-            subjects=[subjects.VERDICTS_SUBJECTS, subjects.WANTED_SUBJECTS],
+            # Verdicts that request a PodGroup, or a ProvisioningRequest, have a subject of their
+            # own, so that the controllers which create these need not read all verdicts.
+            subjects=[
+                subjects.VERDICTS_SUBJECTS,
+                subjects.WANTED_SUBJECTS,
+                subjects.PROVISIONING_SUBJECTS,
+            ],
             max_msgs_per_subject=1,
             allow_msg_ttl=True,
         ),
@@ -231,6 +235,7 @@ def consumer_configs(planners: int, webhooks: int, apis: int) -> list[tuple[str,
     for name, filter_subject in (
         (subjects.CONTROLLER_CONSUMER, subjects.VERDICTS_SUBJECTS),
         (subjects.PODGROUP_CONSUMER, subjects.WANTED_SUBJECTS),
+        (subjects.PROVISIONING_CONSUMER, subjects.PROVISIONING_SUBJECTS),
     ):
         controller = worker(name, "last_per_subject", filter_subject, wait_s, in_flight)
         configs.append((subjects.VERDICTS, controller))

@@ -143,6 +143,10 @@ class GangDecision(Struct, frozen=True, kw_only=True, tag="gang.decided"):
     reserves: tuple[ReservedRoom, ...] = ()
     #: The pods get annotations that ask autoscalers to keep their nodes.
     undisturbed: bool = False
+    #: The ProvisioningRequest whose capacity the pods use, and its class: they get annotations that
+    #: name both. "": none.
+    provisioning_request: str = ""
+    provisioning_class: str = ""
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):

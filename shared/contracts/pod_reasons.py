@@ -37,6 +37,8 @@ class NewNodes(enum.StrEnum):
     MAY_PREEMPT = "PreemptionUndecided"
     #: Its pods fit, and the rest of its `minResources`, for which no pods exist, does not.
     MIN_RESOURCES = "MinResources"
+    #: Its ProvisioningRequest is provisioned: its nodes were added, and may still be joining.
+    PROVISIONED = "Provisioned"
     #: Its pods fit by now, and are tried again.
     FITS = "Retried"
 
@@ -79,6 +81,9 @@ def pod_reason(reason: PendingReason, new_nodes: NewNodes) -> str:
             | PendingReason.SEARCH_BUDGET_EXCEEDED
             | PendingReason.PREEMPTING
             | PendingReason.EVICTED
+            | PendingReason.AWAITS_PROVISIONING
+            | PendingReason.PROVISIONING_FAILED
+            | PendingReason.PROVISIONING_UNAVAILABLE
             | PendingReason.PLACEMENT_DEADLINE
             | PendingReason.CLUSTER_VIEW_STALE
             | PendingReason.BINDING_THROTTLED

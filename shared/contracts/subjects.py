@@ -33,6 +33,8 @@ VERDICTS_SUBJECTS: Final = "verdicts.>"
 #: Also in the stream VERDICTS: verdicts whose gang needs a PodGroup, for the controller that
 #: creates it.
 WANTED_SUBJECTS: Final = "wanted.>"
+#: Likewise: verdicts with ProvisioningRequests to create or to delete.
+PROVISIONING_SUBJECTS: Final = "provisioning.>"
 
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
@@ -46,6 +48,8 @@ BINDER_CONSUMER: Final = "binder"
 CONTROLLER_CONSUMER: Final = "controller"
 #: Durable consumer of the podgroup controller on VERDICTS, of verdicts that request a PodGroup.
 PODGROUP_CONSUMER: Final = "podgroup-controller"
+#: Durable consumer on VERDICTS, of verdicts with ProvisioningRequests to create or to delete.
+PROVISIONING_CONSUMER: Final = "provisioning-controller"
 
 #: A message is at most this long (nats-server's default max_payload): about 10,000 bindings.
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
@@ -91,6 +95,11 @@ def verdict(gang_id: str) -> str:
 def wanted(gang_id: str) -> str:
     """Subject of a gang's last verdict for as long as it requests a PodGroup."""
     return f"wanted.{gang_id}"
+
+
+def provisioning(gang_id: str) -> str:
+    """Subject of a gang's last verdict for as long as it has ProvisioningRequests to write."""
+    return f"provisioning.{gang_id}"
 
 
 def planner_consumer(stream: str, ordinal: int) -> str:

@@ -462,3 +462,13 @@ class Workload(KubeObject, frozen=True, kw_only=True):
 
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
+
+
+class ProvisioningRequestStatus(KubeStruct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class ProvisioningRequest(KubeObject, frozen=True, kw_only=True):
+    """The answer to a request; what it asks for is in its name."""
+
+    status: ProvisioningRequestStatus = ProvisioningRequestStatus()

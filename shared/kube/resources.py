@@ -104,6 +104,10 @@ DEVICE_TAINT_RULES: Final = Resource(
     namespaced=False,
     further_versions=("v1alpha3",),
 )
+PROVISIONING_REQUESTS: Final = Resource(
+    "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest"
+)
+POD_TEMPLATES: Final = Resource("", "v1", "podtemplates", "PodTemplate")
 TOPOLOGIES_KAI: Final = _of_cluster("kai.scheduler", "v1alpha1", "topologies", "Topology")
 HYPERNODES: Final = _of_cluster("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 PODGROUPS_VOLCANO: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")

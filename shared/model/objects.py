@@ -23,6 +23,7 @@ from shared.model.reference_objects import (
     CsiNode,
     HyperNode,
     Namespace,
+    ProvisioningRequest,
     ResourceQuota,
     StorageCapacity,
     StorageClass,
@@ -446,6 +447,7 @@ ReferenceObject: TypeAlias = (
     | DeviceTaintRule
     | ResourceClaim
     | Workload
+    | ProvisioningRequest
 )
 """Kinds that the planner stores unchanged, for look-ups."""
 
@@ -474,5 +476,6 @@ KINDS: dict[str, type[ClusterObject]] = {
     "devicetaintrule": DeviceTaintRule,
     "resourceclaim": ResourceClaim,
     "workload": Workload,
+    "provisioningrequest": ProvisioningRequest,
 }
 """Neutral kinds, as they appear in subjects (`cluster.<kind>`)."""

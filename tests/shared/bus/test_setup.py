@@ -25,6 +25,7 @@ from shared.contracts.subjects import (
     DECISIONS_OPENED,
     OUTCOMES,
     PODGROUP_CONSUMER,
+    PROVISIONING_CONSUMER,
     VERDICTS,
     act,
     api_consumer,
@@ -89,7 +90,11 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
         2_000_000_000,
         -1,
     )
-    for name, subject in ((CONTROLLER_CONSUMER, "verdicts.>"), (PODGROUP_CONSUMER, "wanted.>")):
+    for name, subject in (
+        (CONTROLLER_CONSUMER, "verdicts.>"),
+        (PODGROUP_CONSUMER, "wanted.>"),
+        (PROVISIONING_CONSUMER, "provisioning.>"),
+    ):
         config = (await info(bus, f"CONSUMER.INFO.{VERDICTS}.{name}"))["config"]
         assert config["deliver_policy"] == "last_per_subject"
         assert config["filter_subject"] == subject

@@ -61,6 +61,7 @@ from shared.model.objects import (
     Toleration,
 )
 from tests.shared.contracts.device_samples import DEVICE_SAMPLES
+from tests.shared.contracts.provisioning_samples import PROVISIONING_SAMPLES
 from tests.shared.contracts.surrounding_samples import SURROUNDING_SAMPLES
 
 _SHAPE = Shape(
@@ -414,6 +415,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
     ),
     *SURROUNDING_SAMPLES,
     *DEVICE_SAMPLES,
+    *PROVISIONING_SAMPLES,
     StatusRequest(settings=True),
     ServiceStatus(
         service="binder",

@@ -1,5 +1,5 @@
-"""Namespaces, quotas, budgets, storage, devices, HyperNodes, topologies and workloads from CLUSTER,
-by kind and UID.
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes, topologies, workloads and
+ProvisioningRequests from CLUSTER, by kind and UID.
 
 The objects are stored unchanged. A table that is derived from them stores the kind's `changes` and
 is computed again when that number has changed.
@@ -24,6 +24,7 @@ from shared.model.reference_objects import (
     CsiNode,
     HyperNode,
     Namespace,
+    ProvisioningRequest,
     ResourceQuota,
     StorageCapacity,
     StorageClass,
@@ -103,6 +104,38 @@ class ResourceClaims(Table[ResourceClaim]):
         return super().remove(uid)
 
 
+class ProvisioningRequests(Table[ProvisioningRequest]):
+    """ProvisioningRequests, also by gang."""
+
+    def __init__(self) -> None:
+        super().__init__(ProvisioningRequest)
+        self._by_gang: dict[str, dict[str, ProvisioningRequest]] = {}
+
+    def of_gang(self, gang_id: str, namespace: str) -> list[ProvisioningRequest]:
+        """The requests of a gang, which are in its namespace, from the first attempt on."""
+        found = [
+            one for one in self._by_gang.get(gang_id, {}).values() if one.namespace == namespace
+        ]
+        return sorted(found, key=lambda one: (one.attempt, one.name))
+
+    @override
+    def put(self, one: ProvisioningRequest, *, from_snapshot: bool = False) -> bool:
+        if not super().put(one, from_snapshot=from_snapshot):
+            return False
+        self._by_gang.setdefault(one.gang_id, {})[one.uid] = one
+        return True
+
+    @override
+    def remove(self, uid: str) -> bool:
+        known = self.get(uid)
+        if known is not None:
+            of_gang = self._by_gang[known.gang_id]
+            del of_gang[uid]
+            if not of_gang:
+                del self._by_gang[known.gang_id]
+        return super().remove(uid)
+
+
 def _name_of(one: ReferenceObject | PriorityClass) -> tuple[str, str]:
     return getattr(one, "namespace", ""), one.name
 
@@ -128,6 +161,7 @@ class ReferenceObjects:
         self.device_taint_rules = Table(DeviceTaintRule)
         self.resource_claims = ResourceClaims()
         self.workloads = Table(Workload)
+        self.provisioning_requests = ProvisioningRequests()
         self._tables: dict[type[ReferenceObject], Table[Any]] = {
             table.kind: table for table in vars(self).values()
         }
