@@ -7,6 +7,8 @@ gangs behind it. So a more urgent gang that arrives later is placed before it, i
 backlog of decisions.
 """
 
+from typing import Final
+
 from services.gang_planner.core.allocation import batch, gang_allocation
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
@@ -18,10 +20,15 @@ from services.gang_planner.core.queueing.fair_share import (
     Party,
     water_fill,
 )
+from services.gang_planner.core.queueing.provisioning import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.needs import ProvisioningStage
 from shared.model.gang_keys import GangKey
+
+UNREQUESTED: Final = ProvisioningStage.UNREQUESTED
+PROVISIONED: Final = ProvisioningStage.PROVISIONED
 
 
 def run(work: CycleContext, *, best_effort: bool = False) -> None:
@@ -36,13 +43,20 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
         return
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
     active.update(dict.fromkeys(gang_allocation.outranking(state)))
+    # Their quota may suffice since another gang of them is gone.
+    active.update(dict.fromkeys(state.backlog.unrequested.values()))
     parked = strict_order.names(state)
     if not active and not state.backlog.held and not parked:
         return
     claims = Claims(work)
     active.update(dict.fromkeys(claims.released()))
     strict_order.line_up(state, parked, active)
-    _Pass(work, claims, [one for one in active if one.need.best_effort == best_effort]).run()
+    buckets = [one for one in active if one.need.best_effort == best_effort]
+    provisioned = [one for one in buckets if one.need.provisioning is PROVISIONED]
+    if provisioned:
+        # Nodes were added for them, and would otherwise be used by gangs that happen to be first.
+        _Pass(work, claims, provisioned).run()
+    _Pass(work, claims, [one for one in buckets if one.need.provisioning is not PROVISIONED]).run()
 
 
 class _Pass:
@@ -59,6 +73,7 @@ class _Pass:
         self._together = batch.BatchPlacement(work)
         self._extras = _Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
+        self._requested: RequestedQuota | None = None
 
     def run(self) -> None:
         """Give queues turns until no gang is left in line, or the budget is spent."""
@@ -80,6 +95,8 @@ class _Pass:
         """
         line = self._line
         index, bucket, gang = line.head(queue)
+        if bucket.need.provisioning is UNREQUESTED:
+            return self._request(index, bucket, gang)
         if self._shortfalls.remains(bucket):
             self._refuse(bucket, gang, UNLIMITED)
             return False
@@ -110,6 +127,19 @@ class _Pass:
             return True
         self._refuse(bucket, gang, fair)
         return False
+
+    def _request(self, index: int, bucket: Bucket, gang: Gang) -> bool:
+        """Open the gang's ProvisioningRequest; False: its quota does not suffice, and its bucket is
+        refused.
+        """
+        if self._requested is None:
+            self._requested = RequestedQuota(self._work.state)
+        if not self._requested.allows(gang):
+            self._refuse(bucket, gang, UNLIMITED, short=True)
+            return False
+        self._requested.open_request(gang)
+        self._line.put_back(index)
+        return True
 
     def _waits(self, bucket: Bucket, gang: Gang) -> bool:
         """Whether the gang fits and only the in-flight limit delays it. A gang that does not fit

@@ -12,6 +12,7 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.queueing.need import refused_members
 from services.gang_planner.core.state import claim_choices, in_flight
+from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import Defaults, preflight_always, undisturbed
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import Hold
@@ -97,6 +98,8 @@ def _record(
     """
     state = work.state
     history = gang.history
+    request = gang.request if not history.started else None
+    request = request if request is not None and request.open else None
     history.attempt += 1
     history.count_decided(len(assignments.members))
     history.known_as = gang.gang_id
@@ -130,6 +133,8 @@ def _record(
         domain=domain or "",
         reserves=reserves,
         undisturbed=undisturbed(gang),
+        provisioning_request=str(request.name) if request is not None else "",
+        provisioning_class=class_of(gang.queue) if request is not None else "",
     )
     history.full_name, history.scope = decision.gang, decision.scope
     in_flight.adopt(state, gang, decision, assignments, charged=charged)

@@ -11,6 +11,7 @@ from typing import Final
 from services.gang_planner.core.lifecycle import holds
 from services.gang_planner.core.state import accounting, in_flight
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gang_requests import is_served
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
@@ -21,6 +22,7 @@ from shared.contracts.cluster import (
     PodChanges,
     PodGroupChanges,
     PriorityClassChanges,
+    ProvisioningRequestChanges,
     QueueChanges,
     ReferenceObjectChanges,
     SnapshotPage,
@@ -49,7 +51,9 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
     if record.epoch != view.epoch:
         return
     if isinstance(record, Synced):
-        view.synced = record
+        before, view.synced = view.synced, record
+        if is_served(before) != is_served(record):
+            state.gangs.touch_all()
     else:
         _apply_changes(state, record, from_snapshot=False)
         if state.holds.losses or state.holds.pending:
@@ -211,6 +215,9 @@ def _apply_priority_classes(
 def _apply_reference_objects(
     state: State, record: ReferenceObjectChanges, *, from_snapshot: bool
 ) -> None:
+    if isinstance(record, ProvisioningRequestChanges):
+        _apply_provisioning_requests(state, record, from_snapshot=from_snapshot)
+        return
     news = False
     queues = _queues_of_namespaces(state, record)
     for one in record.changed:
@@ -229,6 +236,28 @@ def _apply_reference_objects(
     # makes a gang fit.
     if record.removed or not isinstance(record, VolumeAttachmentChanges):
         state.node_capacity.freed += 1
+
+
+def _apply_provisioning_requests(
+    state: State, record: ProvisioningRequestChanges, *, from_snapshot: bool
+) -> None:
+    """Store the requests, and mark their gangs as changed."""
+    known = state.reference_objects.provisioning_requests
+    ids = {one.gang_id for one in record.changed}
+    for one in record.changed:
+        known.put(one, from_snapshot=from_snapshot)
+        gang = state.gangs.by_id.get(one.gang_id)
+        if gang is not None and gang.request is not None and one.name == str(gang.request.name):
+            # It may be deleted again before the next cycle.
+            gang.request.seen = True
+    for gone in record.removed:
+        if (removed := known.get(gone.uid)) is not None:
+            ids.add(removed.gang_id)
+            known.remove(gone.uid)
+    for gang_id in sorted(ids):
+        gang = state.gangs.by_id.get(gang_id)
+        if gang is not None:
+            state.gangs.touch(gang)
 
 
 def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[str, str]:

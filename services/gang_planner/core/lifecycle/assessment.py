@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import uniform_members
+from services.gang_planner.core.lifecycle import provisioning, uniform_members
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
@@ -124,6 +124,8 @@ def _wait_in_backlog(
         gang.pending_reason = PendingReason.GANG_TOO_LARGE
     elif ("backfill" if need.best_effort else "allocate") not in actions:
         gang.pending_reason = PendingReason.ACTION_MISSING
+    else:
+        need, gang.pending_reason = provisioning.review(work, gang, need)
     if gang.pending_reason is not None:
         state.backlog.take(gang)
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
+from services.gang_planner.core.state.gang_requests import GangRequest
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
     FAILED,
@@ -205,6 +206,8 @@ class Gang(msgspec.Struct, eq=False):
     #: None: it does not wait, or it waits in the backlog.
     pending_reason: PendingReason | None = None
     order: OrderKey = ()
+    #: The ProvisioningRequest that it needs to start; None: none, or not assessed yet.
+    request: GangRequest | None = None
     #: The bucket of the backlog in which it waits.
     bucket: Bucket | None = None
     #: Meaning of the last published verdict, and its time.

@@ -26,7 +26,7 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.verdicts import hold_messages, pod_refs
+from services.gang_planner.core.verdicts import hold_messages, pod_refs, provisioning_messages
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
@@ -336,9 +336,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         running=counts[RUNNING],
         succeeded=counts[SUCCEEDED],
         failed=counts[FAILED],
-        conditions=conditions(
-            gang, state.holds.of(gang), state.resources.names, why, known, now_ms
-        ),
+        conditions=conditions(state, gang, why, known, now_ms),
         why=why,
         attempt=history.attempt,
         waiting=waiting,
@@ -347,6 +345,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         evicted=gang.evicted.pods if gang.evicted else (),
         ended=pod_refs.ended(gang),
         unnamed=pod_refs.unnamed(gang) if wanted else (),
+        provisioning=provisioning_messages.requests(state, gang),
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
@@ -402,6 +401,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         disagreement_words(gang),
         gang.declarations.misdirected > 0,
         gang.bucket is not None and bool(gang.bucket.searches_due),
+        provisioning_messages.meaning(state, gang),
     )
 
 
@@ -452,6 +452,7 @@ def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
         owner_uid=last.owner_uid,
         phase="Gone",
         attempt=last.attempt,
+        provisioning=provisioning_messages.requests_of_gone(state, last),
         trace_id=last.trace_id,
         first_seen_ms=last.first_seen_ms,
     )

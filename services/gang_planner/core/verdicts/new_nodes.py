@@ -20,7 +20,7 @@ from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Bucket
-from services.gang_planner.core.state.needs import Need, Outlook, Structure
+from services.gang_planner.core.state.needs import Need, Outlook, ProvisioningStage, Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -31,6 +31,7 @@ from shared.model.objects import NetworkTopology
 _WORDS: Final = {
     NewNodes.DOMAIN_FULL: "new nodes would not help: capacity outside its domain is free",
     NewNodes.NO_DOMAIN: "new nodes would not help: they would be in no HyperNode",
+    NewNodes.PROVISIONED: "its ProvisioningRequest is provisioned, so no more nodes are requested",
     NewNodes.RESERVED: "it would fit without the reservations for other gangs",
 }
 
@@ -48,8 +49,10 @@ def in_words(outlook: Outlook) -> str:
 
 def of_bucket(bucket: Bucket, outlook: Outlook) -> Outlook:
     """The outlook of a bucket's gangs: while it is not known whether an eviction would make room
-    for them, no node is bought.
+    for them, no node is bought, and none beside those of a ProvisioningRequest.
     """
+    if bucket.need.provisioning is ProvisioningStage.PROVISIONED:
+        return Outlook(NewNodes.PROVISIONED)
     if bucket.searches_due and outlook.new_nodes in {NewNodes.HELP, NewNodes.OTHER_KIND}:
         return Outlook(NewNodes.MAY_PREEMPT)
     return outlook
