@@ -39,9 +39,11 @@ from shared.kube.resources import (
     NAMESPACES,
     NETWORK_POLICIES,
     NODES,
+    POD_TEMPLATES,
     PODGROUPS_VOLCANO,
     PODS,
     PRIORITY_CLASSES,
+    PROVISIONING_REQUESTS,
     QUEUES_VOLCANO,
     REPLICA_SETS,
     RESOURCE_CLAIMS,
@@ -175,6 +177,9 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "status": (
         *_of_dialects("controller", "write phases, conditions and verdicts on groups"),
         _may("patch", PODS, "set the pending reason on waiting pods", at="status"),
+        _may("get", PODS, "copy a gang's pods into the templates of its ProvisioningRequest"),
+        _may("get create delete", PROVISIONING_REQUESTS, "request capacity for whole gangs"),
+        _may("create", POD_TEMPLATES, "the pods of such a request"),
         _may(
             "list",
             LEASES,
