@@ -64,26 +64,23 @@ def definition() -> Object:
 @asynccontextmanager
 async def installed_kind(api: RawClient) -> AsyncIterator[None]:
     """Have the kind served; afterwards it is gone."""
-    path = CUSTOM_RESOURCE_DEFINITIONS.path()
-    await api.create(path, definition())
+    await api.create(CUSTOM_RESOURCE_DEFINITIONS.path(), definition())
+    try:
+        # Its storage is being initialised for a moment, which is 429.
+        await eventually(lambda: _listing(api, 200), because="the kind is served")
+        yield
+    finally:
+        await api.delete(CUSTOM_RESOURCE_DEFINITIONS.path(name=PROVISIONING_REQUESTS.title))
+        await eventually(lambda: _listing(api, 404), because="the kind is gone")
 
-    async def is_served() -> bool:
-        try:
-            await api.get(PROVISIONING_REQUESTS.path())
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return False
-        return True
 
-    await eventually(is_served)
-    yield
-    await api.delete(CUSTOM_RESOURCE_DEFINITIONS.path(name=PROVISIONING_REQUESTS.title))
-
-    async def is_gone() -> bool:
-        return not await is_served()
-
-    await eventually(is_gone)
+async def _listing(api: RawClient, status: int) -> bool:
+    """Whether a list of all requests is answered by this status."""
+    try:
+        await api.get(PROVISIONING_REQUESTS.path())
+    except ApiError as error:
+        return error.status == status
+    return status == 200
 
 
 async def requests_in(api: RawClient, namespace: str) -> list[Object]:
