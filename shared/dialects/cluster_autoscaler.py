@@ -34,9 +34,10 @@ def read_provisioning_request(
     if name is None or metadata.deletion_timestamp is not None:
         return None
     conditions = {one.type: one for one in found.status.conditions}
-    state: ProvisioningState = next(
-        (one for one in _STATES if one in conditions and conditions[one].status == "True"), ""
-    )
+    state: ProvisioningState = ""
+    for one in reversed(_STATES):
+        if one in conditions and conditions[one].status == "True":
+            state = one
     shown = conditions.get(state, Condition())
     if state in {"", "Accepted"}:
         # While it is False, its message says what the autoscaler waits for.

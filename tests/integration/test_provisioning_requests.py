@@ -3,6 +3,8 @@
 """
 
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
@@ -130,8 +132,9 @@ async def test_a_failed_request_is_replaced_after_a_backoff_also_by_another_plan
     second = await request_of(stage, other_than=first)
     assert second == f"{first.removesuffix('-1')}-2"
     # Whoever dies now, nothing is requested again.
-    await stage.suite.kill(await stage.suite.active("gang-planner"))
-    await stage.suite.kill("controller-0")
+    pids = await stage.suite.pids()
+    for instance in (await stage.suite.active("gang-planner"), "controller-0"):
+        os.kill(pids[instance], signal.SIGKILL)
     await stage.waits("train", "AwaitsProvisioning")
     await answer(stage.api, stage.namespace, second, "Provisioned")
     await stage.bound("train", 2)

@@ -9,7 +9,7 @@ backlog of decisions.
 
 from typing import Final
 
-from services.gang_planner.core.allocation import batch, gang_allocation
+from services.gang_planner.core.allocation import batch, gang_allocation, kept_capacity
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing import fair_share, min_resources, strict_order
@@ -41,6 +41,7 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True
         return
+    kept_capacity.retry_others(state)
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
     active.update(dict.fromkeys(gang_allocation.outranking(state)))
     # Their quota may suffice since another gang of them is gone.
@@ -52,11 +53,16 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     active.update(dict.fromkeys(claims.released()))
     strict_order.line_up(state, parked, active)
     buckets = [one for one in active if one.need.best_effort == best_effort]
-    provisioned = [one for one in buckets if one.need.provisioning is PROVISIONED]
-    if provisioned:
-        # Nodes were added for them, and would otherwise be used by gangs that happen to be first.
-        _Pass(work, claims, provisioned).run()
-    _Pass(work, claims, [one for one in buckets if one.need.provisioning is not PROVISIONED]).run()
+    if not state.backlog.provisioned:
+        _Pass(work, claims, buckets).run()
+        return
+    # Nodes were added for these gangs. Other gangs would use them if they happened to be first.
+    first = [one for one in buckets if one.need.provisioning is PROVISIONED]
+    _Pass(work, claims, first).run()
+    kept = kept_capacity.keep(work)
+    _Pass(work, claims, [one for one in buckets if one not in first]).run()
+    for statement in kept:
+        statement.discard()
 
 
 class _Pass:

@@ -40,6 +40,8 @@ class Backlog:
         #: provisioned.
         self.unrequested: dict[tuple[object, ...], Bucket] = {}
         self.provisioned: dict[tuple[object, ...], Bucket] = {}
+        #: Provisioned gangs for which capacity was kept in the last pass over other gangs.
+        self.kept_for: set[GangKey] = set()
         #: What gangs need that wait only for an outcome. They are in no bucket.
         self.awaiting: dict[GangKey, Need] = {}
 

@@ -132,11 +132,26 @@ def test_a_gang_whose_nodes_are_still_joining_neither_buys_more_nor_is_overtaken
     assert verdict.why.pod_reason == NewNodes.PROVISIONED
     assert verdict.unschedulable == 0
     assert verdict.provisioning is None
-    # Another gang, of higher priority, would take the second node of the two.
-    scene.put(make_group("other", 2, priority=9), *make_pods("other", 2, WORKER))
+    # Another gang, of higher priority, would take the first node, or the second one.
+    scene.put(make_group("other", 1, priority=9), *make_pods("other", 1, WORKER))
+    assert scene.settle() == []
+    assert scene.verdicts["group-other"].unschedulable == 0
     scene.put(make_node("node-1"))
     (decision,) = scene.settle()
     assert decision.gang == "team/job"
+
+
+def test_capacity_is_kept_no_longer_than_its_gang_waits() -> None:
+    scene = Provisioned(nodes=1)
+    scene.gang()
+    scene.settle()
+    request = scene.wanted().request
+    scene.answer(request, "Provisioned")
+    scene.put(make_group("other", 1), *make_pods("other", 1, WORKER))
+    assert scene.settle() == []
+    scene.answer(request, "CapacityRevoked")
+    (decision,) = scene.settle()
+    assert decision.gang == "team/other"
 
 
 def test_a_failed_request_is_followed_by_another_after_a_backoff() -> None:
