@@ -25,6 +25,7 @@ RUNS: Final = (
         "tests/services/controller/test_status_on_kubernetes.py",
         "tests/services/controller/test_podgroups_on_kubernetes.py",
         "tests/services/controller/test_owner_gangs.py",
+        "tests/services/controller/test_provisioning_on_kubernetes.py",
     ),
     (*_PYTEST, "tests/services/api/test_kubectl.py"),
     (

@@ -112,7 +112,7 @@ class _Pass:
         if not self._work.session.admits(bucket.need.least) and self._waits(bucket, gang):
             self._work.throttled = True
             return False
-        limit = self._claims.limit(gang.queue, bucket.need)
+        limit = self._limit(bucket, gang)
         if limit is UNLIMITED:
             most = self._claims.unlimited(gang.queue, bucket.need, len(bucket.entries))
             if self._together.gather(bucket, line, self._turns, most):
@@ -152,11 +152,17 @@ class _Pass:
         anyway does not block the gangs behind it.
         """
         self._together.place()
-        limit = self._claims.limit(gang.queue, bucket.need)
+        limit = self._limit(bucket, gang)
         fair = self._with_extras(bucket, gang, limit)
         if fair is None or fair_share.leaves_nothing(self._work, fair):
             return False
         return gang_allocation.would_fit(self._work, gang, fair)
+
+    def _limit(self, bucket: Bucket, gang: Gang) -> Limit:
+        """The limit by fairness. Nodes that were added for a gang are not left to other queues."""
+        if bucket.need.provisioning is PROVISIONED:
+            return UNLIMITED
+        return self._claims.limit(gang.queue, bucket.need)
 
     def _refuse(
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None

@@ -282,6 +282,9 @@ def test_only_gangs_with_quota_request_capacity() -> None:
     assert scene.wanted("a").request
     assert scene.verdicts["group-b"].provisioning is None
     assert scene.reason("b") == PendingReason.NOT_ENOUGH_QUOTA
+    why = scene.verdicts["group-b"].why
+    assert why is not None
+    assert "other gangs wait for their ProvisioningRequests" in why.sentence
     assert scene.verdicts["group-b"].unschedulable == 0
     # Its quota is free again when the first gang is gone.
     scene.remove(*scene.pods_of("a"))
