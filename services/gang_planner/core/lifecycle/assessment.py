@@ -16,6 +16,7 @@ from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
+from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
@@ -124,7 +125,7 @@ def _wait_in_backlog(
         gang.pending_reason = PendingReason.GANG_TOO_LARGE
     elif ("backfill" if need.best_effort else "allocate") not in actions:
         gang.pending_reason = PendingReason.ACTION_MISSING
-    else:
+    elif gang.request is not None or class_of(gang.queue):
         need, gang.pending_reason = provisioning.review(work, gang, need)
     if gang.pending_reason is not None:
         state.backlog.take(gang)
