@@ -65,6 +65,17 @@ class DeviceShare(Struct, frozen=True, kw_only=True):
     capacity: tuple[tuple[str, str], ...] = ()
 
 
+class ExtendedClaim(Struct, frozen=True, kw_only=True):
+    """A ResourceClaim for extended resources of a pod, which the pod owns. The binder makes it,
+    unless it exists, and writes into the pod's status which request serves which container.
+    """
+
+    #: Name, DeviceClass and number of devices of each request.
+    requests: tuple[tuple[str, str, int], ...]
+    #: (container, resource, request), each once.
+    mappings: tuple[tuple[str, str, str], ...]
+
+
 class DeviceChoice(Struct, frozen=True, kw_only=True):
     """The devices that a ResourceClaim gets, (request, driver, pool, device) each, before its pod
     is bound; without `devices`, it has some, and is reserved for the pod.
@@ -84,6 +95,9 @@ class DeviceChoice(Struct, frozen=True, kw_only=True):
     node_affinity: tuple[SelectorTerm, ...] | None = None
     #: DeviceClasses of the claim's requests that have configuration, which the binder copies.
     classes: tuple[str, ...] = ()
+    #: Of the claim for the pod's extended resources: how it is made. `claim_uid` is "" until it has
+    #: devices.
+    extended: ExtendedClaim | None = None
 
 
 class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):

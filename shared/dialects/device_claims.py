@@ -11,6 +11,7 @@ from typing import Final
 from shared.dialects import selectors
 from shared.dialects.protocol import identity
 from shared.kube import reference_objects as looked_up
+from shared.kube.requests import EXTENDED_CLAIM
 from shared.model import devices
 
 #: Characters of all expressions of one class or claim. Kubernetes allows 10,240 in each.
@@ -51,6 +52,7 @@ def read_device_claim(found: looked_up.ResourceClaim) -> devices.ResourceClaim:
         reserved_for=tuple(sorted(one.uid for one in status.reserved_for)),
         owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
         deleting=metadata.deletion_timestamp is not None,
+        extended=metadata.annotations.get(EXTENDED_CLAIM) == "true",
     )
 
 

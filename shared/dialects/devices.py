@@ -41,6 +41,8 @@ def read_device_class(found: looked_up.DeviceClass) -> devices.DeviceClass:
         selectors=() if unsupported else expressions(found.spec.selectors),
         unsupported=unsupported,
         configured=bool(found.spec.config),
+        extended_resource=found.spec.extended_resource_name[:TEXT_CHARACTERS_MAX],
+        created_ms=found.metadata.created_ms,
     )
 
 

@@ -241,6 +241,7 @@ class DeviceSelector(KubeStruct, frozen=True, kw_only=True):
 
 class DeviceClassSpec(KubeStruct, frozen=True, kw_only=True):
     selectors: tuple[DeviceSelector, ...] = ()
+    extended_resource_name: str = ""
     config: tuple[Present, ...] = ()
 
 

@@ -4,11 +4,13 @@ claims.
 Quantities are texts, because they may be larger or finer than any integer of a message.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from shared.model.reference_objects import ClusterScoped, Namespaced
 from shared.model.terms import SelectorTerm, Struct
 
+CLASS_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""The extended resource that every DeviceClass has: this prefix and its name."""
 TaintEffect: TypeAlias = Literal["NoSchedule", "NoExecute"]
 """The effects that keep devices from being allocated; others are ignored."""
 
@@ -25,6 +27,10 @@ class DeviceClass(ClusterScoped, frozen=True, kw_only=True):
     unsupported: tuple[str, ...] = ()
     #: Whether it has configuration, which the binder copies into allocations.
     configured: bool = False
+    #: The extended resource that its devices serve, beside the one with `CLASS_RESOURCE_PREFIX`.
+    #: "": none.
+    extended_resource: str = ""
+    created_ms: int = 0
 
 
 class DeviceAttribute(Struct, frozen=True, kw_only=True):
@@ -196,6 +202,8 @@ class ResourceClaim(Namespaced, frozen=True, kw_only=True):
     reserved_for: tuple[str, ...] = ()
     owner_uid: str = ""
     deleting: bool = False
+    #: A scheduler made it for extended resources that its owner, a pod, requests.
+    extended: bool = False
 
     @property
     def is_allocated(self) -> bool:

@@ -148,6 +148,19 @@ def test_a_class_says_whether_it_has_configuration() -> None:
     assert not read(DEVICE_CLASSES, {"spec": cel("true")}).configured
 
 
+def test_a_class_may_serve_an_extended_resource_and_has_an_age() -> None:
+    spec = {"extendedResourceName": "nvidia.com/gpu"}
+    found = read(DEVICE_CLASSES, {"spec": spec}, creationTimestamp="1970-01-01T00:00:01Z")
+    assert (found.extended_resource, found.created_ms) == ("nvidia.com/gpu", 1000)
+    assert read(DEVICE_CLASSES, {"spec": {}}).extended_resource == ""
+
+
+def test_a_claim_for_extended_resources_is_marked() -> None:
+    note = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert read(RESOURCE_CLAIMS, {}, annotations=note).extended
+    assert not read(RESOURCE_CLAIMS, {}).extended
+
+
 def test_selectors_of_another_kind_are_named() -> None:
     other = read(DEVICE_CLASSES, {"spec": {"selectors": [{"other": {}}]}})
     assert other.unsupported == ("spec.selectors[0]",)
