@@ -16,6 +16,7 @@ from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
     ClusterRecord,
+    DeviceClassChanges,
     NamespaceChanges,
     NodeChanges,
     ObjectChanges,
@@ -31,6 +32,8 @@ from shared.contracts.cluster import (
     VolumeAttachmentChanges,
     WorkloadChanges,
 )
+from shared.kube.quantities import INT64_MAX
+from shared.kube.resources import RESOURCE_CLAIMS
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node
 
@@ -54,6 +57,7 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
         before, view.synced = view.synced, record
         if is_served(before) != is_served(record):
             state.gangs.touch_all()
+        _release_devices(state, record)
     else:
         _apply_changes(state, record, from_snapshot=False)
         if state.holds.losses or state.holds.pending:
@@ -88,11 +92,22 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, from_snapshot=True)
+    accounting.follow_device_classes(state, view.synced.at_ms)
+    _release_devices(state, view.synced)
     # Node names may have new UIDs, and queues new objects: every gang is assessed again.
     state.gangs.touch_all()
     state.node_capacity.freed += 1
     holds.judge(state)
     in_flight.resolve_all(state)
+
+
+def _release_devices(state: State, synced: Synced) -> None:
+    """Release devices of pods that have left, once their claims would be known.
+
+    A watcher that reads no ResourceClaims names no version: there are none.
+    """
+    version = dict(synced.resource_versions).get(RESOURCE_CLAIMS.title, INT64_MAX)
+    state.node_capacity.claims_known_up_to(version)
 
 
 def fresh(state: State, now_ms: int) -> bool:
@@ -227,6 +242,8 @@ def _apply_reference_objects(
     # A workload only affects holds.
     if not news or isinstance(record, WorkloadChanges):
         return
+    if isinstance(record, DeviceClassChanges):
+        accounting.follow_device_classes(state, record.at_ms)
     if isinstance(record, NamespaceChanges):
         profiles.namespaces_changed(state)
         others = _queues_of_namespaces(state, record).items() ^ queues.items()

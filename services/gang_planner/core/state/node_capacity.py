@@ -98,6 +98,12 @@ class NodeCapacity:
             version += self.devices.version(shape)
         return version
 
+    def claims_known_up_to(self, version: int) -> None:
+        """Release what was kept for claims that CLUSTER would show at this resourceVersion."""
+        slots = self.devices.claims_known_up_to(version)
+        self.changes.extend(slots)
+        self.freed += bool(slots)
+
     def one_by_one(self, shape: ShapeEntry) -> bool:
         """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume
         or devices yet, or admits only one pod.

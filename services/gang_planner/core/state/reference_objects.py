@@ -87,6 +87,8 @@ class ResourceClaims(Table[ResourceClaim]):
 
     def __init__(self) -> None:
         super().__init__(ResourceClaim)
+        #: UID of a pod -> UIDs of the claims for its extended resources.
+        self._of_pods: dict[str, list[str]] = {}
         #: UID -> number of its versions that had allocated devices.
         self.allocations: dict[str, int] = {}
 
@@ -96,12 +98,25 @@ class ResourceClaims(Table[ResourceClaim]):
             return False
         if one.is_allocated:
             self.allocations[one.uid] = self.allocations.get(one.uid, 0) + 1
+        if one.extended and one.uid not in self._of_pods.setdefault(one.owner_uid, []):
+            self._of_pods[one.owner_uid].append(one.uid)
         return True
 
     @override
     def remove(self, uid: str) -> bool:
         self.allocations.pop(uid, None)
+        one = self.get(uid)
+        if one is not None and one.extended:
+            uids = self._of_pods[one.owner_uid]
+            uids.remove(uid)
+            if not uids:
+                del self._of_pods[one.owner_uid]
         return super().remove(uid)
+
+    def of_pod(self, pod_uid: str) -> list[ResourceClaim]:
+        """The claims for extended resources of a pod, by name."""
+        found = (self[uid] for uid in self._of_pods.get(pod_uid, ()))
+        return sorted(found, key=lambda one: one.name)
 
 
 class ProvisioningRequests(Table[ProvisioningRequest]):

@@ -3,6 +3,11 @@
 from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.devices.extended import (
+    ClassesOfResources,
+    name_of_pod,
+    requirement_of,
+)
 from services.gang_planner.core.state.devices.selection import DeviceRequirement, Selection
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
@@ -13,7 +18,7 @@ from shared.model.devices import (
     DeviceToleration,
     ResourceClaim,
 )
-from shared.model.objects import Shape
+from shared.model.objects import PodDevices, Shape
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
@@ -44,6 +49,9 @@ class RequestNeed(NamedTuple):
 
     name: str
     alternatives: tuple[Alternative, ...]
+    #: The extended resource that it is for: it is void on nodes whose device plugin has that. "":
+    #: it is for none.
+    resource: str = ""
 
 
 class ClaimNeed(NamedTuple):
@@ -51,6 +59,11 @@ class ClaimNeed(NamedTuple):
 
     requests: tuple[RequestNeed, ...]
     constraints: tuple[DeviceConstraint, ...] = ()
+
+    @property
+    def extended(self) -> bool:
+        """Whether it is the need of a pod with extended resources."""
+        return any(one.resource for one in self.requests)
 
 
 class DeviceDemand(NamedTuple):
@@ -67,15 +80,30 @@ class DeviceDemand(NamedTuple):
 
 
 def claim_keys(shape: Shape) -> list[Key]:
-    return [(shape.namespace, name) for name in shape.device_claims]
+    """The shape's claims; `extended.name_of_pod` stands for the claim for extended resources."""
+    return [
+        (shape.namespace, name_of_pod(one.pod_uid) if isinstance(one, PodDevices) else one)
+        for one in shape.device_claims
+    ]
 
 
-def demand_of(shape: Shape, tables: ReferenceObjects, selection: Selection) -> DeviceDemand:
+def demand_of(
+    shape: Shape, tables: ReferenceObjects, classes: ClassesOfResources, selection: Selection
+) -> DeviceDemand:
     """Read the shape's claims. The first claim that cannot be satisfied determines the refusal."""
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
-    for key in claim_keys(shape):
+    for one, key in zip(shape.device_claims, claim_keys(shape), strict=True):
         name = key[1]
+        if isinstance(one, PodDevices):
+            claims = tables.resource_claims.of_pod(one.pod_uid)
+            made = [claim for claim in claims if claim.is_allocated]
+            if made and made[0].deleting:
+                return DeviceDemand(refusal=f'resourceclaim "{made[0].name}" is being deleted')
+            allocated += made
+            if not made:
+                waiting.append((_unmade(key, one), _need_of_pod(one, tables, classes, selection)))
+            continue
         if name.startswith("?"):
             return DeviceDemand(
                 refusal=f"waiting for the ResourceClaim of {name[1:]} to be created from its "
@@ -94,6 +122,50 @@ def demand_of(shape: Shape, tables: ReferenceObjects, selection: Selection) -> D
             return need
         waiting.append((claim, need))
     return DeviceDemand(allocated=tuple(allocated), open=tuple(waiting))
+
+
+def _unmade(key: Key, devices: PodDevices) -> ResourceClaim:
+    """Stands for the claim of a pod's extended resources, whether it exists without devices or not:
+    the binder determines its name.
+    """
+    namespace, name = key
+    return ResourceClaim(
+        uid="",
+        namespace=namespace,
+        name=name,
+        resource_version=0,
+        owner_uid=devices.pod_uid,
+        extended=True,
+    )
+
+
+def _need_of_pod(
+    devices: PodDevices,
+    tables: ReferenceObjects,
+    classes: ClassesOfResources,
+    selection: Selection,
+) -> ClaimNeed:
+    """The need of a pod's extended resources. Resources whose class cannot be used are left out: no
+    node without a device plugin has any of them.
+    """
+    found: list[RequestNeed] = []
+    for one in classes.need_of(devices.containers).requests:
+        device_class = tables.device_classes.by_name[("", one.device_class)]
+        requirement = requirement_of(device_class)
+        if requirement is not None and not class_objection(device_class, selection):
+            alternative = Alternative(one.name, requirement, one.number)
+            found.append(RequestNeed(one.name, (alternative,), one.resource))
+    return ClaimNeed(tuple(found))
+
+
+def class_objection(device_class: DeviceClass, selection: Selection) -> str:
+    """Why no device can be found for a class; "": one can."""
+    if device_class.unsupported:
+        return f"device class {device_class.name} has {', '.join(device_class.unsupported)}"
+    requirement = requirement_of(device_class)
+    if requirement is None:
+        return f"device class {device_class.name} selects by attributes"
+    return selection.objection(requirement)
 
 
 def _need(
@@ -129,7 +201,7 @@ def _alternative(
     if device_class.unsupported:
         fields = ", ".join(device_class.unsupported)
         return _unsupported(claim.name, f"device class {device_class.name} has {fields}")
-    requirement = _requirement(device_class, request)
+    requirement = requirement_of(device_class, request.selectors)
     if requirement is None:
         return _unsupported(claim.name, f"device class {device_class.name} selects by attributes")
     objection = selection.objection(requirement)
@@ -152,15 +224,6 @@ def _alternative(
 def _allows_admin(namespace: str, tables: ReferenceObjects) -> bool:
     found = tables.namespaces.by_name.get(("", namespace))
     return found is not None and ADMIN_LABEL in found.labels
-
-
-def _requirement(device_class: DeviceClass, request: DeviceRequest) -> DeviceRequirement | None:
-    """The devices that a request may get; None: the class's selectors are not known."""
-    if device_class.driver:
-        return DeviceRequirement(device_class.driver, request.selectors)
-    if device_class.selectors is None:
-        return None
-    return DeviceRequirement(None, device_class.selectors + request.selectors)
 
 
 def _unsupported(name: str, what: str) -> DeviceDemand:

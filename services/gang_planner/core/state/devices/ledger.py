@@ -29,6 +29,10 @@ from services.gang_planner.core.state.devices.demand import (
     claim_keys,
     demand_of,
 )
+from services.gang_planner.core.state.devices.extended import (
+    ClassesOfResources,
+    pod_uid_of,
+)
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.reach import within_all
@@ -84,13 +88,16 @@ class Devices:
         self._tables = tables
         self._nodes = nodes
         self._inventory = Inventory(tables, nodes)
+        #: Which class has which extended resource.
+        self.classes = ClassesOfResources(tables)
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
         #: Grants of decisions in the log whose reservations are not made yet.
         self._pins: dict[Key, Grant] = {}
-        #: Claims whose grants last without users: see `keep`.
-        self._kept: set[Key] = set()
+        #: Claims whose grants last without users, with the resourceVersion of the last one: see
+        #: `keep`.
+        self._kept: dict[Key, int] = {}
         #: Claims whose devices no decision has written down, with their slots and needs.
         self._movable: dict[Key, tuple[int, ClaimNeed]] = {}
         #: The devices of all grants and pins.
@@ -105,10 +112,10 @@ class Devices:
     def copy(self) -> "Devices":
         other = Devices(self._tables, self._nodes)
         # The inventory depends only on the tables, which the copy shares.
-        other._inventory = self._inventory
+        other._inventory, other.classes = self._inventory, self.classes
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
-        other._kept, other._movable = set(self._kept), dict(self._movable)
+        other._kept, other._movable = dict(self._kept), dict(self._movable)
         other._chosen = self._chosen.copy()
         other._turns, other._turn = dict(self._turns), self._turn
         return other
@@ -147,17 +154,21 @@ class Devices:
         found = self._demands.get(shape.encoded)
         if found is None:
             found = self._demands[shape.encoded] = demand_of(
-                shape.shape, tables, self._inventory.selection
+                shape.shape, tables, self.classes, self._inventory.selection
             )
         return found
+
+    def inventory(self) -> Inventory:
+        """All devices, as the tables have them now."""
+        self._refresh()
+        return self._inventory
 
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
-        claim = self._tables.resource_claims.by_name.get(key)
-        if found is None or claim is None or claim.uid != found.claim_uid:
+        if found is None or self._was_allocated(key, found):
             return None
-        return None if self._was_allocated(claim, found) else found
+        return found if self._exists(key, found.claim_uid) else None
 
     def allocations_fit(self, demand: DeviceDemand) -> Bools:
         """One flag per slot: whether the allocated devices of all claims are usable there."""
@@ -185,6 +196,22 @@ class Devices:
         """The needs of the claims for which no devices are chosen."""
         return tuple(
             need for claim, need in demand.open if self.grant((claim.namespace, claim.name)) is None
+        )
+
+    def on_slot(self, problem: Problem, slot: int) -> Problem:
+        """The needs on one node: without the extended resources that its device plugin has."""
+        if not any(one.extended for one in problem):
+            return problem
+        plugin = self._nodes.has_plugin_of
+        return tuple(
+            need._replace(
+                requests=tuple(
+                    one
+                    for one in need.requests
+                    if not (one.resource and plugin(one.resource, slot))
+                )
+            )
+            for need in problem
         )
 
     def on_node(self, slot: int) -> DevicesOfNode:
@@ -232,14 +259,32 @@ class Devices:
         for key in keys:
             self._movable.pop(key, None)
 
-    def keep(self, shape: ShapeEntry) -> None:
+    def keep(self, shape: ShapeEntry, version: int) -> None:
         """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
-        has them or is gone.
+        has them or is gone. `version`: the newest resourceVersion of the pod.
 
         The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
         first, the devices look free although the claim still has them.
         """
-        self._kept.update(key for key in claim_keys(shape.shape) if self.grant(key) is not None)
+        self._kept |= {
+            key: version for key in claim_keys(shape.shape) if self.grant(key) is not None
+        }
+
+    def claims_known_up_to(self, version: int) -> list[int]:
+        """Release kept devices for extended resources whose claim CLUSTER would show by now: it may
+        have come and gone unseen. Returns the slots of their nodes.
+        """
+        slots: list[int] = []
+        for key, since in list(self._kept.items()):
+            if since > version or pod_uid_of(key[1]) is None:
+                continue
+            del self._kept[key]
+            grant = self._grants.get(key)
+            if grant is not None and key not in self.uses:
+                self._drop_grant(key)
+                slot = self._nodes.find(grant.node)
+                slots += [] if slot is None else [slot]
+        return slots
 
     def pin(self, key: Key, pin: Grant) -> None:
         """Restore the devices of a decision in the log.
@@ -250,7 +295,7 @@ class Devices:
         """
         self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
-        pin = pin._replace(allocations=self._allocations(pin.claim_uid))
+        pin = pin._replace(allocations=self._allocations(key, pin.claim_uid))
         self._drop(key)
         for other in self._chosen.holders(pin.picks):
             self._drop(other)
@@ -283,7 +328,7 @@ class Devices:
         self._turns[key] = self._turn
 
     def _drop(self, key: Key) -> None:
-        self._kept.discard(key)
+        self._kept.pop(key, None)
         self._drop_grant(key)
         self.unpin(key)
 
@@ -316,25 +361,39 @@ class Devices:
         if self._claims_at == self._tables.resource_claims.changes:
             return
         self._claims_at = self._tables.resource_claims.changes
-        claims = self._tables.resource_claims.by_name
         for key, one in (self._pins | self._grants).items():
-            claim = claims.get(key)
-            if claim is not None and self._was_allocated(claim, one):
+            if self._was_allocated(key, one):
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
                 self._chosen.release(key, one.picks, self._inventory)
         for key in [one for one in self._kept if self.grant(one) is None]:
-            self._kept.remove(key)
+            del self._kept[key]
             if key not in self.uses:
                 self._drop_grant(key)
 
-    def _allocations(self, claim_uid: str) -> int:
-        return self._tables.resource_claims.allocations.get(claim_uid, 0)
+    def _exists(self, key: Key, claim_uid: str) -> bool:
+        """Whether there is the claim for which devices were chosen, or it will be made for them."""
+        if pod_uid_of(key[1]) is not None:
+            return True
+        claim = self._tables.resource_claims.by_name.get(key)
+        return claim is not None and claim.uid == claim_uid
 
-    def _was_allocated(self, claim: ResourceClaim, grant: Grant) -> bool:
+    def _allocations(self, key: Key, claim_uid: str) -> int:
+        claims = self._tables.resource_claims
+        pod_uid = pod_uid_of(key[1])
+        uids = [claim_uid] if pod_uid is None else [one.uid for one in claims.of_pod(pod_uid)]
+        return sum(claims.allocations.get(uid, 0) for uid in uids)
+
+    def _was_allocated(self, key: Key, grant: Grant) -> bool:
         """Whether the claim has devices, or had some since these were chosen."""
-        return claim.is_allocated or self._allocations(claim.uid) > grant.allocations
+        claims = self._tables.resource_claims
+        pod_uid = pod_uid_of(key[1])
+        found = [claims.by_name.get(key)] if pod_uid is None else claims.of_pod(pod_uid)
+        if any(one is not None and one.is_allocated for one in found):
+            return True
+        uids = [one.uid for one in found if one is not None]
+        return sum(claims.allocations.get(uid, 0) for uid in uids) > grant.allocations
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
@@ -385,13 +444,14 @@ class Devices:
         `_movable_on(slot)` if the result has more than the problem.
         """
         node = DevicesOfNode(self._inventory, self._chosen, slot)
+        problem = self.on_slot(problem, slot)
         found = search(problem, node, steps_max)
         if found.picks is not None or not self._movable:
             return found
         movable = self._movable_on(slot)
         if not movable:
             return found
-        needs = tuple(self._movable[key][1] for key in movable)
+        needs = self.on_slot(tuple(self._movable[key][1] for key in movable), slot)
         node = DevicesOfNode(self._inventory, self._chosen.without(movable), slot)
         both = search((*needs, *problem), node, max(steps_max - found.steps, 1))
         return both._replace(steps=found.steps + both.steps)
@@ -416,20 +476,23 @@ class Devices:
         for key, grant in zip(moved, before, strict=True):
             self._chosen.release(key, grant.picks, self._inventory)
         for key, grant, picks in zip(moved, before, found.picks, strict=False):
-            self._grant(key, self._grant_of(slot, grant.claim_uid, picks))
+            self._grant(key, self._grant_of(slot, key, grant.claim_uid, picks))
             self._moved(key)
         for (claim, need), picks in zip(claims, found.picks[len(moved) :], strict=True):
             key = claim.namespace, claim.name
-            self._grant(key, self._grant_of(slot, claim.uid, picks))
+            if claim.extended and not picks:
+                # The node's device plugin serves the pod.
+                continue
+            self._grant(key, self._grant_of(slot, key, claim.uid, picks))
             self._movable[key] = slot, need
         return True
 
-    def _grant_of(self, slot: int, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
+    def _grant_of(self, slot: int, key: Key, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
         entries = [self._inventory.table.entries[one.device] for one in picks]
         return Grant(
             self._nodes.names[slot],
             claim_uid,
             picks,
             within_all(entries),
-            self._allocations(claim_uid),
+            self._allocations(key, claim_uid),
         )
