@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from services.binder.core import extended_claim
 from services.binder.core.device_allocation import Object, allocation_of
 from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, VolumeChoice
 
@@ -43,9 +44,9 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """A merge patch to send."""
+    """A merge patch to send; of `devices/create` an object to create."""
 
-    kind: Literal["claim", "volume", "devices", "devices/status"]
+    kind: Literal["claim", "volume", "devices", "devices/create", "devices/status", "pod/status"]
     patch: Object
 
 
@@ -134,11 +135,18 @@ def device_step(
     pod_name: str,
     classes: Mapping[str, Object] = NO_CLASSES,
 ) -> Progress | Write:
-    """The next step for a ResourceClaim: the finalizer, then devices and reservation together.
+    """The next step for a ResourceClaim: the finalizer, then devices and reservation together. One
+    for extended resources is made first, unless it exists.
     `classes`: by name, those of the choice that exist, if `needs_classes`.
     """
-    if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
+    if claim is None and choice.extended is not None and choice.devices:
+        manifest = extended_claim.manifest_of(choice, choice.extended, pod_name, FINALIZER)
+        return Write("devices/create", manifest)
+    if claim is None or not _is_chosen(claim, choice) or _leaving(claim):
         return Progress("failed", f'resourceclaim "{choice.claim}" is gone')
+    objection = extended_claim.objection_to(claim, choice) if choice.extended is not None else ""
+    if objection:
+        return Progress("failed", objection)
     status: Object = claim.get("status") or {}
     allocation = status.get("allocation")
     if allocation is None and not choice.devices:
@@ -165,7 +173,7 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
     """The write that removes the pod's reservation, and the devices with the last one; None: none
     is needed.
     """
-    if claim is None or _uid(claim) != choice.claim_uid:
+    if claim is None or not _is_chosen(claim, choice):
         return None
     status: Object = claim.get("status") or {}
     reserved: list[Object] = list(status.get("reservedFor") or ())
@@ -176,6 +184,20 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
     if not left and choice.devices:
         wanted["allocation"] = None
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
+
+
+def pod_step(pod: Object | None, choice: DeviceChoice) -> Progress | Write:
+    """The next step for the pod whose claim for extended resources is prepared: its status names
+    the claim. None: no such pod was read.
+    """
+    of = choice.extended
+    if of is None:
+        return DONE
+    if pod is None or _uid(pod) != choice.pod_uid:
+        return Progress("failed", "the pod is gone")
+    if extended_claim.has_status(pod, choice, of):
+        return DONE
+    return Write("pod/status", extended_claim.status_patch(pod, choice, of))
 
 
 def failed_members(
@@ -228,6 +250,11 @@ def _patch(found: Object, metadata: Object) -> Object:
 
 def _finalizers(found: Object) -> list[str]:
     return list(found["metadata"].get("finalizers") or ())
+
+
+def _is_chosen(claim: Object, choice: DeviceChoice) -> bool:
+    """Whether the claim is the one of the choice; one that the binder makes has no UID in it."""
+    return _uid(claim) == choice.claim_uid or (choice.extended is not None and not choice.claim_uid)
 
 
 def _uid(found: Object) -> str:

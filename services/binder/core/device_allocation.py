@@ -20,7 +20,7 @@ def allocation_of(claim: Object, choice: DeviceChoice, classes: Mapping[str, Obj
     of_claim: Object = claim.get("spec") or {}
     spec: Object = of_claim.get("devices") or {}
     chosen = {name: one for name, one in _alternatives(spec) if name in _requests(choice)}
-    devices: Object = {"results": list(_results(choice, chosen))}
+    devices: Object = {"results": list(_results(claim["metadata"]["uid"], choice, chosen))}
     config = [*_of_classes(chosen, classes), *_of_claim(spec, chosen)]
     if config:
         devices["config"] = config
@@ -45,7 +45,9 @@ def _alternatives(spec: Object) -> Iterator[tuple[str, Object]]:
             yield f"{name}/{one['name']}", one
 
 
-def _results(choice: DeviceChoice, chosen: Mapping[str, Object]) -> Iterator[Object]:
+def _results(
+    claim_uid: str, choice: DeviceChoice, chosen: Mapping[str, Object]
+) -> Iterator[Object]:
     shares = {one.index: one for one in choice.shares}
     for index, (request, driver, pool, device) in enumerate(choice.devices):
         result: Object = {"request": request, "driver": driver, "pool": pool, "device": device}
@@ -56,7 +58,7 @@ def _results(choice: DeviceChoice, chosen: Mapping[str, Object]) -> Iterator[Obj
             result["tolerations"] = tolerations
         share = shares.get(index)
         if share is not None:
-            result["shareID"] = _share_id(choice.claim_uid, index)
+            result["shareID"] = _share_id(claim_uid, index)
             if share.capacity:
                 result["consumedCapacity"] = dict(share.capacity)
         yield result

@@ -359,7 +359,7 @@ class TestQuotaAndQuestions:
         assert len(scene.settle()) == 1
 
     @pytest.mark.parametrize(("size", "fits"), [(3, True), (4, False)])
-    def test_a_gang_that_is_only_asked_about_is_told_the_same(self, size: int, fits: bool) -> None:
+    def test_a_question_has_the_same_answer(self, size: int, fits: bool) -> None:
         scene = Scene([plain("n0", gpus=1), plain("n1")])
         scene.put(gpu_class(), make_slice("n1", 2))
         pods = tuple(members("q", size))
@@ -372,7 +372,7 @@ class TestQuotaAndQuestions:
 
 
 def containers(*found: tuple[str, int, bool]) -> tuple[ContainerDevices, ...]:
-    """Containers with their numbers of GPUs, and whether they end before the others start."""
+    """Containers with their numbers of GPUs, and whether they are init containers that end."""
     return tuple(
         ContainerDevices(
             container=name, index=index, short_lived=short, requests=((GPU, 1, number),)
