@@ -192,7 +192,7 @@ def _refused(answer: Answer) -> Progress:
     """What an answer other than a success means: a conflict and a missing answer are retried."""
     text = answer.message or answer.reason or f"HTTP status {answer.status}"
     if answer.status in {0, 401, 408, 409, 429} or answer.status >= 500:
-        return Progress("again", text, answer.retry_after_ms)
+        return Progress("again", text, retry_after_ms=answer.retry_after_ms)
     return Progress("failed", text)
 
 

@@ -65,6 +65,17 @@ class DeviceShare(Struct, frozen=True, kw_only=True):
     capacity: tuple[tuple[str, str], ...] = ()
 
 
+class DeviceConditions(Struct, frozen=True, kw_only=True):
+    """Conditions of a device in its claim's status: its pod is bound once all of `binding` are
+    true, and the preparation fails once one of `failure` is.
+    """
+
+    #: Position in `DeviceChoice.devices`.
+    index: int
+    binding: tuple[str, ...]
+    failure: tuple[str, ...] = ()
+
+
 class ExtendedClaim(Struct, frozen=True, kw_only=True):
     """A ResourceClaim for extended resources of a pod, which the pod owns. The binder makes it,
     unless it exists, and writes into the pod's status which request serves which container.
@@ -98,6 +109,8 @@ class DeviceChoice(Struct, frozen=True, kw_only=True):
     #: Of the claim for the pod's extended resources: how it is made. `claim_uid` is "" until it has
     #: devices.
     extended: ExtendedClaim | None = None
+    #: Of the devices that have conditions.
+    conditions: tuple[DeviceConditions, ...] = ()
 
 
 class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):

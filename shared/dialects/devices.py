@@ -132,6 +132,7 @@ def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
         all_nodes=device.all_nodes,
         binds_to_node=device.binds_to_node,
         binding_conditions=device.binding_conditions,
+        binding_failure_conditions=device.binding_failure_conditions,
     )
 
 

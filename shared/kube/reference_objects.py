@@ -311,6 +311,7 @@ class Device(KubeStruct, frozen=True, kw_only=True):
     consumes_counters: tuple[CounterConsumption, ...] = ()
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
     binds_to_node: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None

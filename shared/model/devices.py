@@ -105,8 +105,9 @@ class DeviceDetails(Struct, frozen=True, kw_only=True):
     all_nodes: bool = False
     #: Whether a claim with the device can only be used on the node for which it was chosen.
     binds_to_node: bool = False
-    #: Conditions that must be true before a pod is bound; such a device is not allocated.
+    #: Conditions that must be true before a pod is bound, and those that end the attempt.
     binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class ResourceSlice(ClusterScoped, frozen=True, kw_only=True):

@@ -149,10 +149,16 @@ FEATURES: Final = (
     ),
     DeviceFeature(
         "binding conditions",
-        "`bindingConditions`",
+        "`bindingConditions`, `bindingFailureConditions`, `bindsToNode`",
         "DRADeviceBindingConditions",
         "alpha 1.34, beta 1.36",
-        "no: such devices are not allocated, and the verdict says so",
+        "yes; such devices are chosen last",
+        (
+            f"{_PLANNER}::TestBindingConditions",
+            f"{_WORLDS}::_device",
+            "tests/services/binder/test_claims.py"
+            "::test_a_pod_waits_until_the_driver_reports_its_device_as_attached",
+        ),
     ),
     DeviceFeature(
         "extended resources by DRA",

@@ -79,6 +79,10 @@ def _device(draw: st.DrawFn, name: str) -> Json:
     }
     if draw(st.integers(0, 5)) == 0:
         found["taints"] = [draw(st.sampled_from(_TAINTS))]
+    if draw(st.integers(0, 5)) == 0:
+        found["bindingConditions"] = ["Attached"]
+        found["bindingFailureConditions"] = ["Broken"]
+        found["bindsToNode"] = draw(st.booleans())
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from services.binder.core import extended_claim
+from services.binder.core.binding_conditions import Attachment, attachment_of
 from services.binder.core.device_allocation import Object, allocation_of
 from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, VolumeChoice
 
@@ -38,6 +39,8 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 
     state: Literal["done", "waiting", "failed", "again"]
     message: str = ""
+    #: It waits for devices to be attached, which may take longer than anything else.
+    attaching: bool = False
     retry_after_ms: int = 0
     #: A write of devices was not answered: they may still be allocated.
     in_doubt: bool = False
@@ -155,7 +158,7 @@ def device_step(
         return Progress("failed", f'resourceclaim "{choice.claim}" got allocated elsewhere')
     reserved: list[Object] = list(status.get("reservedFor") or ())
     if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
-        return DONE
+        return _attached(claim)
     finalizers = _finalizers(claim)
     if allocation is None and FINALIZER not in finalizers:
         return Write("devices", _patch(claim, {"finalizers": [*finalizers, FINALIZER]}))
@@ -169,9 +172,17 @@ def device_step(
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
 
 
+def _attached(claim: Object) -> Progress:
+    """Whether the devices of a claim are attached, so that its pod may be bound."""
+    found = attachment_of(claim)
+    if found.failed:
+        return Progress("failed", found.failed)
+    return Progress("waiting", found.missing, attaching=True) if found.missing else DONE
+
+
 def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
-    """The write that removes the pod's reservation, and the devices with the last one; None: none
-    is needed.
+    """The write that removes the pod's reservation. With the last one it removes the devices of
+    this choice, and any that are not attached. None: none is needed.
     """
     if claim is None or not _is_chosen(claim, choice):
         return None
@@ -181,7 +192,7 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
     if len(left) == len(reserved):
         return None
     wanted: Object = {"reservedFor": left or None}
-    if not left and choice.devices:
+    if not left and (choice.devices or attachment_of(claim) != Attachment()):
         wanted["allocation"] = None
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
 

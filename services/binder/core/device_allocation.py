@@ -49,6 +49,7 @@ def _results(
     claim_uid: str, choice: DeviceChoice, chosen: Mapping[str, Object]
 ) -> Iterator[Object]:
     shares = {one.index: one for one in choice.shares}
+    conditions = {one.index: one for one in choice.conditions}
     for index, (request, driver, pool, device) in enumerate(choice.devices):
         result: Object = {"request": request, "driver": driver, "pool": pool, "device": device}
         if request in choice.admin:
@@ -56,6 +57,10 @@ def _results(
         tolerations = chosen.get(request, {}).get("tolerations")
         if tolerations:
             result["tolerations"] = tolerations
+        waited_for = conditions.get(index)
+        if waited_for is not None:
+            result["bindingConditions"] = list(waited_for.binding)
+            result["bindingFailureConditions"] = list(waited_for.failure)
         share = shares.get(index)
         if share is not None:
             result["shareID"] = _share_id(claim_uid, index)

@@ -123,11 +123,12 @@ class Machine(Attempt[GangDecision]):
             limits = self._limits
             delay_ms = min(limits.backoff_ms_min << min(tries - 1, 10), limits.backoff_ms_max)
             delay_ms = max(delay_ms, progress.retry_after_ms)
-            if now_ms + delay_ms - self._preparing_ms <= limits.claims_ms:
+            most_ms = limits.attaching_ms if progress.attaching else limits.claims_ms
+            if now_ms + delay_ms - self._preparing_ms <= most_ms:
                 self._in_flight.add(index)
                 return (Prepare(index, again=progress.state == "waiting", delay_ms=delay_ms),)
             what = progress.message or "no retry completed it"
-            self._unprepared[index] = f"{self._named(index)} after {limits.claims_ms} ms: {what}"
+            self._unprepared[index] = f"{self._named(index)} after {most_ms} ms: {what}"
         return self._next(now_ms)
 
     def undone(self, index: int, now_ms: int, *, settled: bool = True) -> tuple[Command, ...]:

@@ -16,7 +16,12 @@ from services.binder.core.claim_preparation import (
     SELECTED_NODE,
     Preparation,
 )
-from shared.contracts.decisions import DeviceChoice, DeviceShare, VolumeChoice
+from shared.contracts.decisions import (
+    DeviceChoice,
+    DeviceConditions,
+    DeviceShare,
+    VolumeChoice,
+)
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tests.controlplane.client import ApiError, Object, RawClient
@@ -239,6 +244,49 @@ async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: D
     assert of_gpu["request"] == "gpu/part"
     assert of_gpu["consumedCapacity"] == {"memory": str(10 << 30)}
     assert [one["source"] for one in allocation["devices"]["config"]] == ["FromClass", "FromClaim"]
+
+
+async def test_a_pod_waits_until_the_driver_reports_its_device_as_attached(desk: Desk) -> None:
+    uid = await desk.device_claim()
+    choice = DeviceChoice(
+        pod_uid="u-0",
+        namespace=desk.namespace,
+        claim="gpus",
+        claim_uid=uid,
+        node="node-0",
+        devices=DEVICES,
+        conditions=(DeviceConditions(index=0, binding=("Attached",), failure=("Broken",)),),
+    )
+    preparation = Preparation(choice, "w-0")
+    for _ in range(2):
+        progress = await desk.pods.prepare(preparation, again=True)
+        assert (progress.state, progress.attaching) == ("waiting", True)
+        assert progress.message == "device gpu-0 waits for the condition Attached"
+
+    async def report(kind: str) -> None:
+        condition = {
+            "type": kind,
+            "status": "True",
+            "reason": "Driver",
+            "message": "no link",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        _, driver, pool, device = DEVICES[0]
+        device_status = {"driver": driver, "pool": pool, "device": device}
+        status = {"devices": [{**device_status, "conditions": [condition]}]}
+        await desk.api.patch(f"{desk.device_claims}/gpus/status", {"status": status})
+
+    await report("Broken")
+    progress = await desk.pods.prepare(preparation, again=True)
+    assert (progress.state, progress.message) == (
+        "failed",
+        "device gpu-0 has the condition Broken (Driver: no link)",
+    )
+    assert await desk.pods.undo(preparation)
+    assert not (await desk.api.get(f"{desk.device_claims}/gpus")).get("status")
+    assert (await desk.pods.prepare(preparation, again=False)).attaching
+    await report("Attached")
+    assert await desk.pods.prepare(preparation, again=True) == DONE
 
 
 async def test_a_claim_that_is_not_there_fails_in_words(desk: Desk) -> None:

@@ -17,6 +17,7 @@ from shared.contracts.decisions import (
     Binding,
     Cycle,
     DeviceChoice,
+    DeviceConditions,
     DeviceShare,
     ExtendedClaim,
     GangDecision,
@@ -262,6 +263,48 @@ DEVICE_SAMPLES: Final[tuple[msgspec.Struct, ...]] = (
                     requests=(("container-1-request-0", "gpu", 1),),
                     mappings=(("train", "example.com/gpu", "container-1-request-0"),),
                 ),
+            ),
+        ),
+    ),
+    ResourceSliceChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            ResourceSlice(
+                uid="slice-5",
+                name="slice-5",
+                resource_version=3,
+                driver="gpu.example",
+                pool="fabric",
+                devices=("gpu-0",),
+                details=(
+                    DeviceDetails(
+                        binding_conditions=("Attached",), binding_failure_conditions=("Broken",)
+                    ),
+                ),
+            ),
+        ),
+    ),
+    GangDecision(
+        gang_id="group-5",
+        gang="team/job-5",
+        dialect="volcano",
+        epoch=7,
+        attempt=1,
+        bindings=(Binding(uid="pod-5", namespace="team", name="job-5-0", node="n1"),),
+        quorum=1,
+        trace_id="0123456789abcdef0123456789abcdef",
+        first_seen_ms=1,
+        cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=2, configuration="c"),
+        devices=(
+            DeviceChoice(
+                pod_uid="pod-5",
+                namespace="team",
+                claim="gpus",
+                claim_uid="claim-5",
+                node="n1",
+                devices=(("gpu", "gpu.example", "fabric", "gpu-0"),),
+                conditions=(DeviceConditions(index=0, binding=("Attached",), failure=("Broken",)),),
             ),
         ),
     ),

@@ -2,7 +2,7 @@
 decision in the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,6 +23,7 @@ from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Choice
 from shared.contracts.decisions import (
     DeviceChoice,
+    DeviceConditions,
     DeviceShare,
     ExtendedClaim,
     GangDecision,
@@ -42,6 +43,8 @@ _DRIVER_BYTES_MAX = 63
 _DEVICE_BYTES_MAX = 253 + 63 + 16
 #: Of a part of a shareable device: its capacities with their amounts.
 _CAPACITY_BYTES_MAX = 512
+#: Of a device with conditions: Kubernetes allows four of either kind, each with a prefix.
+_CONDITIONS_BYTES_MAX = 8 * (253 + 1 + 63 + 8)
 
 
 class Choices(NamedTuple):
@@ -74,9 +77,11 @@ def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -
         _extended_bytes(one) + each if isinstance(one, PodDevices) else len(one) + each
         for one in shape.device_claims
     )
+    conditional = node_capacity.devices.inventory().table.conditional
+    each_device = _CONDITIONS_BYTES_MAX if conditional else 0
     for _, need in node_capacity.devices.demand(member.shape).open:
         for request in need.requests:
-            grants += max(map(_devices_bytes, request.alternatives))
+            grants += max(_devices_bytes(one, each_device) for one in request.alternatives)
     return volumes + grants
 
 
@@ -93,10 +98,11 @@ def _extended_bytes(devices: PodDevices) -> int:
     return _NAME_BYTES_MAX + sum(each) * (1 + containers)
 
 
-def _devices_bytes(one: Alternative) -> int:
+def _devices_bytes(one: Alternative, conditions_bytes: int) -> int:
     texts = len(one.name) + (len(one.requirement.driver or "") or _DRIVER_BYTES_MAX)
     number = DEVICES_MAX if one.number is None else one.number
-    return number * (texts + _DEVICE_BYTES_MAX + _CAPACITY_BYTES_MAX * bool(one.capacity))
+    texts += _DEVICE_BYTES_MAX + conditions_bytes + _CAPACITY_BYTES_MAX * bool(one.capacity)
+    return number * texts
 
 
 def recall(state: State, decision: GangDecision) -> None:
@@ -261,9 +267,22 @@ def _choice(
             if (consumed := one.consumed) is not None
         ),
         admin=tuple(sorted({one.request for one in picks if one.admin})),
+        conditions=tuple(_conditions(state, picks)),
         node_affinity=grant.node_affinity if grant is not None else None,
         classes=classes,
     )
+
+
+def _conditions(state: State, picks: Sequence[Pick]) -> Iterator[DeviceConditions]:
+    entries = state.node_capacity.devices.inventory().table.entries
+    for index, one in enumerate(picks):
+        found = entries.get(one.device)
+        if found is not None and found.details.binding_conditions:
+            yield DeviceConditions(
+                index=index,
+                binding=found.details.binding_conditions,
+                failure=found.details.binding_failure_conditions,
+            )
 
 
 def _key_of(choice: DeviceChoice) -> Key:

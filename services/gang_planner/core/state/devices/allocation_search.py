@@ -130,11 +130,8 @@ def _free_and_tolerated(one: Alternative, node: NodeDevices) -> list[DeviceEntry
 
 
 def _usable(entry: DeviceEntry, one: Alternative) -> bool:
-    details = entry.details
-    return (
-        entry.rules is not None
-        and not details.binding_conditions
-        and not (entry.taints and blocking_taint(entry.taints, one.tolerations))
+    return entry.rules is not None and not (
+        entry.taints and blocking_taint(entry.taints, one.tolerations)
     )
 
 

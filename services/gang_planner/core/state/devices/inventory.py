@@ -97,7 +97,11 @@ class Inventory:
         matches = self.matches(requirement)
         local = matches.on.get(self._nodes.names[slot], [])
         wide = [one for one in matches.wide if self.within(one.reach)[slot]]
-        return [*local, *wide] if wide else local
+        found = [*local, *wide] if wide else local
+        if self.table.conditional:
+            # Pods wait for the conditions of these.
+            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
+        return found
 
     def failure(self, requirement: DeviceRequirement, slot: int) -> SelectorFailure | None:
         """The first failure of a selector on a device of the node, or of several nodes."""

@@ -96,13 +96,10 @@ def _of_alternative(one: Alternative, node: DevicesOfNode) -> str:
 def _obstacle(one: Alternative, free: list[DeviceEntry], node: DevicesOfNode) -> str:
     """The first thing beside its use that keeps a matching device from the request; "": none."""
     for entry in free:
-        details = entry.details
         taint = blocking_taint(entry.taints, one.tolerations)
         if taint is not None:
             value = f"={taint.value}" if taint.value else ""
             return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
-        if details.binding_conditions:
-            return "bindingConditions are not supported"
         if entry.consumes:
             left = node.counters(entry.pool)
             for (of, name), amount in entry.consumes:
