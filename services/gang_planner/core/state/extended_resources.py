@@ -118,7 +118,6 @@ class ExtendedResources:
         nodes = self._node_capacity.nodes
         names = set(self._classes.named())
         names.update(one for one in nodes.resources.names if one.startswith(CLASS_RESOURCE_PREFIX))
-        inventory = self._node_capacity.devices.inventory()
         before = self._counts
         self._counts = {}
         nodes.device_classes = {}
@@ -126,6 +125,8 @@ class ExtendedResources:
             found = self._classes.find(name)
             if found is not None:
                 row = nodes.resources.row(name)
+                # Read here: no other cluster pays for it.
+                inventory = self._node_capacity.devices.inventory()
                 self._counts[row], nodes.device_classes[row] = _counted(found, inventory)
         # Rows whose class is gone are counted a last time, and have nothing.
         for row in before.keys() - self._counts.keys():
