@@ -77,7 +77,7 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
         }
         status = controllers.get("status")
         if isinstance(status, StatusController):
-            # Gangs wait for their requests, whoever runs the controllers of Volcano's kinds.
+            # Gangs wait for their requests even if Volcano's own controllers run its kinds.
             controllers["provisioning"] = ProvisioningController(
                 ctx.bus, client, status.writes_statuses, ctx.foreign_messages.met
             )

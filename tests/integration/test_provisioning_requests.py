@@ -131,7 +131,7 @@ async def test_a_failed_request_is_replaced_after_a_backoff_also_by_another_plan
     await stage.stays_unbound("train")
     second = await request_of(stage, other_than=first)
     assert second == f"{first.removesuffix('-1')}-2"
-    # Whoever dies now, nothing is requested again.
+    # Whichever process dies now, nothing is requested again.
     pids = await stage.suite.pids()
     for instance in (await stage.suite.active("gang-planner"), "controller-0"):
         os.kill(pids[instance], signal.SIGKILL)
