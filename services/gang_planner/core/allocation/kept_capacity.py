@@ -1,8 +1,8 @@
 """Keeps free capacity for gangs whose ProvisioningRequest is provisioned and whose nodes are still
 joining: gangs that are tried after them do not get it (ADR 0087).
 
-The capacity is kept during one pass over the other gangs, and searched again in each: no reservation
-outlives a cycle.
+The capacity is kept during one pass over the other gangs, and searched again in each: no
+reservation outlives a cycle.
 """
 
 from itertools import islice
