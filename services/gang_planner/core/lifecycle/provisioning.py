@@ -11,13 +11,8 @@ import msgspec
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.queueing.provisioning import request_for
-from services.gang_planner.core.state.gang_requests import (
-    GangRequest,
-    class_of,
-    is_served,
-    request_of,
-    requests_of,
-)
+from services.gang_planner.core.state.existing_requests import request_of, requests_of
+from services.gang_planner.core.state.gang_requests import GangRequest, class_of, is_served
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import Need, ProvisioningStage
 from shared.contracts.pending_reasons import PendingReason

@@ -11,11 +11,8 @@ from shared.contracts.provisioning import RequestName
 from shared.dialects.cluster_autoscaler import DIALECT
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.gangs import Gang
-    from services.gang_planner.core.state.planner_state import State
     from services.gang_planner.core.state.queues import QueueEntry
     from shared.contracts.cluster import Synced
-    from shared.model.reference_objects import ProvisioningRequest
     from shared.model.terms import Labels
 
 
@@ -50,22 +47,6 @@ def parameters_of(queue: "QueueEntry") -> "Labels":
 def is_served(synced: "Synced | None") -> bool:
     """Whether the API server serves ProvisioningRequests, as the watcher reported last."""
     return synced is not None and DIALECT.name in synced.dialects
-
-
-def requests_of(state: "State", gang: "Gang") -> "list[ProvisioningRequest]":
-    """The existing requests of a gang, from the first attempt on."""
-    known = state.reference_objects.provisioning_requests
-    return known.of_gang(gang.gang_id, gang.namespace) if known else []
-
-
-def request_of(state: "State", gang: "Gang") -> "ProvisioningRequest | None":
-    """The existing request that a gang waits for, or by which it was placed; None: there is
-    none.
-    """
-    found = requests_of(state, gang)
-    if gang.request is not None:
-        found = [one for one in found if one.name == str(gang.request.name)]
-    return found[-1] if found else None
 
 
 def _setting(queue: "QueueEntry", key: str) -> str:

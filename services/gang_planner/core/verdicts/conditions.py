@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import growing
-from services.gang_planner.core.state.gang_requests import requests_of
+from services.gang_planner.core.state.existing_requests import requests_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING

@@ -4,13 +4,8 @@ requests that the controller creates and deletes.
 
 from typing import Final
 
-from services.gang_planner.core.state.gang_requests import (
-    class_of,
-    is_served,
-    parameters_of,
-    request_of,
-    requests_of,
-)
+from services.gang_planner.core.state.existing_requests import request_of, requests_of
+from services.gang_planner.core.state.gang_requests import class_of, is_served, parameters_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.annotations import PROVISIONING_CLASS
