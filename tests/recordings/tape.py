@@ -2,7 +2,8 @@
 
 A tape taken from an older version of the planner is played to a newer one: decisions, notes and the
 instant of the next cycle must be the same bytes. Verdicts may differ in the sentences that people
-read, in fields that are newer than the tape, and in the order and the nodes of waiting members; one
+read, in fields that are newer than the tape, in the order and the nodes of waiting members, and in
+how members of one role are divided into reports; one
 that differs from its gang's last one in nothing else may be published in addition.
 """
 
@@ -290,7 +291,9 @@ def _compare(number: int, call: Call, step: Step, shown: dict[str, Any]) -> None
     """Compare a step with the taped one; `shown` has the last verdict of each gang."""
     decisions, notes, found_verdicts, next_wakeup_ms = _encoded_step(step)
     expected_verdicts = _plain(call.verdicts)
-    verdicts = _without_repeated(_plain(found_verdicts), expected_verdicts, shown)
+    published = _plain(found_verdicts)
+    _join_reports(expected_verdicts, published, shown)
+    verdicts = _without_repeated(published, expected_verdicts, shown)
     _show(shown, expected_verdicts)
     for name, expected, found in (
         ("decisions", tuple(map(_encode_reworded, call.decisions)), decisions),
@@ -335,6 +338,42 @@ def _plain(verdicts: tuple[bytes, ...]) -> tuple[Any, ...]:
                 pod.pop("node", None)
             verdict["waiting"].sort(key=lambda pod: pod["uid"])
     return tuple(found)
+
+
+def _join_reports(expected: tuple[Any, ...], found: tuple[Any, ...], shown: dict[str, Any]) -> None:
+    """Make the reports of a role one, without amounts, in verdicts on gangs for which the tape has
+    several: today members that differ only in their claims have one report (ADR 0090).
+    """
+    before = [shown[one["gang_id"]] for one in (*expected, *found) if one["gang_id"] in shown]
+    several = {
+        verdict["gang_id"]
+        for verdict in (*expected, *before)
+        if any("joined" in one for one in _reports(verdict))
+        or len({one.get("role", "") for one in _reports(verdict)}) < len(_reports(verdict))
+    }
+    for verdict in (*expected, *found, *before):
+        reports = _reports(verdict)
+        if verdict["gang_id"] in several and reports and "joined" not in reports[0]:
+            verdict["why"]["shapes"] = _by_role(reports)
+
+
+def _reports(verdict: dict[str, Any]) -> list[Any]:
+    found: list[Any] = verdict.get("why", {}).get("shapes", [])
+    return found
+
+
+def _by_role(reports: list[Any]) -> list[Any]:
+    wanted: dict[str, int] = {}
+    reasons: dict[str, set[tuple[str, int]]] = {}
+    for one in reports:
+        role = one.get("role", "")
+        wanted[role] = wanted.get(role, 0) + one.get("wanted", 0)
+        named = {(each["reason"], each.get("count", 0)) for each in one.get("reasons", ())}
+        reasons[role] = reasons.get(role, set()) | named
+    return [
+        {"role": role, "wanted": count, "reasons": sorted(reasons[role]), "joined": True}
+        for role, count in wanted.items()
+    ]
 
 
 def _without_sentences(value: Any) -> Any:

@@ -3,13 +3,14 @@ decision in the log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
-from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
+from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
 from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
 from services.gang_planner.core.state.devices.ledger import Grant
@@ -60,9 +61,13 @@ NOTHING: Final = Choices()
 def choices_of(state: State, assignments: Assignments) -> Choices:
     """Volumes and devices chosen for the members' claims. The members' capacity must be taken."""
     attached = [one for one in assignments.pairs() if one[0].shape.attached]
+    classes = state.reference_objects.device_classes.values()
+    configured = frozenset([one.name for one in classes if one.configured])
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
-        tuple(one for member, slot in attached for one in _devices(state, member, slot)),
+        tuple(
+            [one for member, slot in attached for one in _devices(state, member, slot, configured)]
+        ),
     )
 
 
@@ -80,9 +85,16 @@ def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -
     conditional = node_capacity.devices.inventory().table.conditional
     each_device = _CONDITIONS_BYTES_MAX if conditional else 0
     for _, need in node_capacity.devices.demand(member.shape).open:
-        for request in need.requests:
-            grants += max(_devices_bytes(one, each_device) for one in request.alternatives)
+        grants += _need_bytes(need, each_device)
     return volumes + grants
+
+
+@lru_cache(maxsize=1_024)
+def _need_bytes(need: ClaimNeed, conditions_bytes: int) -> int:
+    return sum(
+        max(_devices_bytes(one, conditions_bytes) for one in request.alternatives)
+        for request in need.requests
+    )
 
 
 def _extended_bytes(devices: PodDevices) -> int:
@@ -180,38 +192,49 @@ def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
     return found
 
 
-def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
+def _devices(
+    state: State, member: Member, slot: int, configured: frozenset[str]
+) -> list[DeviceChoice]:
     """Choices for every ResourceClaim of the member. An allocated claim must still be reserved for
     the pod. A claim that appears reserved may have been released by the previous decision, which
     CLUSTER does not show yet; therefore the binder checks every claim.
+
+    `configured`: device classes that have configuration.
     """
     found: list[DeviceChoice] = []
     keys = device_keys(member.shape.shape)
     for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
         if isinstance(one, PodDevices):
-            choice = _extended(state, member, slot, one, key)
+            choice = _extended(state, member, slot, one, key, configured)
         else:
-            choice = _ordinary(state, member, slot, key)
+            choice = _ordinary(state, member, slot, key, configured)
         if choice is not None:
             found.append(choice)
     state.node_capacity.devices.settle(keys)
     return found
 
 
-def _ordinary(state: State, member: Member, slot: int, key: Key) -> DeviceChoice | None:
+def _ordinary(
+    state: State, member: Member, slot: int, key: Key, configured: frozenset[str]
+) -> DeviceChoice | None:
     claim = state.reference_objects.resource_claims.by_name.get(key)
     if claim is None:
         return None
     grant = state.node_capacity.devices.grant(key)
-    named = {
-        one.device_class for request in claim.requests for one in request.alternatives or (request,)
-    }
-    classes = _configured_classes(state, named) if grant is not None and grant.picks else ()
+    classes: tuple[str, ...] = ()
+    if configured and grant is not None and grant.picks:
+        requests = (one for of in claim.requests for one in of.alternatives or (of,))
+        classes = _configured_classes(configured, {one.device_class for one in requests})
     return _choice(state, member, slot, claim, grant, classes)
 
 
 def _extended(
-    state: State, member: Member, slot: int, devices: PodDevices, key: Key
+    state: State,
+    member: Member,
+    slot: int,
+    devices: PodDevices,
+    key: Key,
+    configured: frozenset[str],
 ) -> DeviceChoice | None:
     """The choice for extended resources; None: the node's device plugins have all of them."""
     need = state.node_capacity.devices.classes.need_of(devices.containers)
@@ -231,7 +254,7 @@ def _extended(
             resource_version=0,
         )
     classes = {one.device_class for one in need.requests} if grant is not None else set()
-    choice = _choice(state, member, slot, claim, grant, _configured_classes(state, classes))
+    choice = _choice(state, member, slot, claim, grant, _configured_classes(configured, classes))
     made_as = ExtendedClaim(
         requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
         mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
@@ -257,7 +280,7 @@ def _choice(
         claim=claim.name,
         claim_uid=claim.uid,
         node=state.nodes.names[slot],
-        devices=tuple((one.request, *one.device) for one in picks),
+        devices=tuple([(one.request, *one.device) for one in picks]),
         shares=tuple(
             DeviceShare(
                 index=index,
@@ -303,8 +326,6 @@ def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
     )
 
 
-def _configured_classes(state: State, named: Iterable[str]) -> tuple[str, ...]:
+def _configured_classes(configured: frozenset[str], named: Iterable[str]) -> tuple[str, ...]:
     """Those of the classes that have configuration."""
-    classes = state.reference_objects.device_classes.by_name
-    found = (classes.get(("", name)) for name in sorted(named))
-    return tuple(one.name for one in found if one is not None and one.configured)
+    return tuple(sorted(configured.intersection(named)))

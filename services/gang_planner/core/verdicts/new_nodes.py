@@ -103,7 +103,7 @@ class Forecast:
                 self._empty = self._other(self._state.node_capacity.emptied())
             counts = self._empty.fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
-                found[group.role, group.shape.id] = group.shape
+                found |= {(group.role, shape.id): shape for shape in group.shapes}
         return found
 
     def _fits_unreserved(self, need: Need, queue: QueueEntry) -> bool:

@@ -195,7 +195,9 @@ class Explainer:
         short: dict[str, int] = {}
         blocking: Counter[str] = Counter()
         for group in attempt.groups:
-            counted = self._session.fits.reasons(group.shape) if group.left else Counter[str]()
+            counted = Counter[str]()
+            if group.left:
+                counted = self._session.fits.reasons(group.next_shape)
             lacking = _lacking(state, group, counted, min(group.left, missing))
             # The sum counts each missing member once, whichever shapes could fill the quorum.
             counting = min(group.left, left)

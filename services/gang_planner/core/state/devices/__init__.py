@@ -11,6 +11,7 @@ and the devices of each claim for the decision.
 | `device_table` | devices and shared counters, as slices publish them |
 | `inventory` | devices by node and requirement, and which of them claims in the cluster have |
 | `demand` | the needs of a shape's claims |
+| `plain_devices` | problems that only numbers of devices decide, counted for all nodes at once |
 | `constraints`, `assignment`, `allocation_search` | devices of one node for several claims |
 | `node_devices`, `reach` | devices chosen for claims, and where these can be used |
 | `ledger` | claims in use by pods, and the nodes that may take another pod |

@@ -23,6 +23,13 @@ from shared.model.objects import PodDevices, Shape
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
 
+Content: TypeAlias = tuple[
+    str, tuple[DeviceRequest, ...], tuple[DeviceConstraint, ...], tuple[str, ...]
+]
+"""What a claim's need depends on beside classes: namespace, requests, constraints, what is not
+supported.
+"""
+
 #: The label of namespaces in which claims may have admin access.
 ADMIN_LABEL: Final = ("resource.kubernetes.io/admin-access", "true")
 #: Devices of one claim; Kubernetes allows no more.
@@ -88,9 +95,18 @@ def claim_keys(shape: Shape) -> list[Key]:
 
 
 def demand_of(
-    shape: Shape, tables: ReferenceObjects, classes: ClassesOfResources, selection: Selection
+    shape: Shape,
+    tables: ReferenceObjects,
+    classes: ClassesOfResources,
+    selection: Selection,
+    known: dict[Content, ClaimNeed] | None = None,
 ) -> DeviceDemand:
-    """Read the shape's claims. The first claim that cannot be satisfied determines the refusal."""
+    """Read the shape's claims. The first claim that cannot be satisfied determines the refusal.
+
+    `known`: needs read before from the same tables, to which new ones are added. Claims with equal
+    contents then have the same object.
+    """
+    known = {} if known is None else known
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
     for one, key in zip(shape.device_claims, claim_keys(shape), strict=True):
@@ -117,7 +133,7 @@ def demand_of(
         if claim.is_allocated:
             allocated.append(claim)
             continue
-        need = _need(claim, tables, selection)
+        need = _known_need(claim, tables, selection, known)
         if isinstance(need, DeviceDemand):
             return need
         waiting.append((claim, need))
@@ -166,6 +182,22 @@ def class_objection(device_class: DeviceClass, selection: Selection) -> str:
     if requirement is None:
         return f"device class {device_class.name} selects by attributes"
     return selection.objection(requirement)
+
+
+def _known_need(
+    claim: ResourceClaim,
+    tables: ReferenceObjects,
+    selection: Selection,
+    known: dict[Content, ClaimNeed],
+) -> ClaimNeed | DeviceDemand:
+    content = claim.namespace, claim.requests, claim.constraints, claim.unsupported
+    found = known.get(content)
+    if found is not None:
+        return found
+    need = _need(claim, tables, selection)
+    if isinstance(need, ClaimNeed):
+        known[content] = need
+    return need
 
 
 def _need(

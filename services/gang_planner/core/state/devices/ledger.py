@@ -9,7 +9,7 @@ one.
 Invariant: no device is chosen for two claims, unless it is shareable.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from services.gang_planner.core.state.devices.allocation_search import (
 )
 from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
+    Content,
     DeviceDemand,
     Key,
     claim_keys,
@@ -35,6 +36,11 @@ from services.gang_planner.core.state.devices.extended import (
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
+from services.gang_planner.core.state.devices.plain_devices import (
+    PlainProblem,
+    PlainProblems,
+    Taken,
+)
 from services.gang_planner.core.state.devices.reach import within_all
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
@@ -73,6 +79,9 @@ class _Mask:
 
     def __init__(self) -> None:
         self.flags: Bools = np.zeros(0, dtype=np.bool_)
+        #: How often the free devices of each node serve the problem; not counted unless it is
+        #: plain.
+        self.times: Ints = np.zeros(0, dtype=np.int64)
         #: Slots of nodes whose search ended before everything was tried.
         self.exhausted: set[int] = set()
         #: Versions of the input.
@@ -86,6 +95,14 @@ class Devices:
 
     def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
         self._tables = tables
+        #: The tables that demands depend on.
+        self._read = (
+            tables.resource_claims,
+            tables.resource_slices,
+            tables.device_taint_rules,
+            tables.device_classes,
+            tables.namespaces,
+        )
         self._nodes = nodes
         self._inventory = Inventory(tables, nodes)
         #: Which class has which extended resource.
@@ -106,13 +123,16 @@ class Devices:
         self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
+        self._plain = PlainProblems(self._inventory)
         self._demands: dict[bytes, DeviceDemand] = {}
+        self._needs: dict[Content, ClaimNeed] = {}
         self._demands_at = 0
 
     def copy(self) -> "Devices":
         other = Devices(self._tables, self._nodes)
         # The inventory depends only on the tables, which the copy shares.
-        other._inventory, other.classes = self._inventory, self.classes
+        other._inventory, other._plain = self._inventory, self._plain
+        other.classes = self.classes
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
         other._kept, other._movable = dict(self._kept), dict(self._movable)
@@ -123,7 +143,7 @@ class Devices:
     def unused(self) -> "Devices":
         """The same devices without claims in use."""
         other = Devices(self._tables, self._nodes)
-        other._inventory = self._inventory
+        other._inventory, other._plain = self._inventory, self._plain
         return other
 
     # ------------------------------------------------------------------- asking
@@ -136,25 +156,25 @@ class Devices:
         if not demand.open:
             return (self._demands_at,)
         self._refresh()
+        if shape.alike:
+            # No pod uses its claims.
+            return (self._demands_at, self._chosen.wide_changes)
         turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
         return (self._demands_at, turns, self._chosen.wide_changes)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        tables = self._tables
+        claims, slices, rules, classes, namespaces = self._read
         changes = (
-            tables.resource_claims.changes
-            + tables.resource_slices.changes
-            + tables.device_taint_rules.changes
-            + tables.device_classes.changes
-            + tables.namespaces.changes
+            claims.changes + slices.changes + rules.changes + classes.changes + namespaces.changes
         )
         if self._demands_at != changes or len(self._demands) >= _DEMANDS_MAX:
             self._demands_at = changes
             self._demands.clear()
+            self._needs.clear()
         found = self._demands.get(shape.encoded)
         if found is None:
             found = self._demands[shape.encoded] = demand_of(
-                shape.shape, tables, self.classes, self._inventory.selection
+                shape.shape, self._tables, self.classes, self._inventory.selection, self._needs
             )
         return found
 
@@ -162,6 +182,24 @@ class Devices:
         """All devices, as the tables have them now."""
         self._refresh()
         return self._inventory
+
+    def plain_needs(self, shape: ShapeEntry) -> tuple[ClaimNeed, ...] | None:
+        """The needs of the shape's claims, if they are a plain problem and no pod uses a claim;
+        None: nodes may serve another pod with equal needs differently.
+
+        Equal needs are the same objects until classes, slices or claims change.
+        """
+        demand = self.demand(shape)
+        if demand.allocated or not demand.open:
+            return None
+        if any(key in self.uses or key in self._pins for key in claim_keys(shape.shape)):
+            return None
+        if any(claim.extended for claim, _ in demand.open):
+            # Nodes with a device plugin serve it without devices.
+            return None
+        needs = tuple([need for _, need in demand.open])
+        self._refresh()
+        return needs if self._plain.find(needs) is not None else None
 
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
@@ -191,6 +229,14 @@ class Devices:
         if problem:
             mask &= self._mask(problem).flags
         return mask[slots]
+
+    def times_served(self, demand: DeviceDemand, slots: Slots) -> Ints:
+        """How many pods with these plain needs each of these slots serves, with claims of their
+        own. It is a lower bound on nodes where members of a gang may exchange devices.
+        """
+        mask = self._mask(tuple([need for _, need in demand.open]))
+        found: Ints = np.maximum(mask.times, mask.flags)[slots]
+        return found
 
     def unsolved(self, demand: DeviceDemand) -> Problem:
         """The needs of the claims for which no devices are chosen."""
@@ -245,6 +291,34 @@ class Devices:
             self.uses[key] = self.uses.get(key, 0) + count
             self._moved(key)
 
+    def take_alike(self, slots: Sequence[int], shapes: Sequence[ShapeEntry]) -> None:
+        """Like `take` for each of these shapes on the slot at the same index; they have equal plain
+        needs, and their claims are not in use.
+        """
+        self._refresh()
+        plain = self._plain.find(tuple([need for _, need in self.demand(shapes[0]).open]))
+        picks: dict[int, Iterator[tuple[tuple[Pick, ...], ...]]] = {}
+        for slot, shape in zip(slots, shapes, strict=True):
+            if plain is not None and slot not in picks:
+                picks[slot] = plain.picks(self._nodes.names[slot], self._taken)
+            found = next(picks[slot], None) if plain is not None else None
+            if found is None:
+                # Members of the gang exchange devices, which those listed do not show.
+                self.take(slot, shape)
+                picks.pop(slot, None)
+                continue
+            for (claim, need), each in zip(self.demand(shape).open, found, strict=True):
+                key = claim.namespace, claim.name
+                # The devices are on one node.
+                allocations = self._allocations(key, claim.uid)
+                self._grants[key] = Grant(
+                    self._nodes.names[slot], claim.uid, each, None, allocations
+                )
+                self._chosen.hold_on(slot, key, each)
+                self._movable[key] = slot, need
+                self.uses[key] = 1
+                self._moved(key)
+
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
         for key in claim_keys(shape.shape):
             self.uses[key] -= count
@@ -257,7 +331,11 @@ class Devices:
     def settle(self, keys: Iterable[Key]) -> None:
         """Fix the devices of claims, because a decision contains them."""
         for key in keys:
-            self._movable.pop(key, None)
+            movable = self._movable.pop(key, None)
+            if movable is not None:
+                # Another member may have fitted on the node because this claim could change its
+                # devices.
+                self._chosen.changes.add(movable[0])
 
     def keep(self, shape: ShapeEntry, version: int) -> None:
         """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
@@ -426,18 +504,40 @@ class Devices:
         if changed is None:
             changed = np.arange(self._nodes.size)
             mask.flags = np.zeros(self._nodes.size, dtype=np.bool_)
+            mask.times = np.zeros(self._nodes.size, dtype=np.int64)
             mask.exhausted.clear()
         mask.wide = wide
         mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
-        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(changed)
-        for slot in changed.tolist():
+        plain = self._plain.find(problem)
+        if plain is None:
+            self._search_on(problem, mask, changed)
+        else:
+            self._count_on(problem, plain, mask, changed)
+        return mask
+
+    def _search_on(self, problem: Problem, mask: _Mask, slots: Ints) -> None:
+        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
+        for slot in slots.tolist():
             found = self._search(problem, slot, min(left, STEPS_MAX))
             left -= found.steps
             mask.flags[slot] = found.picks is not None
             mask.exhausted.discard(slot)
             if found.exhausted:
                 mask.exhausted.add(slot)
-        return mask
+
+    def _count_on(self, problem: Problem, plain: PlainProblem, mask: _Mask, slots: Ints) -> None:
+        """Count by numbers, and search only where other claims may change their devices."""
+        names, taken = self._nodes.names, self._taken
+        movable = {slot for slot, need in self._movable.values() if need not in problem}
+        for slot in slots.tolist():
+            times = mask.times[slot] = plain.times(names[slot], taken)
+            mask.flags[slot] = times > 0 or (
+                slot in movable and self._search(problem, slot).picks is not None
+            )
+
+    @property
+    def _taken(self) -> Taken:
+        return self._inventory.allocated, self._chosen.whole
 
     def _search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
         """Devices of a node for a problem. The first picks are for the claims of

@@ -1,6 +1,6 @@
 """Devices that are chosen for claims, and the view of one node's devices for a search."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -22,6 +22,7 @@ class ChosenDevices:
     """Devices chosen for claims that have none allocated."""
 
     def __init__(self) -> None:
+        #: Devices that claims have alone.
         self._holders: dict[Device, Key] = {}
         #: Shareable device -> parts of it, by claim.
         self._lent: dict[Device, list[tuple[Key, _Amounts]]] = {}
@@ -43,6 +44,11 @@ class ChosenDevices:
             if left:
                 other._lent[device] = left
         return other
+
+    @property
+    def whole(self) -> Container[Device]:
+        """The devices that claims have alone."""
+        return self._holders
 
     def is_taken(self, device: Device) -> bool:
         """Whether a claim has the device alone."""
@@ -67,6 +73,12 @@ class ChosenDevices:
             elif not one.admin:
                 self._holders[one.device] = key
             self._log(one, inventory)
+
+    def hold_on(self, slot: int, key: Key, picks: Iterable[Pick]) -> None:
+        """Choose devices for a claim alone that are all on one node and affect no other."""
+        for one in picks:
+            self._holders[one.device] = key
+        self.changes.add(slot)
 
     def release(self, key: Key, picks: Iterable[Pick], inventory: Inventory) -> None:
         """Undo `hold`."""
