@@ -49,7 +49,8 @@ def read_device_claim(found: looked_up.ResourceClaim) -> devices.ResourceClaim:
             if one.share_id is not None
         ),
         node_affinity=selectors.terms(selector) if selector is not None else None,
-        reserved_for=tuple(sorted(one.uid for one in status.reserved_for)),
+        reserved_for=tuple(sorted(one.uid for one in status.reserved_for if one.is_pod)),
+        reserved_beyond_pods=not all(one.is_pod for one in status.reserved_for),
         owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
         deleting=metadata.deletion_timestamp is not None,
         extended=metadata.annotations.get(EXTENDED_CLAIM) == "true",

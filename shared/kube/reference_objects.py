@@ -427,7 +427,13 @@ class Allocation(KubeStruct, frozen=True, kw_only=True):
 
 
 class ClaimConsumer(KubeStruct, frozen=True, kw_only=True):
+    api_group: str = ""
+    resource: str = ""
     uid: str = ""
+
+    @property
+    def is_pod(self) -> bool:
+        return not self.api_group and self.resource in {"", "pods"}
 
 
 class ResourceClaimStatus(KubeStruct, frozen=True, kw_only=True):

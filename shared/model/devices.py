@@ -201,6 +201,8 @@ class ResourceClaim(Namespaced, frozen=True, kw_only=True):
     node_affinity: tuple[SelectorTerm, ...] | None = None
     #: UIDs of pods that it is reserved for.
     reserved_for: tuple[str, ...] = ()
+    #: Whether it is reserved for an object that is not a pod, such as a PodGroup.
+    reserved_beyond_pods: bool = False
     owner_uid: str = ""
     deleting: bool = False
     #: A scheduler made it for extended resources that its owner, a pod, requests.

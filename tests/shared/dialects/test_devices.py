@@ -325,3 +325,18 @@ def test_an_allocated_claim_holds_its_devices_and_names_its_pods() -> None:
     assert found.is_allocated
     assert found.node_affinity == (ON_N1,)
     assert (found.reserved_for, found.owner_uid) == (("a", "uid-b"), "uid-pod")
+    assert not found.reserved_beyond_pods
+
+
+def test_a_claim_that_is_reserved_for_a_podgroup_says_so() -> None:
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g"}
+    pod = {"resource": "pods", "name": "p", "uid": "uid-p"}
+    found = read(
+        RESOURCE_CLAIMS,
+        {
+            "spec": {"devices": {"requests": [exactly()]}},
+            "status": {"reservedFor": [group, pod]},
+        },
+    )
+    assert found.reserved_for == ("uid-p",)
+    assert found.reserved_beyond_pods

@@ -27,7 +27,7 @@ from services.gang_planner.core.framework.eviction_rules import Preemptor, Victi
 from services.gang_planner.core.framework.statement import Allocation
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
-from services.gang_planner.core.preemption.candidates import VictimCandidates
+from services.gang_planner.core.preemption.candidates import VictimCandidates, claims_of
 from services.gang_planner.core.preemption.constraints import (
     Allowances,
     BudgetLedger,
@@ -83,7 +83,7 @@ class VictimSearch:
         self._candidates = candidates
         self._units = candidates.of(preemptor) if units is None else units
         self._swaps = units is not None
-        self._trial = Trial(work.state)
+        self._trial = Trial(work.state, claims_of(work.state.shapes, need))
         self._budgets = Budgets(work.state)
         self._proofs_left = _PROOFS_MAX
         self._avoid = work.session.slots(need.avoid)

@@ -27,6 +27,7 @@ from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import (
     Preemption,
+    devices_held,
     not_evicted,
     refused_victims,
 )
@@ -79,7 +80,7 @@ def follow(work: CycleContext) -> None:
             continue
         # An older cluster state does not have the victims' ends.
         shown = state.view.cluster_seq >= one.act.cycle.cluster_seq
-        left = shown and not _there(work, one)
+        left = shown and not _there(work, one) and not devices_held(state, one)
         if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
             if left:
                 _end(work, one, LOST, "it does not fit where its victims were")
@@ -107,6 +108,8 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
         return STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
     if there and work.now_ms >= one.until_ms:
         return STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
+    if work.now_ms >= one.until_ms and devices_held(state, one):
+        return STAYED, "their claims still have devices"
     return "", ""
 
 

@@ -8,17 +8,22 @@ The reservations are derived from the record and the cluster state (`sync`), so 
 the log has them in its first cycle.
 """
 
+from collections import Counter
+from collections.abc import Container
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from services.gang_planner.core.state.devices.demand import Key, claim_key, claim_keys
+from services.gang_planner.core.state.devices.vacated import ClaimConsumers
 from services.gang_planner.core.state.gang_history import Evicted, History
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.reservations import Reservation
 from shared.contracts.decisions import EvictionDecision
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import PodRef
+from shared.model.devices import ResourceClaim
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
@@ -197,6 +202,8 @@ class Preemptions:
     def sync_one(self, tables: "Tables", one: Preemption) -> None:
         """Keep one reservation for each binding whose pod still waits and whose node exists."""
         gang = one.gang
+        vacated: list[ResourceClaim] | None = None
+        devices = tables.node_capacity.devices
         for binding in one.act.bindings:
             member = tables.members.get(binding.uid)
             slot = tables.nodes.find(binding.node)
@@ -222,9 +229,15 @@ class Preemptions:
                 slot=slot,
                 reason="preemptor",
             )
+            if vacated is None and member.shape.shape.device_claims:
+                # It gets the devices of the victims, which still have them.
+                vacated = vacated_by(tables, one)
+                devices.vacate(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
             one.reservations[binding.uid] = reservation, gang
+        if vacated:
+            devices.occupy(vacated)
         for reservation, _ in one.reservations.values():
             reservation.until_ms = one.until_ms
 
@@ -252,6 +265,48 @@ class Preemptions:
         tables.gangs.unadmitted.pop(gang.key, None)
         one.gang = gang
         self._of[gang.key] = one
+
+
+def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
+    """The pods on nodes that allocated claims are reserved for; `kept`: claims that keep their
+    devices.
+    """
+
+    def is_there(uid: str) -> bool:
+        member = tables.members.get(uid)
+        return member is not None and member.slot is not None
+
+    return ClaimConsumers(tables.reference_objects.resource_claims.values(), is_there, kept)
+
+
+def vacated_by(tables: "Tables", one: Preemption) -> list[ResourceClaim]:
+    """Claims that lose their devices once the victims are gone."""
+    own = [tables.members.get(binding.uid) for binding in one.act.bindings]
+    kept = {key for member in own if member is not None for key in claim_keys(member.shape.shape)}
+    consumers = consumers_of(tables, kept)
+    found = list(consumers.unused)
+    of_victims: Counter[Key] = Counter()
+    for victim in one.act.victims:
+        found += consumers.leave(victim.uid)
+        member = tables.members.get(victim.uid)
+        if member is not None and member.slot is not None:
+            of_victims.update(claim_keys(member.shape.shape))
+    uses = tables.node_capacity.devices.uses
+    keys = {one.uid: claim_key(one) for one in found}
+    return [one for one in found if uses.get(keys[one.uid], 0) <= of_victims[keys[one.uid]]]
+
+
+def devices_held(tables: "Tables", one: Preemption) -> bool:
+    """Whether the preemptor needs devices, and claims in the cluster are still reserved for victims
+    that may have left already.
+    """
+    if not any(row.shape.shape.device_claims for row, _ in one.reservations.values()):
+        return False
+    victims = {victim.uid for victim in one.act.victims}
+    return any(
+        claim.is_allocated and not victims.isdisjoint(claim.reserved_for)
+        for claim in tables.reference_objects.resource_claims.values()
+    )
 
 
 def not_evicted(one: Preemption) -> frozenset[str]:

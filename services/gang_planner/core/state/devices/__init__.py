@@ -14,6 +14,8 @@ and the devices of each claim for the decision.
 | `plain_devices` | problems that only numbers of devices decide, counted for all nodes at once |
 | `constraints`, `assignment`, `allocation_search` | devices of one node for several claims |
 | `node_devices`, `reach` | devices chosen for claims, and where these can be used |
+| `vacated` | claims that lose their devices when pods leave |
+| `masks` | nodes on which a problem has a solution |
 | `ledger` | claims in use by pods, and the nodes that may take another pod |
 | `shortage` | why a node may not |
 """

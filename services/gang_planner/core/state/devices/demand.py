@@ -94,6 +94,12 @@ def claim_keys(shape: Shape) -> list[Key]:
     ]
 
 
+def claim_key(claim: ResourceClaim) -> Key:
+    """The name under which `claim_keys` has this claim."""
+    name = name_of_pod(claim.owner_uid) if claim.extended else claim.name
+    return claim.namespace, name
+
+
 def demand_of(
     shape: Shape,
     tables: ReferenceObjects,

@@ -2,6 +2,7 @@
 node capacities of a cluster state.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
@@ -56,6 +57,8 @@ class Inventory:
         self.allocated: set[Device] = set()
         #: Shareable devices, and what claims have of them.
         self.shares: dict[Device, Shares] = {}
+        #: Number of these claims.
+        self.sharers: Counter[Device] = Counter()
         self.selection = Selection()
         self._matches: dict[DeviceRequirement, Matches] = {}
         self._reaches: dict[Reach, Bools] = {}
@@ -148,6 +151,11 @@ class Inventory:
             if shares.get(one) != self.shares.get(one)
         )
         self.allocated, self.shares = allocated, shares
+        self.sharers = Counter(
+            device
+            for claim in self._tables.resource_claims.values()
+            for device in {(one.driver, one.pool, one.device) for one in claim.shares}
+        )
         for device in changed:
             slot = self.slot_of(device)
             if slot is not None:

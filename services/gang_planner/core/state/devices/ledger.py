@@ -10,6 +10,7 @@ Invariant: no device is chosen for two claims, unless it is shareable.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,13 +36,14 @@ from services.gang_planner.core.state.devices.extended import (
     pod_uid_of,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
+from services.gang_planner.core.state.devices.masks import Mask, Masks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
-    PlainProblem,
     PlainProblems,
     Taken,
 )
 from services.gang_planner.core.state.devices.reach import within_all
+from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
@@ -54,12 +56,6 @@ Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 
 #: Number of cached demands.
 _DEMANDS_MAX: Final = 65_536
-#: Number of cached masks.
-_MASKS_MAX: Final = 256
-#: Steps of the searches for one mask: per node, and to begin with. Nodes beyond them count as not
-#: searched.
-_STEPS_PER_NODE: Final = 64
-_STEPS_AT_FIRST: Final = 40_000
 
 
 class Grant(NamedTuple):
@@ -72,22 +68,6 @@ class Grant(NamedTuple):
     node_affinity: tuple[SelectorTerm, ...] | None = None
     #: `ResourceClaims.allocations` of the claim when they were chosen.
     allocations: int = 0
-
-
-class _Mask:
-    """Where a problem has a solution: one flag per slot."""
-
-    def __init__(self) -> None:
-        self.flags: Bools = np.zeros(0, dtype=np.bool_)
-        #: How often the free devices of each node serve the problem; not counted unless it is
-        #: plain.
-        self.times: Ints = np.zeros(0, dtype=np.int64)
-        #: Slots of nodes whose search ended before everything was tried.
-        self.exhausted: set[int] = set()
-        #: Versions of the input.
-        self.position = 0
-        self.allocated_position = 0
-        self.wide: tuple[int, int] = (-1, -1)
 
 
 class Devices:
@@ -117,9 +97,11 @@ class Devices:
         self._kept: dict[Key, int] = {}
         #: Claims whose devices no decision has written down, with their slots and needs.
         self._movable: dict[Key, tuple[int, ClaimNeed]] = {}
+        #: Devices in the cluster that count as free during a trial.
+        self._vacated = VacatedDevices()
         #: The devices of all grants and pins.
         self._chosen = ChosenDevices()
-        self._masks: dict[Problem, _Mask] = {}
+        self._masks = Masks()
         self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
@@ -263,7 +245,7 @@ class Devices:
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
         self._refresh()
-        return DevicesOfNode(self._inventory, self._chosen, slot)
+        return DevicesOfNode(self._inventory, self._chosen, slot, self._vacated)
 
     # ------------------------------------------------------------------- taking
 
@@ -390,6 +372,22 @@ class Devices:
         if pin is not None:
             self._chosen.release(key, pin.picks, self._inventory)
 
+    def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Count the devices of claims in the cluster as free, because all pods of these claims
+        leave. The caller knows that no other pod or reservation uses these claims.
+
+        Returns:
+            Slots of nodes whose devices became free.
+        """
+        vacated = list(claims)
+        for one in vacated:
+            self._vacated.add(one)
+        return self._log_devices(vacated)
+
+    def occupy(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Undo `vacate`; claims that were not vacated are ignored."""
+        return self._log_devices([one for one in claims if self._vacated.remove(one)])
+
     def contradiction(self) -> str:
         """The first inconsistency, such as a device that is chosen twice; "": none."""
         both = self._grants.keys() & self._pins.keys()
@@ -482,68 +480,48 @@ class Devices:
         wanted = pin.claim_uid == claim.uid and bool(self._usable_on(pin)[slot])
         return pin if wanted else None
 
+    def _log_devices(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        self._inventory.refresh()
+        slots: list[int] = []
+        for claim in claims:
+            parts = [(one.driver, one.pool, one.device) for one in claim.shares]
+            for device in (*claim.allocated, *parts):
+                slot = self._inventory.slot_of(device)
+                if slot is not None:
+                    slots.append(slot)
+                elif device in self._inventory.table.entries:
+                    self._chosen.wide_changes += 1
+        self._chosen.changes.extend(slots)
+        return slots
+
     # ---- searches
 
-    def _mask(self, problem: Problem) -> _Mask:
+    def _mask(self, problem: Problem) -> Mask:
         """Where the problem has a solution now."""
         self._refresh()
-        inventory, chosen = self._inventory, self._chosen
-        mask = self._masks.get(problem)
-        if mask is None:
-            if len(self._masks) >= _MASKS_MAX:
-                self._masks.clear()
-            mask = self._masks[problem] = _Mask()
-        wide = inventory.wide_changes, chosen.wide_changes
-        limit = max(16, self._nodes.size // 4)
-        changed: Ints | None = None
-        if mask.wide == wide:
-            allocated = inventory.changes.since(mask.allocated_position, limit)
-            taken = chosen.changes.since(mask.position, limit)
-            if allocated is not None and taken is not None:
-                changed = np.union1d(allocated, taken)
-        if changed is None:
-            changed = np.arange(self._nodes.size)
-            mask.flags = np.zeros(self._nodes.size, dtype=np.bool_)
-            mask.times = np.zeros(self._nodes.size, dtype=np.int64)
-            mask.exhausted.clear()
-        mask.wide = wide
-        mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
+        mask, slots = self._masks.find(problem, self._inventory, self._chosen, self._nodes.size)
+        search_on = partial(self._search, problem)
         plain = self._plain.find(problem)
         if plain is None:
-            self._search_on(problem, mask, changed)
-        else:
-            self._count_on(problem, plain, mask, changed)
-        return mask
-
-    def _search_on(self, problem: Problem, mask: _Mask, slots: Ints) -> None:
-        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(slots)
-        for slot in slots.tolist():
-            found = self._search(problem, slot, min(left, STEPS_MAX))
-            left -= found.steps
-            mask.flags[slot] = found.picks is not None
-            mask.exhausted.discard(slot)
-            if found.exhausted:
-                mask.exhausted.add(slot)
-
-    def _count_on(self, problem: Problem, plain: PlainProblem, mask: _Mask, slots: Ints) -> None:
-        """Count by numbers, and search only where other claims may change their devices."""
+            mask.search_on(slots, search_on)
+            return mask
         names, taken = self._nodes.names, self._taken
         movable = {slot for slot, need in self._movable.values() if need not in problem}
-        for slot in slots.tolist():
-            times = mask.times[slot] = plain.times(names[slot], taken)
-            mask.flags[slot] = times > 0 or (
-                slot in movable and self._search(problem, slot).picks is not None
-            )
+        mask.count_on(slots, lambda slot: plain.times(names[slot], taken), movable, search_on)
+        return mask
 
     @property
     def _taken(self) -> Taken:
-        return self._inventory.allocated, self._chosen.whole
+        allocated = self._inventory.allocated
+        if self._vacated.whole:
+            return StillAllocated(allocated, self._vacated), self._chosen.whole
+        return allocated, self._chosen.whole
 
     def _search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
         """Devices of a node for a problem. The first picks are for the claims of
         `_movable_on(slot)` if the result has more than the problem.
         """
-        node = DevicesOfNode(self._inventory, self._chosen, slot)
+        node = DevicesOfNode(self._inventory, self._chosen, slot, self._vacated)
         problem = self.on_slot(problem, slot)
         found = search(problem, node, steps_max)
         if found.picks is not None or not self._movable:
@@ -552,7 +530,8 @@ class Devices:
         if not movable:
             return found
         needs = self.on_slot(tuple(self._movable[key][1] for key in movable), slot)
-        node = DevicesOfNode(self._inventory, self._chosen.without(movable), slot)
+        without = self._chosen.without(movable)
+        node = DevicesOfNode(self._inventory, without, slot, self._vacated)
         both = search((*needs, *problem), node, max(steps_max - found.steps, 1))
         return both._replace(steps=found.steps + both.steps)
 

@@ -14,6 +14,7 @@ from services.gang_planner.core.state.devices.selection import (
     DeviceRequirement,
     SelectorFailure,
 )
+from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 
 _Amounts: TypeAlias = tuple[tuple[str, Fraction], ...]
 
@@ -124,9 +125,13 @@ class ChosenDevices:
 class DevicesOfNode:
     """The devices of one node, and their use by claims in the cluster and by chosen devices."""
 
-    def __init__(self, inventory: Inventory, chosen: ChosenDevices, slot: int) -> None:
+    def __init__(
+        self, inventory: Inventory, chosen: ChosenDevices, slot: int, vacated: VacatedDevices
+    ) -> None:
         """The inventory must be refreshed."""
         self._inventory = inventory
+        self._allocated = StillAllocated(inventory.allocated, vacated)
+        self._vacated = vacated
         self._chosen = chosen
         self._slot = slot
 
@@ -145,11 +150,14 @@ class DevicesOfNode:
 
     def is_taken(self, device: Device) -> bool:
         """Whether a claim has the device alone."""
-        return device in self._inventory.allocated or self._chosen.is_taken(device)
+        return device in self._allocated or self._chosen.is_taken(device)
 
     def shares(self, device: Device) -> Shares | None:
         """What claims have of a shareable device; None: no claim has any of it."""
         allocated = self._inventory.shares.get(device)
+        if allocated is not None:
+            sharers = self._inventory.sharers[device]
+            allocated = self._vacated.left_of(device, allocated, sharers)
         parts = self._chosen.parts(device)
         if not parts:
             return allocated

@@ -1,0 +1,120 @@
+"""Claims that lose their devices when pods leave, for trials of evictions.
+
+Kubernetes' claims controller removes a pod that has ended or is gone from the pods that a claim is
+reserved for. With the last one it also deallocates the claim, in the same update, whether the claim
+was made from a template or not. A claim that was never reserved, or is reserved for an object that
+is not a pod, keeps its devices.
+"""
+
+from collections.abc import Callable, Container, Iterable
+from fractions import Fraction
+
+from services.gang_planner.core.state.devices.demand import Key, claim_key
+from services.gang_planner.core.state.devices.selection import Device
+from shared.kube.quantities import QuantityError, exact
+from shared.model.devices import ResourceClaim
+
+
+class ClaimConsumers:
+    """The pods that allocated claims are reserved for, as pods leave and come back."""
+
+    def __init__(
+        self,
+        claims: Iterable[ResourceClaim],
+        is_there: Callable[[str], bool],
+        kept: Container[Key] = (),
+    ) -> None:
+        """`is_there`: whether a pod, by UID, is on its node and has not ended. `kept`: claims that
+        keep their devices.
+        """
+        self._claims: dict[str, list[ResourceClaim]] = {}
+        #: UID of a claim -> number of its pods that are there.
+        self._left: dict[str, int] = {}
+        #: Claims all of whose pods have left already.
+        self.unused: list[ResourceClaim] = []
+        for claim in claims:
+            if not claim.is_allocated or not claim.reserved_for or claim.reserved_beyond_pods:
+                continue
+            if claim_key(claim) in kept:
+                continue
+            there = [uid for uid in claim.reserved_for if is_there(uid)]
+            self._left[claim.uid] = len(there)
+            for uid in there:
+                self._claims.setdefault(uid, []).append(claim)
+            if not there:
+                self.unused.append(claim)
+
+    def leave(self, uid: str) -> list[ResourceClaim]:
+        """A pod leaves; returns the claims of which it was the last one."""
+        return self._change(uid, -1, 0)
+
+    def come_back(self, uid: str) -> list[ResourceClaim]:
+        """Undo `leave`; returns the claims of which it is the first one."""
+        return self._change(uid, 1, 1)
+
+    def _change(self, uid: str, by: int, at: int) -> list[ResourceClaim]:
+        found: list[ResourceClaim] = []
+        for claim in self._claims.get(uid, ()):
+            self._left[claim.uid] += by
+            if self._left[claim.uid] == at:
+                found.append(claim)
+        return found
+
+
+class VacatedDevices:
+    """Devices of claims in the cluster that count as free."""
+
+    def __init__(self) -> None:
+        self._claims: dict[Key, ResourceClaim] = {}
+        #: Devices that these claims have alone.
+        self.whole: set[Device] = set()
+        #: What these claims have of shareable devices, and how many claims have it.
+        self._shares: dict[Device, tuple[int, dict[str, Fraction]]] = {}
+
+    def add(self, claim: ResourceClaim) -> None:
+        self._claims[claim.namespace, claim.name] = claim
+        self.whole.update(claim.allocated)
+        self._count_shares(claim, 1)
+
+    def remove(self, claim: ResourceClaim) -> bool:
+        """Undo `add`; False: it was not added."""
+        if self._claims.pop((claim.namespace, claim.name), None) is None:
+            return False
+        self.whole.difference_update(claim.allocated)
+        self._count_shares(claim, -1)
+        return True
+
+    def left_of(
+        self, device: Device, shares: dict[str, Fraction], sharers: int
+    ) -> dict[str, Fraction] | None:
+        """What the remaining claims have of a shareable device, of which `sharers` claims have
+        `shares` together; None: no claim remains.
+        """
+        gone, amounts = self._shares.get(device, (0, {}))
+        if gone >= sharers:
+            return None
+        return {name: amount - amounts.get(name, 0) for name, amount in shares.items()}
+
+    def _count_shares(self, claim: ResourceClaim, by: int) -> None:
+        for one in claim.shares:
+            device = one.driver, one.pool, one.device
+            claims, amounts = self._shares.get(device, (0, {}))
+            amounts = dict(amounts)
+            for name, text in one.capacity:
+                try:
+                    amounts[name] = amounts.get(name, Fraction(0)) + by * exact(text)
+                except QuantityError:
+                    # The API server has checked it.
+                    continue
+            self._shares[device] = claims + by, amounts
+
+
+class StillAllocated:
+    """The devices that claims in the cluster have alone, without vacated ones."""
+
+    def __init__(self, allocated: Container[Device], vacated: VacatedDevices) -> None:
+        self._allocated = allocated
+        self._vacated = vacated.whole
+
+    def __contains__(self, device: object) -> bool:
+        return device in self._allocated and device not in self._vacated

@@ -1,0 +1,236 @@
+"""Preemptors get the devices of their victims' claims (ADR 0091)."""
+
+import msgspec
+
+from shared.contracts.decisions import GangDecision
+from shared.model.devices import DeviceConstraint, DeviceRequest, ResourceClaim
+from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
+from tests.services.gang_planner.core.logged_scene import LoggedScene
+from tests.services.gang_planner.core.preemption.crowd import (
+    WHOLE_GANGS,
+    accept,
+    decided,
+    ends,
+    evictions,
+    leave,
+    names,
+)
+from tests.services.gang_planner.core.scene import make_group, make_node
+from tests.services.gang_planner.core.test_devices import members
+
+
+class Stage(LoggedScene):
+    """Nodes with devices and much CPU; claims are written as binders and the controller do it."""
+
+    def __init__(self, devices: tuple[int, ...], conf: str = WHOLE_GANGS) -> None:
+        nodes = [
+            make_node(f"n{at}", {"cpu": 64_000, "memory": 1 << 40, "pods": 110})
+            for at in range(len(devices))
+        ]
+        super().__init__(nodes, conf=conf)
+        self.put(make_device_class())
+        self.put(*(make_slice(f"n{at}", count) for at, count in enumerate(devices)))
+        self.claims: dict[str, ResourceClaim] = {}
+        self._allocated: set[int] = set()
+
+    def claim(self, name: str, count: int = 1, **fields: object) -> None:
+        self.write(make_device_claim(name, count, **fields))
+
+    def write(self, claim: ResourceClaim) -> None:
+        before = self.claims.get(claim.name)
+        version = before.resource_version + 1 if before is not None else 1
+        self.claims[claim.name] = msgspec.structs.replace(claim, resource_version=version)
+        self.put(self.claims[claim.name])
+
+    def gang(
+        self, name: str, claims: list[tuple[str, ...]], *, least: int | None = None, priority: int
+    ) -> None:
+        pods = [
+            msgspec.structs.replace(pod, priority=priority, started_ms=1_000)
+            for pod in members(name, claims, cpu=100)
+        ]
+        self.put(make_group(name, len(claims) if least is None else least), *pods)
+
+    def runs(
+        self,
+        name: str,
+        claims: list[tuple[str, ...]],
+        *,
+        least: int | None = None,
+    ) -> None:
+        """A gang appears and runs, and its claims have their devices."""
+        self.gang(name, claims, least=least, priority=0)
+        self.until_quiet()
+        self.carry_out(phase="Running")
+        self.allocate()
+        self.until_quiet()
+        assert self.bound(name) == len(claims)
+
+    def allocate(self) -> None:
+        """CLUSTER shows the claims as the binder has written them."""
+        for seq, decision in self.decisions:
+            if seq in self._allocated:
+                continue
+            self._allocated.add(seq)
+            for one in decision.devices:
+                claim = self.claims[one.claim]
+                changes: dict[str, object] = {
+                    "reserved_for": (*claim.reserved_for, one.pod_uid),
+                }
+                if one.devices:
+                    changes["has_allocation"] = True
+                    changes["allocated"] = tuple(device[1:] for device in one.devices)
+                self.write(msgspec.structs.replace(claim, **changes))
+
+    def deallocate(self) -> None:
+        """The claims controller has seen all pods that are gone."""
+        for claim in list(self.claims.values()):
+            left = tuple(uid for uid in claim.reserved_for if uid in self.pods)
+            if left == claim.reserved_for:
+                continue
+            claim = msgspec.structs.replace(claim, reserved_for=left)
+            if not left:
+                claim = msgspec.structs.replace(claim, has_allocation=False, allocated=())
+            self.write(claim)
+
+
+def full(least: int = 1) -> Stage:
+    """Two nodes with two devices each, all of them in use by a gang of four."""
+    stage = Stage((2, 2))
+    for at in range(4):
+        stage.claim(f"low{at}")
+    stage.runs("low", [(f"low{at}",) for at in range(4)], least=least)
+    return stage
+
+
+def devices(decision: GangDecision) -> list[tuple[str, str]]:
+    return sorted((one[2], one[3]) for each in decision.devices for one in each.devices)
+
+
+def test_a_gang_that_lacks_only_devices_gets_those_of_as_few_victims_as_it_needs() -> None:
+    stage = full()
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    (victim,) = eviction.victims
+    node = stage.pods[victim.uid].node
+    (held,) = stage.claims[f"low{victim.name[-1]}"].allocated
+    assert [one.node for one in eviction.bindings] == [node]
+    accept(stage)
+    stage.until_quiet()
+    leave(stage)
+    stage.until_quiet()
+    assert decided(stage, "high") == [], "the claim of its victim has the device still"
+    stage.deallocate()
+    stage.until_quiet()
+    (decision,) = decided(stage, "high")
+    assert devices(decision) == [held[1:]]
+    assert ends(stage) == []
+
+
+def test_the_devices_of_victims_are_reserved_while_the_victims_leave() -> None:
+    """A gang that comes while only one of two victims has left does not get its device, also from a
+    planner that has read the log.
+    """
+    stage = full()
+    stage.claim("high", 2)
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    accept(stage)
+    stage.until_quiet()
+    stage.remove(stage.pods[eviction.victims[0].uid])
+    stage.deallocate()
+    stage.claim("late")
+    stage.gang("late", [("late",)], priority=0)
+    stage.until_quiet()
+    assert decided(stage, "late") == []
+    stage.restart()
+    stage.until_quiet()
+    assert decided(stage, "late") == []
+    leave(stage)
+    stage.deallocate()
+    stage.until_quiet()
+    (decision,) = decided(stage, "high")
+    assert len(devices(decision)) == 2
+    assert decided(stage, "late") == []
+
+
+def test_pods_of_one_node_are_evicted_for_a_pod_that_needs_several_devices() -> None:
+    stage = full()
+    stage.claim("high", 2)
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    assert len(eviction.victims) == 2
+    assert len({stage.pods[one.uid].node for one in eviction.victims}) == 1
+
+
+def test_a_shared_claim_frees_its_devices_only_with_all_its_pods() -> None:
+    """The two pods of `shared` have one device; evicting one of them alone helps no gang."""
+    stage = Stage((1,))
+    stage.claim("shared")
+    stage.runs("low", [("shared",), ("shared",)], least=1)
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    assert sorted(names(eviction.victims)) == ["low-0", "low-1"]
+
+
+def test_no_pod_is_evicted_for_devices_that_a_claim_keeps() -> None:
+    stage = full()
+    for claim in list(stage.claims.values()):
+        stage.write(msgspec.structs.replace(claim, reserved_beyond_pods=True))
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    assert evictions(stage) == []
+
+
+def test_no_pod_is_evicted_while_the_devices_of_gone_pods_are_about_to_be_free() -> None:
+    stage = full()
+    stage.remove(stage.pods["low-3"])
+    stage.until_quiet()
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    assert evictions(stage) == []
+    stage.deallocate()
+    stage.until_quiet()
+    assert len(decided(stage, "high")) == 1
+
+
+def test_a_gang_with_a_constraint_evicts_the_pods_whose_devices_satisfy_it() -> None:
+    """Devices of one node match; the cheapest victims of both nodes together do not help."""
+    stage = full()
+    stage.claim(
+        "high",
+        requests=(DeviceRequest(name="r", device_class="gpu", count=2),),
+        constraints=(DeviceConstraint(attribute="gpu.example.com/rack"),),
+    )
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    assert evictions(stage) == [], "no device has the attribute"
+
+
+def test_many_gangs_are_evicted_for_a_gang_of_whole_nodes() -> None:
+    """Eight nodes with eight devices, each in use by a gang of its own; the preemptor needs two
+    nodes whole: sixteen victims, no more.
+    """
+    stage = Stage((8,) * 8)
+    for at in range(64):
+        stage.claim(f"low{at}")
+        stage.gang(f"low{at}", [(f"low{at}",)], priority=0)
+    stage.until_quiet()
+    stage.carry_out(phase="Running")
+    stage.allocate()
+    stage.until_quiet()
+    for at in range(2):
+        stage.claim(f"high{at}", 8)
+    stage.gang("high", [("high0",), ("high1",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    assert len(eviction.victims) == 16
+    assert len({stage.pods[one.uid].node for one in eviction.victims}) == 2
