@@ -33,7 +33,7 @@ class Trial:
         """
         self._state = state
         self._claims = claims
-        self._consumers: ClaimConsumers | None = None
+        self.consumers: ClaimConsumers | None = None
         self._freed = 0
         #: Pods taken away, by UID.
         self.away: dict[str, Member] = {}
@@ -41,15 +41,15 @@ class Trial:
     def __enter__(self) -> Self:
         self._freed = self._state.node_capacity.freed
         if self._claims is not None:
-            self._consumers = consumers_of(self._state, self._claims)
+            self.consumers = consumers_of(self._state, self._claims)
             # Their pods are gone, and the claims controller has not deallocated them yet.
-            self._vacate(self._consumers.unused)
+            self._vacate(self.consumers.unused)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.put_back(list(self.away.values()))
-        if self._consumers is not None:
-            self._occupy(self._consumers.unused)
+        if self.consumers is not None:
+            self._occupy(self.consumers.unused)
         self._state.node_capacity.freed = self._freed
 
     def take_away(self, members: "Iterable[Member]") -> None:
@@ -59,15 +59,15 @@ class Trial:
                 self.away[one.pod.uid] = one
                 taken.append(one)
         self._change(taken, away=True)
-        if self._consumers is not None:
+        if self.consumers is not None:
             for one in taken:
-                self._vacate(self._consumers.leave(one.pod.uid))
+                self._vacate(self.consumers.leave(one.pod.uid))
 
     def put_back(self, members: "Iterable[Member]") -> None:
         back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
-        if self._consumers is not None:
+        if self.consumers is not None:
             for one in back:
-                self._occupy(self._consumers.come_back(one.pod.uid))
+                self._occupy(self.consumers.come_back(one.pod.uid))
         self._change(back, away=False)
 
     def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:

@@ -40,9 +40,11 @@ from services.gang_planner.core.state.devices.masks import Mask, Masks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
     PlainProblems,
+    Pool,
     Taken,
 )
 from services.gang_planner.core.state.devices.reach import within_all
+from services.gang_planner.core.state.devices.selection import Device
 from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
@@ -241,6 +243,30 @@ class Devices:
             )
             for need in problem
         )
+
+    def pools(self, shape: ShapeEntry) -> Sequence[Pool]:
+        """The pools of devices that a shape's claims request from; (): they are no plain
+        problem.
+        """
+        self._refresh()
+        plain = self._plain.find(self.unsolved(self.demand(shape)))
+        return plain.pools if plain is not None else ()
+
+    def by_slot(self, pool: Pool) -> Iterator[tuple[int, Sequence[Device]]]:
+        """The devices of a pool on each node, whether free or not."""
+        for node, devices in pool.devices.items():
+            slot = self._nodes.find(node)
+            if slot is not None:
+                yield slot, devices
+
+    def free_in(self, pool: Pool) -> Ints:
+        """How many devices of a pool are free, by slot."""
+        self._refresh()
+        allocated, chosen = self._taken
+        free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
+        for slot, devices in self.by_slot(pool):
+            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
+        return free
 
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""

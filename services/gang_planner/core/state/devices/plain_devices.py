@@ -22,27 +22,28 @@ if TYPE_CHECKING:
 #: Number of cached pools and problems.
 _CACHED_MAX: Final = 256
 
-_Wanted: TypeAlias = tuple[DeviceRequirement, tuple[DeviceToleration, ...]]
-_Devices: TypeAlias = Mapping[str, Sequence[Device]]
+Wanted: TypeAlias = tuple[DeviceRequirement, tuple[DeviceToleration, ...]]
+Devices: TypeAlias = Mapping[str, Sequence[Device]]
 """By node, in order."""
 Taken: TypeAlias = tuple[Container[Device], Container[Device]]
 """Devices that claims have alone, in the cluster and chosen."""
 
 
-class _Pool(NamedTuple):
+class Pool(NamedTuple):
     """Devices that some requests of a problem may get, and how many they need together."""
 
-    devices: _Devices
+    devices: Devices
     number: int
+    wanted: Wanted
 
 
 class PlainProblem:
     """A plain problem, with its devices as slices publish them."""
 
     def __init__(
-        self, pools: Sequence[_Pool], requests: Sequence[Sequence[tuple[int, str, int]]]
+        self, pools: Sequence[Pool], requests: Sequence[Sequence[tuple[int, str, int]]]
     ) -> None:
-        self._pools = pools
+        self.pools = pools
         #: Of each claim, for each request: its pool, its name, its number of devices.
         self._requests = requests
 
@@ -50,7 +51,7 @@ class PlainProblem:
         """How often the free devices of a node serve it."""
         allocated, chosen = taken
         least: int | None = None
-        for devices, number in self._pools:
+        for devices, number, _ in self.pools:
             free = 0
             for one in devices.get(node, ()):
                 if one not in allocated and one not in chosen:
@@ -67,7 +68,7 @@ class PlainProblem:
             iter(
                 [one for one in devices.get(node, ()) if one not in allocated and one not in chosen]
             )
-            for devices, _ in self._pools
+            for devices, *_ in self.pools
         ]
         for _ in range(self.times(node, taken)):
             yield tuple(
@@ -90,7 +91,7 @@ class PlainProblems:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self._of: DeviceTable = inventory.table
-        self._devices: dict[_Wanted, _Devices | None] = {}
+        self._devices: dict[Wanted, Devices | None] = {}
         self._problems: dict[Problem, PlainProblem | None] = {}
 
     def find(self, problem: Problem) -> PlainProblem | None:
@@ -104,7 +105,7 @@ class PlainProblems:
         return self._problems[problem]
 
     def _read(self, problem: Problem) -> PlainProblem | None:
-        numbers: dict[_Wanted, int] = {}
+        numbers: dict[Wanted, int] = {}
         requests: list[list[tuple[int, str, int]]] = []
         for claim in problem:
             if claim.constraints or claim.extended:
@@ -119,15 +120,15 @@ class PlainProblems:
                 requests[-1].append((list(numbers).index(wanted), one.name, one.number))
             if sum(number for *_, number in requests[-1]) > DEVICES_MAX:
                 return None
-        pools: list[_Pool] = []
+        pools: list[Pool] = []
         for wanted, number in numbers.items():
             devices = self._usable(wanted)
             if devices is None or not number:
                 return None
-            pools.append(_Pool(devices, number))
+            pools.append(Pool(devices, number, wanted))
         return PlainProblem(pools, requests) if pools and _disjoint(pools) else None
 
-    def _usable(self, wanted: _Wanted) -> _Devices | None:
+    def _usable(self, wanted: Wanted) -> Devices | None:
         """The devices that such a request may get while they are free; None: more than numbers
         decides.
         """
@@ -135,7 +136,7 @@ class PlainProblems:
             self._devices[wanted] = self._select(wanted)
         return self._devices[wanted]
 
-    def _select(self, wanted: _Wanted) -> _Devices | None:
+    def _select(self, wanted: Wanted) -> Devices | None:
         requirement, tolerations = wanted
         matches = self._inventory.matches(requirement)
         if matches.wide:
@@ -153,7 +154,7 @@ class PlainProblems:
         return found
 
 
-def _disjoint(pools: Sequence[_Pool]) -> bool:
+def _disjoint(pools: Sequence[Pool]) -> bool:
     """Whether no device is in two pools."""
     seen: set[Device] = set()
     for pool in pools if len(pools) > 1 else ():

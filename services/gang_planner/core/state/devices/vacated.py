@@ -6,7 +6,8 @@ was made from a template or not. A claim that was never reserved, or is reserved
 is not a pod, keeps its devices.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
 from fractions import Fraction
 
 from services.gang_planner.core.state.devices.demand import Key, claim_key
@@ -51,6 +52,12 @@ class ClaimConsumers:
     def come_back(self, uid: str) -> list[ResourceClaim]:
         """Undo `leave`; returns the claims of which it is the first one."""
         return self._change(uid, 1, 1)
+
+    def last_of(self, uids: Sequence[str]) -> list[ResourceClaim]:
+        """The claims that only these pods still use."""
+        users = Counter(claim.uid for uid in uids for claim in self._claims.get(uid, ()))
+        found = {claim.uid: claim for uid in uids for claim in self._claims.get(uid, ())}
+        return [claim for uid, claim in found.items() if users[uid] == self._left[uid]]
 
     def _change(self, uid: str, by: int, at: int) -> list[ResourceClaim]:
         found: list[ResourceClaim] = []

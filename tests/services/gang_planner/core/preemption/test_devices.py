@@ -1,6 +1,7 @@
 """Preemptors get the devices of their victims' claims (ADR 0091)."""
 
 import msgspec
+import pytest
 
 from shared.contracts.decisions import GangDecision
 from shared.model.devices import DeviceConstraint, DeviceRequest, ResourceClaim
@@ -215,22 +216,27 @@ def test_a_gang_with_a_constraint_evicts_the_pods_whose_devices_satisfy_it() -> 
     assert evictions(stage) == [], "no device has the attribute"
 
 
-def test_many_gangs_are_evicted_for_a_gang_of_whole_nodes() -> None:
-    """Eight nodes with eight devices, each in use by a gang of its own; the preemptor needs two
-    nodes whole: sixteen victims, no more.
+@pytest.mark.parametrize(("size", "count"), [(16, 1), (2, 8)], ids=["single", "whole nodes"])
+def test_no_more_pods_are_evicted_than_have_the_devices(size: int, count: int) -> None:
+    """Sixteen nodes with eight devices each, in use by elastic gangs of eight that are spread over
+    them. A selection by CPU and memory alone would not know which pods help.
     """
-    stage = Stage((8,) * 8)
-    for at in range(64):
-        stage.claim(f"low{at}")
-        stage.gang(f"low{at}", [(f"low{at}",)], priority=0)
+    stage = Stage((8,) * 16)
+    for gang in range(16):
+        claims = [f"low{gang}-{at}" for at in range(8)]
+        for name in claims:
+            stage.claim(name)
+        stage.gang(f"low{gang}", [(name,) for name in claims], least=1, priority=0)
     stage.until_quiet()
     stage.carry_out(phase="Running")
     stage.allocate()
     stage.until_quiet()
-    for at in range(2):
-        stage.claim(f"high{at}", 8)
-    stage.gang("high", [("high0",), ("high1",)], priority=10)
+    for at in range(size):
+        stage.claim(f"high{at}", count)
+    stage.gang("high", [(f"high{at}",) for at in range(size)], priority=10)
     stage.until_quiet()
     (eviction,) = evictions(stage)
     assert len(eviction.victims) == 16
-    assert len({stage.pods[one.uid].node for one in eviction.victims}) == 2
+    assert {stage.pods[one.uid].node for one in eviction.victims} == {
+        one.node for one in eviction.bindings
+    }
