@@ -138,3 +138,24 @@ def test_a_decided_claim_keeps_its_device_also_from_a_gang_with_equal_claims() -
 
 def _memory(text: str) -> DeviceDetails:
     return DeviceDetails(capacity=(("gpu.example.com/memory", text),))
+
+
+def test_members_get_devices_with_binding_conditions_after_all_others() -> None:
+    scene = Scene([make_node("n0")])
+    waits = DeviceDetails(binding_conditions=("Attached",))
+    details = (waits, DeviceDetails(), DeviceDetails())
+    scene.put(make_device_class(), make_slice("n0", 3, details=details), make_group("g", 2))
+    scene.put(make_device_claim("c0"), make_device_claim("c1"))
+    scene.put(*members("g", [("c0",), ("c1",)]))
+    (decision,) = scene.settle()
+    names = sorted(name for choice in decision.devices for *_, name in choice.devices)
+    assert names == ["gpu-1", "gpu-2"]
+
+
+def test_claims_without_requests_need_no_device() -> None:
+    scene = Scene([make_node("n0")])
+    scene.put(make_device_class(), make_group("g", 2))
+    scene.put(*(make_device_claim(name, requests=()) for name in ("c0", "c1")))
+    scene.put(*members("g", [("c0",), ("c1",)]))
+    (decision,) = scene.settle()
+    assert len(decision.bindings) == 2

@@ -1,5 +1,6 @@
 """The needs of a shape's ResourceClaims, from the current tables."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
@@ -71,6 +72,13 @@ class ClaimNeed(NamedTuple):
     def extended(self) -> bool:
         """Whether it is the need of a pod with extended resources."""
         return any(one.resource for one in self.requests)
+
+    def without(self, is_served: Callable[[str], bool]) -> "ClaimNeed":
+        """The need without the extended resources for which this is true."""
+        if not self.extended:
+            return self
+        requests = [one for one in self.requests if not (one.resource and is_served(one.resource))]
+        return self._replace(requests=tuple(requests))
 
 
 class DeviceDemand(NamedTuple):

@@ -230,19 +230,11 @@ class Devices:
 
     def on_slot(self, problem: Problem, slot: int) -> Problem:
         """The needs on one node: without the extended resources that its device plugin has."""
-        if not any(one.extended for one in problem):
-            return problem
-        plugin = self._nodes.has_plugin_of
-        return tuple(
-            need._replace(
-                requests=tuple(
-                    one
-                    for one in need.requests
-                    if not (one.resource and plugin(one.resource, slot))
-                )
-            )
-            for need in problem
-        )
+
+        def has_plugin(resource: str) -> bool:
+            return self._nodes.has_plugin_of(resource, slot)
+
+        return tuple([need.without(has_plugin) for need in problem])
 
     def pools(self, shape: ShapeEntry) -> Sequence[Pool]:
         """The pools of devices that a shape's claims request from; (): they are no plain

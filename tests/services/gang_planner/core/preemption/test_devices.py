@@ -16,8 +16,9 @@ from tests.services.gang_planner.core.preemption.crowd import (
     leave,
     names,
 )
-from tests.services.gang_planner.core.scene import make_group, make_node
+from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 from tests.services.gang_planner.core.test_devices import members
+from tests.services.gang_planner.core.test_extended_resources import claim_of, gpu_class, requesting
 
 
 class Stage(LoggedScene):
@@ -74,6 +75,9 @@ class Stage(LoggedScene):
                 continue
             self._allocated.add(seq)
             for one in decision.devices:
+                if one.extended is not None:
+                    self.write(claim_of(one))
+                    continue
                 claim = self.claims[one.claim]
                 changes: dict[str, object] = {
                     "reserved_for": (*claim.reserved_for, one.pod_uid),
@@ -240,3 +244,48 @@ def test_no_more_pods_are_evicted_than_have_the_devices(size: int, count: int) -
     assert {stage.pods[one.uid].node for one in eviction.victims} == {
         one.node for one in eviction.bindings
     }
+
+
+def extended(stage: Stage, gang: str, *, priority: int) -> None:
+    """A gang of one pod with an extended resource, which no device plugin has."""
+    containers = requesting(gpu=1)
+    requests = {name: number for name, _, number in containers[0].requests}
+    (pod,) = make_pods(gang, 1, make_shape({"cpu": 100, **requests}), extended=containers)
+    stage.put(
+        make_group(gang, 1), msgspec.structs.replace(pod, priority=priority, started_ms=1_000)
+    )
+
+
+@pytest.mark.parametrize("victim", ["claim", "extended"])
+@pytest.mark.parametrize("preemptor", ["claim", "extended"])
+def test_claims_for_extended_resources_are_vacated_and_get_devices(
+    victim: str, preemptor: str
+) -> None:
+    stage = Stage((1,))
+    stage.put(gpu_class(resource_version=2))
+
+    def submit(gang: str, kind: str, priority: int) -> None:
+        if kind == "extended":
+            extended(stage, gang, priority=priority)
+        else:
+            stage.claim(gang)
+            stage.gang(gang, [(gang,)], priority=priority)
+        stage.until_quiet()
+
+    submit("low", victim, 0)
+    stage.carry_out(phase="Running")
+    stage.allocate()
+    stage.until_quiet()
+    submit("high", preemptor, 10)
+    (eviction,) = evictions(stage)
+    assert len(eviction.victims) == 1
+    accept(stage)
+    stage.until_quiet()
+    leave(stage)
+    stage.until_quiet()
+    assert decided(stage, "high") == [], "the claim of its victim has the device still"
+    stage.deallocate()
+    stage.until_quiet()
+    (decision,) = decided(stage, "high")
+    assert devices(decision) == [("n0", "gpu-0")]
+    assert ends(stage) == []
