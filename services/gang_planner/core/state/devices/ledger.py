@@ -36,7 +36,7 @@ from services.gang_planner.core.state.devices.extended import (
     pod_uid_of,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
-from services.gang_planner.core.state.devices.masks import Mask, Masks
+from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
     PlainProblems,
@@ -103,7 +103,7 @@ class Devices:
         self._vacated = VacatedDevices()
         #: The devices of all grants and pins.
         self._chosen = ChosenDevices()
-        self._masks = Masks()
+        self._masks = SolutionMasks()
         self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
@@ -514,7 +514,7 @@ class Devices:
 
     # ---- searches
 
-    def _mask(self, problem: Problem) -> Mask:
+    def _mask(self, problem: Problem) -> SolutionMask:
         """Where the problem has a solution now."""
         self._refresh()
         mask, slots = self._masks.find(problem, self._inventory, self._chosen, self._nodes.size)

@@ -18,7 +18,7 @@ _STEPS_PER_NODE: Final = 64
 _STEPS_AT_FIRST: Final = 40_000
 
 
-class Mask:
+class SolutionMask:
     """Where a problem has a solution: one flag per slot."""
 
     def __init__(self) -> None:
@@ -61,15 +61,15 @@ class Mask:
             )
 
 
-class Masks:
+class SolutionMasks:
     """The masks of the latest problems."""
 
     def __init__(self) -> None:
-        self._masks: dict[Problem, Mask] = {}
+        self._masks: dict[Problem, SolutionMask] = {}
 
     def find(
         self, problem: Problem, inventory: Inventory, chosen: ChosenDevices, size: int
-    ) -> tuple[Mask, Ints]:
+    ) -> tuple[SolutionMask, Ints]:
         """The mask of a problem for `size` slots, and the slots that the caller must compute. The
         inventory must be refreshed.
         """
@@ -77,7 +77,7 @@ class Masks:
         if mask is None:
             if len(self._masks) >= _MASKS_MAX:
                 self._masks.clear()
-            mask = self._masks[problem] = Mask()
+            mask = self._masks[problem] = SolutionMask()
         wide = inventory.wide_changes, chosen.wide_changes
         limit = max(16, size // 4)
         changed: Ints | None = None
