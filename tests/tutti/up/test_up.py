@@ -245,7 +245,7 @@ async def test_nats_that_was_given_is_used_and_left_running(
 async def test_replicas_share_the_work_and_flags_choose_their_number(
     api: RawClient, namespace: str, nodes: None, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    flags = ("--replicas=binder=2", "--replicas=watcher=2", "--replicas=controller=0")
+    flags = ("--replicas=binder=2", "--replicas=watcher=2", "--replicas=controller=0", "--no-api")
     async with suite(kubeconfig, tmp_path, "--no-webhook", *flags) as running:
         rows = (await running.wait_ready()).services
         titles = [f"{row.service}-{row.ordinal}" for row in rows]
