@@ -19,6 +19,7 @@ from tests.services.gang_planner.core.claims import (
     members,
     sentence,
 )
+from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.scene import (
     Scene,
     make_group,
@@ -484,3 +485,19 @@ def test_a_lost_members_successor_gets_the_place_held_beside_its_volume() -> Non
     (second,) = scene.settle()
     assert [(one.uid, one.node) for one in second.bindings] == [("g-0-again", "n0")]
     assert second.fills == ("g-0",)
+
+
+def test_a_planner_that_takes_over_keeps_a_volume_that_only_its_claim_shows_as_bound() -> None:
+    """Claims and volumes are watched separately: the volume still looks available."""
+    scene = LoggedScene(hosts(1))
+    scene.put(make_class("local"), make_volume("v", "n0"), make_claim("a"), make_claim("b"))
+    scene.put(make_group("g", 1), *members("g", [("a",)]))
+    (decision,) = scene.settle()
+    assert [one.volume for one in decision.volumes] == ["v"]
+    scene.put(bound_to("a", "v"))
+    scene.restart()
+    scene.put(make_group("h", 1), *members("h", [("b",)]))
+    assert scene.settle() == []
+    scene.put(make_volume("w", "n0"))
+    (decision,) = scene.settle()
+    assert [one.volume for one in decision.volumes] == ["w"]

@@ -249,6 +249,8 @@ class Storage:
                 self._chosen.put(choice.volume_uid, key)
                 touched += self._reach(choice)
         for key in claim_keys(shape.shape):
+            if key in self._pins:
+                self._keep_bound_pin(key)
             users = self.uses.setdefault(key, {})
             users[slot] = users.get(slot, 0) + count
             self._limits.change(slot, key, count)
@@ -298,6 +300,18 @@ class Storage:
             self._moved(key)
         else:
             self._pins[key] = pin
+
+    def _keep_bound_pin(self, key: Key) -> None:
+        """Make a pin a choice if its claim is bound by now: CLUSTER may show the claim as bound
+        before the volume, which would then be chosen again (`_current`).
+        """
+        pin, claim = self._pins[key], self.tables.claims.by_name.get(key)
+        if claim is None or claim.uid != pin.claim_uid or not fully_bound(claim):
+            return
+        before = self._choices.get(key)
+        if before is not None and before.volume_uid != pin.volume_uid:
+            self._chosen.drop(before.volume_uid)
+        self._choices[key] = self._pins.pop(key)
 
     def unpin(self, key: Key) -> None:
         """Drop the pin of a claim that no pod will use."""
