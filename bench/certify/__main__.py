@@ -50,7 +50,7 @@ def main() -> None:
         other_schedulers=tuple(arguments.rival),
     )
     measured = folder / f"session-{digest_of(None, tree)}.json"
-    everything = [*long_tests(), *programs(extent, measured)]
+    everything = [*long_tests(), *programs(extent, measured.relative_to(ROOT))]
     chosen = chosen_of(everything, arguments.only)
     if not chosen:
         known = ", ".join(part.name for part in everything)

@@ -150,7 +150,7 @@ class QueueReconciler:
         now_s = asyncio.get_running_loop().time()
         pauses_s = self._pauses_s
         if pauses_s and now_s >= self._counted_from_s + pauses_s[0]:
-            self._pauses_s = pauses_s[1:]  # before the answer: a group may change meanwhile
+            self._pauses_s = pauses_s[1:]  # first: a group may change during the request
             allocated = await self._read_allocated()
             self._counted_from_s = now_s
             if allocated is not None:
