@@ -111,6 +111,14 @@ def test_what_does_not_begin_in_time_is_not_run(tmp_path: Path) -> None:
     assert run.ended == {}
 
 
+def test_what_ended_before_is_on_the_page_also_when_the_hours_are_over(tmp_path: Path) -> None:
+    earlier = CertifyRun(ledger(tmp_path), again=False, hours=1)
+    list(earlier.all([GOOD], together=1))
+    run = CertifyRun(ledger(tmp_path), again=False, hours=-1)
+    list(run.all([GOOD, BAD], together=1))
+    assert run.ended == earlier.ended
+
+
 def test_every_file_of_long_tests_is_a_part() -> None:
     listed = "tests/a/test_x.py::test_1\ntests/a/test_x.py::test_2[a::b]\ntests/b/test_y.py::t\n\n3"
     assert [part.name for part in parts_of(listed)] == ["tests/a/test_x.py", "tests/b/test_y.py"]
