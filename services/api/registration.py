@@ -2,26 +2,28 @@
 stops.
 
 While an APIService exists that the API server does not reach, Kubernetes cannot delete namespaces.
-So outside a cluster, where the API server may not reach this machine, the registration is removed
-again when it is not available after `AVAILABLE_S`. In a cluster the Service's endpoints decide.
+So outside a cluster (`tutti up`), where the API server may not reach this machine, the registration
+is removed again when it is not available after `AVAILABLE_S`. In a cluster the Service's endpoints
+decide. A process outside a cluster changes only objects that such a process has written.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from services.api.core.registration_objects import (
-    NAME,
     Members,
     ServerAddress,
     api_service,
     external_service,
+    is_of_tutti_up,
     read_members,
 )
+from shared.contracts.api_registration import API_SERVICE
 from shared.kube.client import KubeClient
 from shared.kube.errors import Conflict, KubeError, NotFound
 from shared.kube.objects import KubeObject, ObjectMeta
@@ -60,6 +62,11 @@ class _ApiService(msgspec.Struct, frozen=True, kw_only=True):
     def available(self) -> _Condition | None:
         """The condition Available."""
         return next((one for one in self.status.conditions if one.type == "Available"), None)
+
+
+class _Service(msgspec.Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
 
 
 class Registrar:
@@ -147,8 +154,10 @@ class Registrar:
             if stored is not None and self._is_of_another(stored):
                 service = stored.spec.get("service") or {}
                 where = f"{service.get('namespace')}/{service.get('name')}"
-                return f"{NAME} is served by Service {where}: standing by"
-            await self._write_service()
+                return f"{API_SERVICE} belongs to Service {where}: standing by"
+            refusal = await self._write_service()
+            if refusal:
+                return refusal
             members = self._members(stored)
             members[self._identity] = self._ca()
             wanted = api_service(self._address, members, self._owner, owner_uid)
@@ -158,7 +167,11 @@ class Registrar:
         return "other replicas keep writing the APIService"
 
     def _is_of_another(self, stored: _ApiService) -> bool:
-        """Whether another installation serves the group now."""
+        """Whether the APIService is another installation's: outside a cluster, any that was not
+        written outside one; otherwise one that is available.
+        """
+        if self._address.external and not is_of_tutti_up(stored.metadata.labels):
+            return True
         others = set(read_members(stored.metadata.annotations)) - {self._identity}
         if not others or (not self._address.external and self._is_at_our_address(stored)):
             return False
@@ -180,29 +193,35 @@ class Registrar:
         """Write the APIService if it is not current. Raises Conflict."""
         if stored is None:
             await self._client.create(API_SERVICES, wanted)
-            log.info("registered %s", NAME)
+            log.info("registered %s", API_SERVICE)
             return
-        same = stored.spec.items() >= wanted["spec"].items()
+        known, metadata = stored.metadata, wanted["metadata"]
         if (
-            same
-            and stored.metadata.annotations.items() >= wanted["metadata"]["annotations"].items()
+            stored.spec.items() >= wanted["spec"].items()
+            and known.labels.items() >= metadata["labels"].items()
+            and known.annotations.items() >= metadata["annotations"].items()
         ):
             return
-        wanted["metadata"]["resourceVersion"] = stored.metadata.resource_version
-        await self._client.replace(API_SERVICES, NAME, wanted)
-        log.info("registered %s again", NAME)
+        metadata["resourceVersion"] = known.resource_version
+        await self._client.replace(API_SERVICES, API_SERVICE, wanted)
+        log.info("registered %s again", API_SERVICE)
 
-    async def _write_service(self) -> None:
+    async def _write_service(self) -> str:
+        """Have the Service that leads here. Returns why it cannot be written; "" when it exists."""
         address = self._address
         if not address.external:
-            return
+            return ""
         manifest = external_service(address)
-        try:
+        stored = await self._stored_service()
+        if stored is None:
             await self._client.create(SERVICES, manifest, namespace=address.namespace)
-        except Conflict:
+        elif not is_of_tutti_up(stored.metadata.labels):
+            return f"Service {address.namespace}/{address.service} exists and is not of tutti up"
+        elif not stored.spec.items() >= manifest["spec"].items():
             await self._client.patch(
                 SERVICES, address.service, {"spec": manifest["spec"]}, namespace=address.namespace
             )
+        return ""
 
     async def _settle(self) -> str:
         """Wait until the API server reaches this process; why it does not, "" when it does."""
@@ -240,23 +259,33 @@ class Registrar:
                     )
                     await self._write(stored, wanted)
                     return
-                await self._client.delete(API_SERVICES, NAME, uid=stored.metadata.uid)
+                await self._client.delete(API_SERVICES, API_SERVICE, uid=stored.metadata.uid)
                 break
         else:
             return
         if self._address.external:
-            with contextlib.suppress(NotFound):
-                await self._client.delete(
-                    SERVICES, self._address.service, namespace=self._address.namespace
-                )
+            await self._delete_service()
+
+    async def _delete_service(self) -> None:
+        address, stored = self._address, await self._stored_service()
+        if stored is None or not is_of_tutti_up(stored.metadata.labels):
+            return
+        with contextlib.suppress(Conflict, NotFound):
+            await self._client.delete(
+                SERVICES, address.service, namespace=address.namespace, uid=stored.metadata.uid
+            )
 
     async def _stored(self) -> _ApiService | None:
         try:
-            return await self._client.get(API_SERVICES, NAME, _ApiService)
+            return await self._client.get(API_SERVICES, API_SERVICE, _ApiService)
         except NotFound:
             return None
 
-
-def _has(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether an object has all fields that are wanted."""
-    return all(stored.get(key) == value for key, value in wanted.items())
+    async def _stored_service(self) -> _Service | None:
+        address = self._address
+        try:
+            return await self._client.get(
+                SERVICES, address.service, _Service, namespace=address.namespace
+            )
+        except NotFound:
+            return None

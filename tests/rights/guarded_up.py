@@ -111,10 +111,6 @@ def _guarded(
     planned = plan(options, nats_url=url, data_dir=data_dir, keys=keys, podgroups=podgroups)
     specs: list[ProcessSpec] = []
     for spec in planned:
-        if spec.service == "api":
-            # In a cluster the chart makes the Service that the API server would reach it by.
-            kept = tuple(one for one in spec.flags if not one.startswith("--external="))
-            spec = msgspec.structs.replace(spec, flags=(*kept, "--no-register"))
         if spec.service != "controller":
             specs.append(_as(spec, spec.service, folder, kubeconfigs))
             continue

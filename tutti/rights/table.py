@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import users
-from shared.contracts.visibility import GROUP, RESOURCES, VERSION
+from shared.contracts.api_registration import API_SERVICE
+from shared.contracts.visibility import GROUP, RESOURCES
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.kinds.catalogue import CATALOGUE
@@ -156,7 +157,6 @@ _WEBHOOK: Final = (
     *_of_dialects("admission-webhook", "whether the group exists that a user's pod names"),
 )
 
-_API_SERVICE: Final = (f"{VERSION}.{GROUP}",)
 _API: Final = (
     _may("create", ACCESS_REVIEWS, "what the user of a request may see"),
     _may("create", TOKEN_REVIEWS, "which user sends a direct request"),
@@ -167,7 +167,7 @@ _API: Final = (
         names=("extension-apiserver-authentication",),
     ),
     _may("create", API_SERVICES, "register as the server of its API group"),
-    _may("get update delete", API_SERVICES, "its own registration", names=_API_SERVICE),
+    _may("get update delete", API_SERVICES, "its own registration", names=(API_SERVICE,)),
     _may(
         "get",
         CLUSTER_ROLES,
@@ -333,13 +333,15 @@ ALL_USERS: Final = (
     _may(
         "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
     ),
-    *(
-        Right(
-            group=GROUP,
-            resource=one.plural,
-            verbs=one.verbs,
-            why="ask the API service, which shows what the user may see",
-        )
-        for one in RESOURCES
-    ),
+)
+
+#: Further rights of every user where an API service runs.
+API_USERS: Final = tuple(
+    Right(
+        group=GROUP,
+        resource=one.plural,
+        verbs=one.verbs,
+        why="ask the API service, which shows what the user may see",
+    )
+    for one in RESOURCES
 )

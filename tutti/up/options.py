@@ -57,7 +57,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0  # 0: any free port
-    api: bool = True
+    api: bool = False
     api_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
@@ -103,25 +103,33 @@ def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
     return replicas
 
 
-def check_observing(options: UpOptions) -> None:
-    """Refuse flags that an observation cannot have.
+def check_combination(options: UpOptions) -> None:
+    """Refuse flags that are not valid together.
 
     Raises:
-        OptionError: A flag would write to the cluster, or is valid only with `--observe`.
+        OptionError: A flag has no effect without another one, or an observation cannot have it.
     """
-    if options.kube_batch_crds and not options.install_crds:
-        raise OptionError("--kube-batch-crds: only with --install-crds")
-    if not options.observe:
-        if options.report is not None:
-            raise OptionError("--report: only with --observe")
-        return
+    needed = {
+        "--kube-batch-crds": (options.kube_batch_crds, "--install-crds", options.install_crds),
+        "--report": (options.report is not None, "--observe", options.observe),
+        "--api-port": (bool(options.api_port), "--api", options.api),
+        "--replicas api": (bool(options.replicas.get("api")), "--api", options.api),
+    }
+    for flag, (given, other, has_other) in needed.items():
+        if given and not has_other:
+            raise OptionError(f"{flag}: only with {other}")
+    if options.observe:
+        _check_observing(options)
+
+
+def _check_observing(options: UpOptions) -> None:
     refused = {
         "--nats": bool(options.nats_url),
         "--install-crds": options.install_crds,
         "--take-over": options.take_over,
         "--admission-conf": bool(options.admission_conf),
         "--webhook-port": bool(options.webhook_port),
-        "--api-port": bool(options.api_port),
+        "--api": options.api,
         **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
     }
     for flag, given in refused.items():

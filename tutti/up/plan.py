@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import CONTROLLERS
+from shared.contracts.api_registration import UP_SERVICE
 from shared.model.invariants import InvariantViolation
 from tutti.up.keys import Keys
 from tutti.up.options import UpOptions
@@ -112,12 +113,15 @@ def _own_flags(
                 *([f"--admission-conf={conf}"] if conf else []),
             ]
         case "api":
+            namespace, name = UP_SERVICE
             return [
                 *_cluster_flags(options),
                 *names,
                 f"--port={options.api_port if ordinal == 0 else 0}",
                 f"--cert-dir={data_dir / 'api' / str(ordinal)}",
                 f"--external={_API_HOST}",
+                f"--service-namespace={namespace}",
+                f"--service-name={name}",
                 # One process can be behind such a Service.
                 *(["--no-register"] if ordinal else []),
             ]

@@ -10,13 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
+from shared.contracts.api_registration import API_SERVICE, MANAGED_BY, TUTTI, TUTTI_UP
 from shared.contracts.visibility import GROUP, VERSION
 from shared.kube.resources import API_SERVICES, CLUSTER_ROLES, SERVICES
 
-NAME: Final = f"{VERSION}.{GROUP}"
 #: JSON: the CA of each replica, by its identity.
 MEMBERS: Final = "visibility.tutti.dev/members"
-LABELS: Final = {"app.kubernetes.io/managed-by": "tutti", "app.kubernetes.io/component": "api"}
 #: Behind groups with the same resource names: `kubectl get queues` stays Volcano's.
 _PRIORITY: Final = 100
 
@@ -25,13 +24,21 @@ Members = dict[str, str]
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where the API server reaches this process: a Service, and its port. `external`: the address
-    to which a Service of ours leads; "": the Service is another's.
+    outside the cluster to which this process makes the Service lead; "": the chart has made it.
     """
 
     namespace: str
     service: str
     port: int
     external: str = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the objects that this process writes."""
+        return {
+            MANAGED_BY: TUTTI_UP if self.external else TUTTI,
+            "app.kubernetes.io/component": "api",
+        }
 
 
 def read_members(annotations: Mapping[str, str]) -> Members:
@@ -42,13 +49,18 @@ def read_members(annotations: Mapping[str, str]) -> Members:
         return {}
 
 
+def is_of_tutti_up(labels: Mapping[str, str]) -> bool:
+    """Whether the API service of a `tutti up` has written an object with these labels."""
+    return labels.get(MANAGED_BY) == TUTTI_UP
+
+
 def api_service(
     address: ServerAddress, members: Members, owner: str, owner_uid: str
 ) -> dict[str, Any]:
     """The APIService for these members, owned by the ClusterRole `owner` ("": none)."""
     metadata: dict[str, Any] = {
-        "name": NAME,
-        "labels": LABELS,
+        "name": API_SERVICE,
+        "labels": address.labels,
         "annotations": {MEMBERS: msgspec.json.encode(members, order="sorted").decode()},
     }
     if owner:
@@ -85,6 +97,10 @@ def external_service(address: ServerAddress) -> dict[str, Any]:
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
-        "metadata": {"name": address.service, "namespace": address.namespace, "labels": LABELS},
+        "metadata": {
+            "name": address.service,
+            "namespace": address.namespace,
+            "labels": address.labels,
+        },
         "spec": {"type": "ExternalName", "externalName": address.external},
     }

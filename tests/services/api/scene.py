@@ -19,7 +19,7 @@ from tests.support.rbac import RBAC, as_account, grant
 from tests.support.service_process import a_service
 from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
-from tutti.rights.table import ALL_USERS
+from tutti.rights.table import API_USERS
 
 GROUP_PATH = "/apis/visibility.tutti.dev/v1alpha1"
 SERVICE = "tutti-api"
@@ -119,7 +119,7 @@ async def a_scene(
 ) -> AsyncIterator[Scene]:
     """Watcher and API service, registered with the API server, for the length of the block."""
     everyone = {"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"}
-    await grant(api, "tutti-everybody", ALL_USERS, subject=everyone)
+    await grant(api, "tutti-api-users", API_USERS, subject=everyone)
     port = free_port()
     await _put_service(api)
     bus = await Bus.connect(server.url, name="test")

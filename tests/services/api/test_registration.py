@@ -7,8 +7,13 @@ from contextlib import suppress
 import pytest
 
 from services.api import registration
-from services.api.core.registration_objects import NAME, ServerAddress
+from services.api.core.registration_objects import (
+    ServerAddress,
+    api_service,
+    external_service,
+)
 from services.api.registration import Registrar
+from shared.contracts.api_registration import API_SERVICE, MANAGED_BY, TUTTI, TUTTI_UP
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import NotFound
@@ -29,7 +34,7 @@ async def client(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
     async with KubeClient(credentials) as client:
         yield client
         with suppress(NotFound):
-            await client.delete(API_SERVICES, NAME)
+            await client.delete(API_SERVICES, API_SERVICE)
         with suppress(NotFound):
             await client.delete(SERVICES, SERVICE, namespace="kube-system")
 
@@ -37,17 +42,31 @@ async def client(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 def a_registrar(
     client: KubeClient, control_plane: ControlPlane, states: list[str], *, external: str
 ) -> Registrar:
-    address = ServerAddress(
+    ca = control_plane.authority.certificate_pem.decode()
+    address = an_address(external)
+    return Registrar(client, "test/api-0", address, "", lambda: ca, states.append)
+
+
+def an_address(external: str) -> ServerAddress:
+    return ServerAddress(
         namespace="kube-system", service=SERVICE, port=free_port(), external=external
     )
-    ca = control_plane.authority.certificate_pem.decode()
-    return Registrar(client, "test/api-0", address, "", lambda: ca, states.append)
+
+
+async def attempt(registrar: Registrar, states: list[str]) -> str:
+    """The result of the first attempt to register."""
+    running = asyncio.create_task(registrar.run())
+    try:
+        await eventually(lambda: states, timeout_s=30, because="it was tried")
+    finally:
+        running.cancel()
+    return states[0]
 
 
 async def _exist(client: KubeClient) -> tuple[bool, bool]:
     found = []
     for resource, name, namespace in (
-        (API_SERVICES, NAME, ""),
+        (API_SERVICES, API_SERVICE, ""),
         (SERVICES, SERVICE, "kube-system"),
     ):
         try:
@@ -66,12 +85,8 @@ async def test_outside_a_cluster_a_process_that_is_not_reached_leaves_no_registr
     monkeypatch.setattr(registration, "AVAILABLE_S", 1.0)
     states: list[str] = []
     registrar = a_registrar(client, control_plane, states, external="127.0.0.1")
-    running = asyncio.create_task(registrar.run())
-    try:
-        await eventually(lambda: states, timeout_s=30, because="it was tried")
-    finally:
-        running.cancel()
-    assert states[0].startswith("the API server does not reach this process: ")
+    reported = await attempt(registrar, states)
+    assert reported.startswith("the API server does not reach this process: ")
     assert registrar.attempted.is_set()
     assert await _exist(client) == (False, False)
 
@@ -91,3 +106,42 @@ async def test_in_a_cluster_the_registration_stays_until_the_replica_leaves(
         assert await _exist(client) == (False, False)
     finally:
         running.cancel()
+
+
+async def test_outside_a_cluster_objects_of_the_chart_are_not_changed(
+    client: KubeClient, control_plane: ControlPlane
+) -> None:
+    """Also when no replica of the chart is reached, and when a Service has the name of ours."""
+    states: list[str] = []
+    ca = control_plane.authority.certificate_pem.decode()
+    registrar = a_registrar(client, control_plane, states, external="127.0.0.1")
+    service = external_service(an_address("10.0.0.1"))
+    service["metadata"]["labels"][MANAGED_BY] = "Helm"
+    await client.create(SERVICES, service, namespace="kube-system")
+    assert await attempt(registrar, states) == (
+        f"Service kube-system/{SERVICE} exists and is not of tutti up"
+    )
+    states.clear()
+    await client.create(API_SERVICES, api_service(an_address(""), {"other": ca}, "", ""))
+    assert await attempt(registrar, states) == (
+        f"{API_SERVICE} belongs to Service kube-system/{SERVICE}: standing by"
+    )
+    await registrar.leave()
+    assert await _exist(client) == (True, True)
+
+
+async def test_a_replica_of_the_chart_takes_over_what_a_killed_tutti_up_left_behind(
+    client: KubeClient, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "AVAILABLE_S", 0.2)
+    ca = control_plane.authority.certificate_pem.decode()
+    left = api_service(an_address("127.0.0.1"), {"dead": ca}, "", "")
+    assert left["metadata"]["labels"][MANAGED_BY] == TUTTI_UP
+    await client.create(API_SERVICES, left)
+    states: list[str] = []
+    address = ServerAddress(namespace="kube-system", service="tutti-api", port=443)
+    registrar = Registrar(client, "test/api-0", address, "", lambda: ca, states.append)
+    await attempt(registrar, states)
+    taken = await client.get(API_SERVICES, API_SERVICE, KubeObject)
+    assert taken.metadata.labels[MANAGED_BY] == TUTTI
+    assert "dead" not in taken.metadata.annotations["visibility.tutti.dev/members"]

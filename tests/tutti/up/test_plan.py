@@ -18,6 +18,7 @@ _FULL = UpOptions(
     scheduler_conf="/conf",
     admission_conf="/admission",
     webhook_port=9443,
+    api=True,
     api_port=9444,
     otlp_endpoint="http://127.0.0.1:4318",
     trace_ratio=0.25,

@@ -20,8 +20,6 @@ from tests.tutti.up.running import Suite, suite, tutti
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(120)]
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"
-API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.visibility.tutti.dev"
-GANGS = "/apis/visibility.tutti.dev/v1alpha1/gangs"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
@@ -63,15 +61,13 @@ async def test_tutti_up_announces_readiness_binds_a_gang_and_leaves_nothing_behi
             ("binder", 1),
             ("controller", 0),
             ("admission-webhook", 0),
-            ("api", 0),
         ]
         lines = running.output.splitlines()
         assert len(lines) == 1
-        assert lines[0].startswith(f"tutti: ready in {ready.ready_s:.1f} s: 9 processes, NATS on ")
+        assert lines[0].startswith(f"tutti: ready in {ready.ready_s:.1f} s: 8 processes, NATS on ")
         assert "scheduler names tutti, kube-batch, volcano; webhook at https://127." in lines[0]
         assert ready.webhook.registered
         assert await registered(api)
-        await eventually(lambda: exists(api, GANGS), because="the API server asks the API service")
         pids = {row.pid for row in ready.services} | {ready.nats_pid}
         assert pids <= {process.pid for process in running.look()}
         assert await exists(api, f"{LEASES}/kube-system/leases/tutti")
@@ -83,7 +79,6 @@ async def test_tutti_up_announces_readiness_binds_a_gang_and_leaves_nothing_behi
         assert not running.left()
         assert not running.errors
     assert not await registered(api)
-    assert not await exists(api, API_SERVICE)
     assert not await exists(api, f"{LEASES}/kube-system/leases/tutti")
 
 
@@ -245,7 +240,7 @@ async def test_nats_that_was_given_is_used_and_left_running(
 async def test_replicas_share_the_work_and_flags_choose_their_number(
     api: RawClient, namespace: str, nodes: None, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    flags = ("--replicas=binder=2", "--replicas=watcher=2", "--replicas=controller=0", "--no-api")
+    flags = ("--replicas=binder=2", "--replicas=watcher=2", "--replicas=controller=0")
     async with suite(kubeconfig, tmp_path, "--no-webhook", *flags) as running:
         rows = (await running.wait_ready()).services
         titles = [f"{row.service}-{row.ordinal}" for row in rows]
