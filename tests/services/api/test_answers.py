@@ -91,15 +91,13 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
         await make_gang(api, namespace, "waits", members=2, least=9)
         await bound(api, namespace, "train", timeout_s=_PATIENCE_S)
         # The watcher, the planners and the API service see the bound pods one after the other.
-        answers = {
-            plural: await listed(api, plural, shown)
-            for plural, shown in (
-                ("gangs", lambda items: [2, 3] == sorted(_members(items))),
-                ("decisions", lambda items: len(items) == 1),
-                ("nodes", lambda items: sum(one["status"]["members"] for one in items) == 3),
-                ("queues", lambda items: _used(items, "default").get("cpu") == "3"),
-            )
+        expected: dict[str, Callable[[list[Json]], bool]] = {
+            "gangs": lambda items: sorted(_members(items)) == [2, 3],
+            "decisions": lambda items: len(items) == 1,
+            "nodes": lambda items: sum(one["status"]["members"] for one in items) == 3,
+            "queues": lambda items: _used(items, "default").get("cpu") == "3",
         }
+        answers = {plural: await listed(api, plural, shown) for plural, shown in expected.items()}
         (decision,) = answers["decisions"]["items"]
         assert decision["status"]["action"] == "Bind"
         assert decision["status"]["gang"] == f"{namespace}/train"
