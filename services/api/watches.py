@@ -1,25 +1,26 @@
 """Watches of gangs.
 
-A watch has no queue of events: it has the set of places that may have changed since its last write,
-and sends their present state. So a slow reader costs little, and one that does not take a write in
-time is disconnected.
+A watch has no queue of events: it has the set of places that may have changed since its last
+events, and sends their present state. So a slow reader costs little, and one that does not take a
+write in time is disconnected.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
 from typing import Final
 
-from services.api.core.gang_book import DeletedGang, GangBook, GangEntry, Place
+from services.api.core.gang_book import GangBook, GangEntry, Place
 from services.api.core.gang_objects import GangForms
-from services.api.core.requests import ReadOptions, Target
+from services.api.core.requests import FieldSelector, ReadOptions, Target
 from services.api.core.versions import Version
-from services.api.core.watch_events import WatchEvents
+from services.api.core.watch_events import EventKind, WatchEvents
 from services.api.errors import RequestFailed
 
 #: Changes are collected for this long, so that a burst is one write; users see them within 0.2 s.
 _COLLECT_S: Final = 0.1
-#: Events in one write.
-_EVENTS_MAX: Final = 500
+#: Events are made into JSON up to this length at a time, so that many watches that begin at once do
+#: not have the text of all gangs each.
+_WRITE_BYTES: Final = 256 * 1024
 #: How long a watch or read waits for a version that this replica has not reached.
 VERSION_WAIT_S: Final = 3.0
 
@@ -101,18 +102,24 @@ class GangWatch:
         self._failure: RequestFailed | None = None
         #: What has been sent; None: nothing, so that each gang is an addition.
         self._sent = None if options.send_initial else options.version
-        #: With a selector that a gang may begin or cease to match: the places that matched.
+        #: With a selector that a gang may begin or cease to match: the places that matched, as far
+        #: as the client knows.
         selector = options.selector
         self._matching: set[Place] | None = (
             set() if selector.phase is not None or selector.queue is not None else None
         )
+        #: Whether gangs of all namespaces and names are watched: the usual case of many watches.
+        self._of_all = not (target.namespace or target.name) and selector == FieldSelector(
+            phase=selector.phase, queue=selector.queue
+        )
         self._begin()
 
-    def mark(self, places: frozenset[Place]) -> None:
+    def mark(self, places: Iterable[Place]) -> None:
         """Gangs at these places may have changed."""
-        of_namespace = self._target.namespace
-        self._dirty |= (
-            {place for place in places if place[0] == of_namespace} if of_namespace else places
+        self._dirty.update(
+            places
+            if self._of_all
+            else (place for place in places if is_named(place, self._target, self._options))
         )
         if self._dirty:
             self._news.set()
@@ -130,100 +137,125 @@ class GangWatch:
         """
         initial = self._options.send_initial
         while True:
+            self._news.clear()
             if self._failure is not None:
                 yield made.error(self._failure)
             if self._ended:
                 return
+            visible = await self._visible(sees)
+            # From here to the first write there is no await: what is sent is the state of the
+            # version up to which the watch has been sent everything afterwards.
             book, places, self._dirty = self._book(), self._dirty, set()
-            self._news.clear()
-            visible = await sees({namespace for namespace, _ in places})
-            upto = book.read
-            lines = [
-                line
+            changes = [
+                change
                 for place in sorted(places)
                 if place[0] in visible
-                for line in self._lines(book, place, made)
+                for change in self._changes(book, place)
             ]
-            self._sent = upto
-            for at in range(0, len(lines), _EVENTS_MAX):
-                yield b"".join(lines[at : at + _EVENTS_MAX])
+            self._sent, version = book.read, book.version.text()
+            for write in _writes(made.event(kind, forms) for kind, forms in changes):
+                yield write
+            del changes
             if initial:
                 initial = False
-                yield made.bookmark(book.version.text(), initial_end=True)
+                yield made.bookmark(version, initial_end=True)
             await self._news.wait()
             await asyncio.sleep(_COLLECT_S)
 
+    async def _visible(
+        self, sees: Callable[[set[str]], Awaitable[Container[str]]]
+    ) -> Container[str]:
+        """Those namespaces that the user may see, of all changes, also of those that arrive while
+        rights are checked.
+        """
+        checked: set[str] = set()
+        visible: Container[str] = ()
+        while not (wanted := {namespace for namespace, _ in self._dirty}) <= checked:
+            visible, checked = await sees(wanted), wanted
+        return visible
+
     def _begin(self) -> None:
         book, sent = self._book(), self._sent
+        every = book.places(self._target.namespace, None)
         if sent is None:
-            self._dirty = set(book.places(self._target.namespace, None))
+            self.mark(every)
             return
         if not book.knows_deletions_since(sent):
             raise RequestFailed(410, f"resourceVersion {sent.text()} is too old: list again")
         changed = set(book.changed_since(sent))
-        if self._matching is not None:
-            unchanged = set(book.places(self._target.namespace, None)) - changed
-            self._matching = {place for place in unchanged if self._matches(place)}
         gone = {place for place, one in book.deletions.items() if not sent.contains(one.version)}
-        self.mark(frozenset(changed | gone))
+        if self._matching is not None:
+            # Whether those that have changed matched at that version is not known any more.
+            self._matching = gone | {place for place in changed if self._existed(place, sent)}
+            self._matching |= {
+                place for place in every if place not in changed and self._has(place)
+            }
+        self.mark(changed | gone)
 
-    def _matches(self, place: Place) -> bool:
-        """Whether the gang at a place is one that is watched."""
-        book = self._book()
-        entry = book.get(place)
+    def _existed(self, place: Place, version: Version) -> bool:
+        """Whether the gang at a place was there at a version."""
+        entry = self._book().get(place)
+        return entry is not None and version.contains(entry.since)
+
+    def _has(self, place: Place) -> bool:
+        """Whether the gang at a place matches."""
+        entry = self._book().get(place)
         return entry is not None and matches(entry, self._target, self._options)
 
-    def _lines(self, book: GangBook, place: Place, made: WatchEvents) -> list[bytes]:
-        entry, gone = book.get(place), book.deletions.get(place)
-        sent = self._sent
-        lines: list[bytes] = []
+    def _changes(self, book: GangBook, place: Place) -> Iterator[tuple[EventKind, GangForms]]:
+        """The events of a place since what was sent, and the gang in each."""
+        entry, gone, sent = book.get(place), book.deletions.get(place), self._sent
         if gone is not None and sent is not None and not sent.contains(gone.version):
-            lines += self._deleted(place, gone, made)
-        if entry is None:
-            return lines
-        forms = book.forms(entry, sees_all=self._sees_all)
-        if not matches(entry, self._target, self._options):
-            # It matched, and does not any more: for this watch, it is gone.
-            if self._matching is not None and place in self._matching:
+            if self._matching is None or place in self._matching:
+                yield "DELETED", gone.forms[self._sees_all]
+            if self._matching is not None:
                 self._matching.discard(place)
-                lines.append(made.event("DELETED", forms))
-            return lines
+        if entry is None:
+            return
+        forms = book.forms(entry, sees_all=self._sees_all)
         new = sent is None or not sent.contains(entry.since)
         if self._matching is not None:
             new = place not in self._matching
+            if not matches(entry, self._target, self._options):
+                if not new:
+                    # It matched, and does not any more: for this watch, it is gone.
+                    self._matching.discard(place)
+                    yield "DELETED", forms
+                return
             self._matching.add(place)
-        lines.append(made.event("ADDED" if new else "MODIFIED", forms))
-        return lines
+        yield "ADDED" if new else "MODIFIED", forms
 
-    def _deleted(self, place: Place, gone: DeletedGang, made: WatchEvents) -> list[bytes]:
-        forms = gone.forms[self._sees_all]
-        if self._matching is not None:
-            if place not in self._matching:
-                return []
-            self._matching.discard(place)
-        elif not _selected(forms, self._target, self._options):
-            return []
-        return [made.event("DELETED", forms)]
+
+def is_named(place: Place, target: Target, options: ReadOptions) -> bool:
+    """Whether a request is for gangs of this namespace and name."""
+    selector, (namespace, name) = options.selector, place
+    return (
+        target.namespace in {"", namespace}
+        and target.name in {"", name}
+        and selector.name in {None, name}
+        and selector.namespace in {None, namespace}
+    )
 
 
 def matches(entry: GangEntry, target: Target, options: ReadOptions) -> bool:
     """Whether a gang is one of those that a request asks for."""
     verdict, selector = entry.verdict, options.selector
-    namespace, name = entry.place
     return (
-        target.name in {"", name}
-        and selector.name in {None, name}
-        and selector.namespace in {None, namespace}
+        is_named(entry.place, target, options)
         and selector.phase in {None, verdict.phase}
         and selector.queue in {None, verdict.queue}
     )
 
 
-def _selected(forms: GangForms, target: Target, options: ReadOptions) -> bool:
-    """The same for a gang that is gone, by its name only."""
-    metadata, selector = forms.gang.metadata, options.selector
-    return (
-        target.name in {"", metadata.name}
-        and selector.name in {None, metadata.name}
-        and selector.namespace in {None, metadata.namespace}
-    )
+def _writes(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, joined to writes of about `_WRITE_BYTES`."""
+    joined: list[bytes] = []
+    size = 0
+    for line in lines:
+        joined.append(line)
+        size += len(line)
+        if size >= _WRITE_BYTES:
+            yield b"".join(joined)
+            joined, size = [], 0
+    if joined:
+        yield b"".join(joined)

@@ -1,7 +1,7 @@
 """Events of a watch as lines of JSON, of objects or of tables with one row."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,9 @@ from services.api.errors import RequestFailed
 from shared.contracts.visibility import API_VERSION, ListMeta
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
+
+EventKind: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+"""What happened to a gang."""
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
@@ -34,8 +37,8 @@ class WatchEvents:
         #: Sent once.
         self._columns: tuple[Column, ...] = GANG_COLUMNS
 
-    def event(self, kind: str, forms: GangForms) -> bytes:
-        """A gang was ADDED, MODIFIED or DELETED."""
+    def event(self, kind: EventKind, forms: GangForms) -> bytes:
+        """A gang changed."""
         if self._options.answer == "object":
             return _line(kind, forms.json)
         gang = forms.gang

@@ -1,7 +1,8 @@
 """Watches: from which version they begin, what they send, and when they end."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Callable, Container
 from typing import Any
 
 import pytest
@@ -28,12 +29,16 @@ class Watched:
         self.book = book
         self.watching = Watching(lambda: self.book)
         self.visible: Container[str] = {"a", "b"}
+        #: Called once, while rights are checked.
+        self.meanwhile: Callable[[], object] = int
         self.watch = GangWatch(lambda: self.book, target, options, sees_all=True)
         self.watching.open(self.watch)
         made = WatchEvents(options, lambda: FIRST_SEEN_MS + 90_000)
         self._lines = self.watch.events(made, self._sees)
 
     async def _sees(self, _namespaces: set[str]) -> Container[str]:
+        meanwhile, self.meanwhile = self.meanwhile, int
+        meanwhile()
         return self.visible
 
     def publish(self, seq: int, one: Verdict) -> None:
@@ -115,6 +120,70 @@ async def test_a_gang_that_ceases_to_match_the_selector_is_gone_for_the_watch() 
     assert await watched.names() == ["DELETED x Running", "ADDED y Inqueue"]
     watched.publish(4, verdict("a", "x"))
     assert await watched.names() == ["ADDED x Inqueue"]
+
+
+async def test_a_watch_from_a_version_with_a_selector_misses_no_gang_that_matched_then() -> None:
+    """What matched at that version is not known any more; a needless deletion does no harm."""
+    book = a_book("gone", "kept", "moved", "other")
+    version = book.version
+    book.put_verdict(5, verdict("a", "gone", phase="Gone"))
+    book.put_verdict(6, verdict("a", "moved", phase="Running"))
+    book.put_verdict(7, verdict("a", "new"))
+    selector = FieldSelector(phase="Inqueue")
+    watched = Watched(book, ReadOptions(version=version, selector=selector))
+    assert await watched.names() == [
+        "DELETED gone Inqueue",
+        "DELETED moved Running",
+        "ADDED new Inqueue",
+    ]
+    watched.publish(8, verdict("a", "kept", phase="Running"))
+    assert await watched.names() == ["DELETED kept Running"]
+
+
+async def test_changes_while_rights_are_checked_are_sent_as_what_they_are() -> None:
+    watched = Watched(a_book("x", "y"), ReadOptions())
+    await watched.events()
+
+    def change() -> None:
+        watched.publish(4, verdict("a", "y", phase="Gone"))
+        watched.publish(5, verdict("b", "z"))
+        watched.publish(6, verdict("c", "hidden"))
+
+    watched.publish(3, verdict("a", "x", attempt=1))
+    watched.meanwhile = change
+    assert await watched.names() == ["MODIFIED x Inqueue", "DELETED y Inqueue", "ADDED z Inqueue"]
+
+
+async def test_a_bookmark_has_the_version_of_the_events_before_it() -> None:
+    """A client that begins again at it must not miss what changed while the events were sent."""
+    watched = Watched(a_book("x"), ReadOptions(send_initial=True))
+    version = watched.book.version.text()
+    assert await watched.names() == ["ADDED x Inqueue"]
+    watched.publish(2, verdict("a", "x", phase="Running"))
+    ((kind, bookmark),) = await watched.events()
+    assert (kind, bookmark["metadata"]["resourceVersion"]) == ("BOOKMARK", version)
+    assert await watched.names() == ["MODIFIED x Running"]
+
+
+async def test_a_watch_that_ends_while_rights_are_checked_does_not_wait_for_another_change() -> (
+    None
+):
+    watched = Watched(a_book("x"), ReadOptions())
+    watched.meanwhile = lambda: watched.watching.end(None)
+    async with asyncio.timeout(5):
+        assert await watched.names() == ["ADDED x Inqueue"]
+        assert [lines async for lines in watched] == []
+
+
+async def test_many_events_are_several_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.api.watches._WRITE_BYTES", 1_000)
+    watched = Watched(a_book(*(f"g{n}" for n in range(10))), ReadOptions())
+    found = []
+    while len(found) < 10:
+        written = await watched.names()
+        assert len(written) < 10
+        found += written
+    assert found == [f"ADDED g{n} Inqueue" for n in range(10)]
 
 
 async def test_tables_have_their_columns_once() -> None:
