@@ -44,24 +44,27 @@ class AnswerCache(Generic[K, V]):
 
     def kept(self, key: K) -> V | None:
         """The answer about a key, if one is kept; None: it has to be asked (or is None)."""
-        found = self._kept.get(key)
-        if found is None or found.until_s <= asyncio.get_running_loop().time():
-            return None
-        self._kept.move_to_end(key)
-        return found.value
+        found = self._current(key)
+        return None if found is None else found.value
 
     async def get(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
         """The answer about a key, at most `keep_s` old; `ask` is called if there is none."""
-        kept = self._kept.get(key)
-        if kept is not None and kept.until_s > asyncio.get_running_loop().time():
-            self._kept.move_to_end(key)
-            return kept.value
+        found = self._current(key)
+        if found is not None:
+            return found.value
         task = self._asking.get(key)
         if task is None:
             task = self._asking[key] = asyncio.create_task(self._fetch(key, ask), name="ask")
             task.add_done_callback(lambda done: self._done(key, done))
         # The remaining clients get the answer also when one leaves.
         return await asyncio.shield(task)
+
+    def _current(self, key: K) -> _Kept[V] | None:
+        found = self._kept.get(key)
+        if found is None or found.until_s <= asyncio.get_running_loop().time():
+            return None
+        self._kept.move_to_end(key)
+        return found
 
     async def _fetch(self, key: K, ask: Callable[[], Awaitable[V]]) -> V:
         async with self._turns:

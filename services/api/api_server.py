@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -35,9 +35,9 @@ KEEPALIVE_S: Final = 120.0
 SHUTDOWN_S: Final = 2.0
 #: A reader of a watch that does not take a write for this long is disconnected.
 SLOW_READER_S: Final = 10.0
-#: Watches without `timeoutSeconds` end after this time, as those of the API server do.
-WATCH_S: Final = 1_800
-_WATCH_S_MAX: Final = 7_200
+
+#: As much as aiohttp reads without further settings: the manifests of a large workload.
+BODY_BYTES_MAX: Final = 1024 * 1024
 
 _JSON: Final = "application/json"
 _encode: Final = msgspec.json.Encoder().encode
@@ -68,9 +68,10 @@ class ApiServer:
         self._resources = resources
         self._gangs = gangs
         self._fits = fits
-        self._bodies = Bodies()
+        self._bodies = Bodies(body_bytes_max=BODY_BYTES_MAX)
         self._reporting = reporting
         self._watches_max = watches_max
+        #: Open watches, and those that are being opened.
         self._watches = 0
         self._unavailable = unavailable
         self._warning = warning
@@ -114,7 +115,10 @@ class ApiServer:
             # A bug. The client gets a Status, and the connection, which others share, stays open.
             log.exception("%s %s failed", request.method, request.path)
             response = _failed(RequestFailed(500, "an internal error occurred"))
-        self._reporting.answered(response.status, asyncio.get_running_loop().time() - began_s)
+        seconds = asyncio.get_running_loop().time() - began_s
+        # A watch that was answered has its length, which is no time of an answer.
+        is_watch = not isinstance(response, web.Response)
+        self._reporting.answered(response.status, None if is_watch else seconds)
         return response
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -154,6 +158,8 @@ class ApiServer:
                 fit = await self._fits.create(user, target, body)
         except RequestRefused as refusal:
             raise RequestFailed(refusal.status, str(refusal)) from None
+        except web.HTTPRequestEntityTooLarge as refusal:
+            raise RequestFailed(413, refusal.text or "the body is too large") from None
         return web.Response(status=201, body=_encode(fit), content_type=_JSON)
 
     def _check_available(self) -> None:
@@ -216,42 +222,54 @@ class ApiServer:
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
         self._warn(response)
-        limit_s = min(options.timeout_s or WATCH_S, _WATCH_S_MAX)
         await response.prepare(request)
+        try:
+            await self._write_all(request, response, lines, options.timeout_s)
+        except ConnectionError:
+            # The client has left, or was disconnected.
+            pass
+        except Exception:
+            # A bug. No other answer is possible any more.
+            log.exception("a watch of %s failed", request.path)
+            _disconnect(request)
+        return response
+
+    async def _write_all(
+        self,
+        request: web.BaseRequest,
+        response: web.StreamResponse,
+        lines: AsyncIterator[bytes],
+        limit_s: float,
+    ) -> None:
+        """Write lines until they end or the time has passed. Raises ConnectionError."""
         whole = asyncio.timeout(limit_s)
         try:
             async with whole:
                 async for more in lines:
-                    await self._write(request, response, more)
+                    await self._write(request, response.write(more))
         except TimeoutError:
             if not whole.expired():
                 raise
-        except ConnectionError:
-            # The client has left, or was disconnected.
-            return response
-        await response.write_eof()
-        return response
+        await self._write(request, response.write_eof())
 
-    async def _write(
-        self, request: web.BaseRequest, response: web.StreamResponse, data: bytes
-    ) -> None:
+    async def _write(self, request: web.BaseRequest, writing: Awaitable[None]) -> None:
         wait = asyncio.timeout(SLOW_READER_S)
         try:
             async with wait:
-                await response.write(data)
+                await writing
         except TimeoutError:
             if not wait.expired():
                 raise
             self._reporting.slow_readers.inc()
-            if request.transport is not None:
-                request.transport.abort()
+            _disconnect(request)
             raise ConnectionResetError("a watch was not read in time") from None
 
     def _sent(self, request: web.BaseRequest, body: bytes) -> web.Response:
         """An answer with its ETag; without a body if the client has it."""
         etag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
-        known = request.headers.get("If-None-Match", "")
-        if etag in (one.strip() for one in known.split(",")):
+        known = request.headers.get("If-None-Match", "").split(",")
+        # A proxy that compresses an answer makes its ETag a weak one (`W/`).
+        if {etag, "*"} & {one.strip().removeprefix("W/") for one in known}:
             response = web.Response(status=304)
         else:
             response = web.Response(body=body, content_type=_JSON)
@@ -265,6 +283,11 @@ class ApiServer:
             # RFC 7234: 299, a persistent warning; kubectl prints its text.
             text = warning.replace("\\", "").replace('"', "'")
             response.headers["Warning"] = f'299 - "{text}"'
+
+
+def _disconnect(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _document(path: str) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from services.api.errors import RequestFailed
 from shared.kube.client import KubeClient
 from shared.kube.errors import KubeError
 from shared.kube.resources import CONFIGMAPS, TOKEN_REVIEWS
+from shared.runtime.serving_certificate import CertificateProblem
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,9 @@ class Authenticator:
     """Authenticates requests; `run` keeps the front proxy current."""
 
     def __init__(self, client: KubeClient, on_ca: Callable[[str], None]) -> None:
-        """`on_ca` is called, in a thread, with the CAs of front proxies, before any is trusted."""
+        """`on_ca` is called, in a thread, with the CAs of front proxies, before any is trusted. It
+        may raise CertificateProblem; the previous ones stay trusted then.
+        """
         self._client = client
         self._on_ca = on_ca
         self._proxy = FrontProxy()
@@ -127,7 +130,7 @@ class Authenticator:
             try:
                 await self._read()
                 logged, known = "", True
-            except (KubeError, ValueError) as error:
+            except (KubeError, ValueError, CertificateProblem) as error:
                 if str(error) != logged:
                     logged = str(error)
                     log.warning("the front proxy's CA cannot be read: %s", logged)
@@ -140,9 +143,8 @@ class Authenticator:
             return
         await asyncio.to_thread(self._on_ca, proxy.ca)
         self._proxy = proxy
-        log.info(
-            "requests of front proxies are trusted: %s", ", ".join(proxy.allowed_names) or "all"
-        )
+        trusted = ", ".join(proxy.allowed_names) or "of any name"
+        log.info("trusted front proxies: %s", trusted if proxy.ca else "none")
 
     async def authenticate(self, request: web.BaseRequest) -> User:
         """The user of a request.
@@ -156,13 +158,15 @@ class Authenticator:
             if user is not None:
                 return user
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        token = token.strip()
         if scheme.lower() == "bearer" and 0 < len(token) <= _TOKEN_CHARACTERS_MAX:
-            found = await self._of_token(token.strip())
+            found = await self._of_token(token)
             if found is not None:
                 return found
         raise RequestFailed(401, "a bearer token of this cluster is needed")
 
     def _is_front_proxy(self, certificate: Mapping[str, Any]) -> bool:
+        """Whether a client's certificate, which TLS has verified, is one of a front proxy."""
         names = self._proxy.allowed_names
         return not names or any(one in names for one in _common_names(certificate))
 

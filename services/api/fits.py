@@ -32,7 +32,7 @@ class FitResource:
         await self._authorizer.require_pods(user, "create", target.namespace)
         fit = read_fit(body)
         questions = questions_of(fit, target.namespace, self._scheduler_names)
-        answers = [await self._questions.fit(one) for one in questions]
+        answers = await self._questions.fits(questions)
         displaced = {gang.partition("/")[0] for one in answers for gang, _ in one.displaces}
         sight = await self._authorizer.sight(user, displaced)
         return answered(fit, questions, answers, sight.namespaces)

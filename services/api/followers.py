@@ -89,7 +89,8 @@ class VerdictFollower:
         self._on_places = on_places
         self._on_replaced = on_replaced
         self._on_foreign = on_foreign
-        #: Set once the verdicts that existed at the start are read.
+        #: Set when the verdicts that the stream had at the beginning have been read; cleared when
+        #: the stream is another one.
         self.complete = asyncio.Event()
         self._until = 0
 
@@ -103,6 +104,7 @@ class VerdictFollower:
             try:
                 await self._follow(max(info.first_seq, 1))
             except StreamReplaced:
+                self.complete.clear()
                 self._state.forget_verdicts()
                 self._on_replaced()
 

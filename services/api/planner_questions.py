@@ -1,5 +1,7 @@
 """Questions to the standby planner, few and bounded, so that readers do not slow it down."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from services.api.answer_cache import AnswerCache
@@ -13,9 +15,12 @@ from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, Ledg
 #: The ledger is as old as this at most, for all users.
 _LEDGER_KEEP_S: Final = 2.0
 _LEDGER_TIMEOUT_S: Final = 5.0
-#: A standby answers one question at a time; a large gang takes it a while.
+#: Fits that are being answered, each of which asks about one gang at a time. A standby answers one
+#: question at a time; a large gang takes it a while.
 _FITS_IN_FLIGHT_MAX: Final = 8
 _FIT_TIMEOUT_S: Final = 10.0
+#: For all gangs of a Fit: the API server gives up after a minute.
+_FITS_TIMEOUT_S: Final = 45.0
 _NO_PLANNER: Final = "no standby planner answers: queues and fits need one"
 
 
@@ -36,27 +41,32 @@ class PlannerQuestions:
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
 
-    async def fit(self, request: FitRequest) -> FitAnswer:
-        """Whether a gang would fit.
+    async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
+        """Whether each of these gangs would fit.
 
         Raises:
-            RequestFailed: 429, too many questions are in flight; 503, no planner answers.
+            RequestFailed: 429, too many fits are being answered; 503, no planner answers; 504, it
+                does not answer all in time.
         """
         if self._fits >= _FITS_IN_FLIGHT_MAX:
             raise RequestFailed(429, "too many fits are being answered", retry_after_s=1)
         self._fits += 1
         try:
-            return await ask(
-                self._bus,
-                subjects.ASK_FIT,
-                request,
-                codec.decode_fit_answer,
-                timeout_s=_FIT_TIMEOUT_S,
-            )
+            async with asyncio.timeout(_FITS_TIMEOUT_S):
+                return [await self._ask_fit(one) for one in requests]
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+        except TimeoutError:
+            raise RequestFailed(
+                504, f"the planner has not answered for all gangs within {_FITS_TIMEOUT_S:g} s"
+            ) from None
         finally:
             self._fits -= 1
+
+    async def _ask_fit(self, request: FitRequest) -> FitAnswer:
+        return await ask(
+            self._bus, subjects.ASK_FIT, request, codec.decode_fit_answer, timeout_s=_FIT_TIMEOUT_S
+        )
 
     async def _ask_ledger(self) -> LedgerAnswer:
         return await ask(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -22,7 +22,7 @@ from services.api.errors import RequestFailed
 from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
-from shared.contracts.questions import LedgerAnswer
+from shared.contracts.questions import LedgerQueue
 from shared.contracts.visibility import GROUP, Decision, Node, ObjectMeta, Queue
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -41,20 +41,21 @@ class QueueResource:
     async def get(self, user: User, target: Target) -> Item:
         """As `ReadableResource`."""
         ledger = await self._questions.ledger()
-        return _found(await self._built(user, ledger, target.name), target)
+        chosen = [one for one in ledger.queues if one.name == target.name]
+        return _found(await self._built(user, chosen), target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`. Its version is a hash: the ledger has no sequence."""
         ledger = await self._questions.ledger()
-        built = await self._built(user, ledger, "")
         version = int.from_bytes(hashlib.blake2b(_encode(ledger), digest_size=7).digest(), "big")
-        return _page(built, target, options, str(version))
+        built = await self._built(user, ledger.queues)
+        chosen, metadata = page_of(built, _metadata, target, options, str(version))
+        return Page([_item(one) for one in chosen], metadata)
 
-    async def _built(self, user: User, ledger: LedgerAnswer, name: str) -> Sequence[Item]:
-        chosen = [one for one in ledger.queues if name in {"", one.name}]
-        holders = {gang.partition("/")[0] for one in chosen for gang in one.holders}
+    async def _built(self, user: User, queues: Sequence[LedgerQueue]) -> Sequence[Queue]:
+        holders = {gang.partition("/")[0] for one in queues for gang in one.holders}
         sight = await self._authorizer.sight(user, holders)
-        return sorted((_item(build_queue(one, sight.namespaces)) for one in chosen), key=_place)
+        return sorted((build_queue(one, sight.namespaces) for one in queues), key=_place)
 
 
 class NodeResource:
@@ -76,9 +77,8 @@ class NodeResource:
         cluster = self._state.cluster
         node = cluster.nodes.get(target.name)
         version = str(cluster.nodes_seq)
-        if node is None:
-            return _found((), target)
-        return _item(build_node(node, cluster.loads.get(node.name), version))
+        built = [] if node is None else [build_node(node, cluster.loads.get(node.name), version)]
+        return _found(built, target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`."""
@@ -91,7 +91,15 @@ class NodeResource:
                 for name, node in sorted(cluster.nodes.items())
             ]
             self._built_at = cluster.nodes_seq
-        return _page(self._built, target, options, str(cluster.nodes_seq))
+        return Page(
+            *page_of(
+                self._built,
+                lambda item: _metadata(item.object),
+                target,
+                options,
+                str(cluster.nodes_seq),
+            )
+        )
 
 
 class DecisionResource:
@@ -107,49 +115,52 @@ class DecisionResource:
     async def get(self, user: User, target: Target) -> Item:
         """As `ReadableResource`."""
         await self._authorizer.require_pods(user, "list", target.namespace)
-        return _found(await self._seen(user, target), target)
+        named = [one for one in self._of(target) if one.metadata.name == target.name]
+        return _found(await self._visible(user, named), target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`; by namespace, and the oldest first."""
         if target.namespace:
             await self._authorizer.require_pods(user, "list", target.namespace)
-        seen = await self._seen(user, target)
-        return _page(seen, target, options, str(self._history().seq))
+        version, kept = str(self._history().seq), self._of(target)
+        sight = await self._authorizer.sight(user, {one.metadata.namespace for one in kept})
+        seen = sorted((one for one in kept if sight.sees(one.metadata.namespace)), key=_place)
+        chosen, metadata = page_of(seen, _metadata, target, options, version)
+        return Page([_item(one) for one in await self._visible(user, chosen)], metadata)
 
-    async def _seen(self, user: User, target: Target) -> Sequence[Item]:
-        history = self._history()
-        sight = await self._authorizer.sight(user, history.namespaces())
-        found = [
+    def _of(self, target: Target) -> Sequence[Decision]:
+        return [
             one
-            for one in history.oldest_first()
+            for one in self._history().oldest_first()
             if target.namespace in {"", one.metadata.namespace}
-            and sight.sees(one.metadata.namespace)
         ]
-        if sight.namespaces is not None:
-            found = [visible_part(one, sight.namespaces) for one in found]
-        return sorted((_item(one) for one in found), key=_place)
+
+    async def _visible(self, user: User, decisions: Sequence[Decision]) -> Sequence[Decision]:
+        """These decisions, with the pods that the user may see."""
+        namespaces = {pod.namespace for one in decisions for pod in one.status.pods}
+        sight = await self._authorizer.sight(user, namespaces)
+        if sight.namespaces is None:
+            return decisions
+        return [visible_part(one, sight.namespaces) for one in decisions]
 
 
-def _item(one: Queue | Node | Decision) -> Item:
+_Object: TypeAlias = Queue | Node | Decision
+
+
+def _item(one: _Object) -> Item:
     return Item(one, msgspec.Raw(_encode(one)))
 
 
-def _metadata(item: Item) -> ObjectMeta:
-    found: ObjectMeta = item.object.metadata
-    return found
+def _metadata(one: _Object) -> ObjectMeta:
+    return one.metadata
 
 
-def _place(item: Item) -> tuple[str, str]:
-    metadata = _metadata(item)
-    return metadata.namespace, metadata.name
+def _place(one: _Object) -> tuple[str, str]:
+    return one.metadata.namespace, one.metadata.name
 
 
-def _page(ordered: Sequence[Item], target: Target, options: ReadOptions, version: str) -> Page:
-    return Page(*page_of(ordered, _metadata, target, options, version))
-
-
-def _found(built: Sequence[Item], target: Target) -> Item:
-    for one in built:
-        if one.object.metadata.name == target.name:
-            return one
-    raise RequestFailed(404, f'{target.resource.plural}.{GROUP} "{target.name}" not found')
+def _found(built: Sequence[_Object], target: Target) -> Item:
+    """The only one. Raises RequestFailed: 404, there is none."""
+    if not built:
+        raise RequestFailed(404, f'{target.resource.plural}.{GROUP} "{target.name}" not found')
+    return _item(built[0])

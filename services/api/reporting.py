@@ -16,7 +16,7 @@ class Reporting:
         self._requests = metrics.counters(
             "requests_total", "Requests by the status of their answer.", "status"
         )
-        self.request_seconds = metrics.histogram(
+        self._request_seconds = metrics.histogram(
             "request_seconds", "From a request to its answer, without watches", _BUCKETS
         )
         self.slow_readers = metrics.counter(
@@ -30,7 +30,8 @@ class Reporting:
             "certificate_ends_seconds", "When the serving certificate ends, since the epoch."
         )
 
-    def answered(self, status: int, seconds: float) -> None:
-        """A request was answered."""
+    def answered(self, status: int, seconds: float | None) -> None:
+        """A request was answered after so many seconds; None: it was a watch."""
         self._requests(str(status)).inc()
-        self.request_seconds.observe(seconds)
+        if seconds is not None:
+            self._request_seconds.observe(seconds)

@@ -279,7 +279,7 @@ class DecisionStatus(_Api, frozen=True, kw_only=True):
     """One decision of the planner."""
 
     action: Literal["Bind", "Evict"]
-    #: The gang that it was made for; "": its name is not visible to the reader.
+    #: The gang that it was made for, as namespace/name.
     gang: str
     gang_id: str
     time: datetime

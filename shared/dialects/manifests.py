@@ -7,19 +7,22 @@ name it; a tree of groups (`shared.model.group_trees`) is one gang with the pods
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from shared.contracts.questions import FitRequest
 from shared.dialects.discovery import dialects, kinds
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.workloads import REPLICATED, declared, template_pod
+from shared.dialects.workloads import PODS_MAX, REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.minimums import group_declared_by
 from shared.model.objects import Pod, PodGroup
+
+#: Pods of all manifests together: a short text can ask for millions.
+PODS_IN_ALL_MAX: Final = 20_000
 
 Json = dict[str, Any]
 
@@ -42,11 +45,7 @@ def expand(
     trees = GroupTrees()
     members: dict[GangKey, list[Pod]] = {}
     questions: list[FitRequest] = []
-    for where, one in flattened(documents):
-        try:
-            found = _read(one, namespace, context)
-        except (msgspec.ValidationError, ValueError) as error:
-            raise InvalidManifest(f"{where}: {error}") from error
+    for found in _readings(documents, namespace, context):
         match found:
             case FitRequest() if found.pods:
                 questions.append(found)
@@ -61,6 +60,10 @@ def expand(
     for key, pods in members.items():
         of_gangs[trees.gang_of(key)] += pods
     for key, pods in of_gangs.items():
+        if len(pods) > PODS_MAX:
+            raise InvalidManifest(
+                f"{key[1]}/{key[2]}: it has {len(pods)} pods, at most {PODS_MAX} are supported"
+            )
         group = _of_tree(key, trees) or groups.get(key) or _of_pods(key, pods)
         questions.append(FitRequest(group=group, pods=tuple(pods)))
     return questions
@@ -75,9 +78,27 @@ def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
             raise InvalidManifest(f"document {number}: must be an object with a kind")
         items = document.get("items") if document["kind"].endswith("List") else None
         for one in items if isinstance(items, list) else [document]:
+            if not isinstance(one, dict):
+                raise InvalidManifest(f"document {number}: items: must be objects")
             metadata = one.get("metadata")
             name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             yield f"document {number}, {one.get('kind', '')} {name}".rstrip(), without_nulls(one)
+
+
+def _readings(
+    documents: Iterable[Any], namespace: str, context: ReadingContext
+) -> Iterator[FitRequest | Pod]:
+    """What each object declares. Raises InvalidManifest."""
+    total = 0
+    for where, one in flattened(documents):
+        try:
+            found = _read(one, namespace, context)
+        except ValueError as error:  # msgspec.ValidationError is one
+            raise InvalidManifest(f"{where}: {error}") from error
+        total += len(found.pods) if isinstance(found, FitRequest) else 1
+        if total > PODS_IN_ALL_MAX:
+            raise InvalidManifest(f"{where}: all together have more than {PODS_IN_ALL_MAX} pods")
+        yield found
 
 
 def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Pod:

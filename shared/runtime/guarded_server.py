@@ -41,8 +41,13 @@ class Bodies:
     """The bodies of all requests that are being read or answered."""
 
     def __init__(
-        self, *, held_bytes_max: int = HELD_BYTES_MAX, timeout_s: float = BODY_TIMEOUT_S
+        self,
+        *,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        held_bytes_max: int = HELD_BYTES_MAX,
+        timeout_s: float = BODY_TIMEOUT_S,
     ) -> None:
+        self._body_bytes_max = body_bytes_max
         self._left_bytes = held_bytes_max
         self._timeout_s = timeout_s
 
@@ -57,11 +62,11 @@ class Bodies:
         """
         length = request.content_length
         if length is None:
-            raise RequestRefused(411, "a review states its length (Content-Length)")
-        if length > BODY_BYTES_MAX:
-            raise RequestRefused(413, f"a review has at most {BODY_BYTES_MAX} bytes")
+            raise RequestRefused(411, "the length of the body must be stated (Content-Length)")
+        if length > self._body_bytes_max:
+            raise RequestRefused(413, f"the body must have at most {self._body_bytes_max} bytes")
         if length > self._left_bytes:
-            raise RequestRefused(503, "too many reviews are in flight")
+            raise RequestRefused(503, "the bodies in flight are too long together")
         self._left_bytes -= length
         try:
             try:
@@ -69,7 +74,7 @@ class Bodies:
                     body = await request.read()
             except TimeoutError:
                 raise RequestRefused(
-                    408, f"a review arrives within {self._timeout_s:g} s"
+                    408, f"the body must arrive within {self._timeout_s:g} s"
                 ) from None
             yield body
         finally:

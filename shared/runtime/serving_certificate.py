@@ -12,6 +12,7 @@ certificate with which they began.
 import asyncio
 import logging
 import ssl
+import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,6 +73,8 @@ class ServingCertificate:
         must be signed by a CA of `trust_clients`.
         """
         self._files = files
+        #: `reload` and `trust_clients` are called in threads.
+        self._loading = threading.Lock()
         self._client_ca: str | None = "" if asks_clients else None
         #: `ca`: the CA in PEM, for the API server to trust. `ends_s`: when the served chain
         #: expires, in seconds since the epoch.
@@ -87,22 +90,24 @@ class ServingCertificate:
             CertificateProblem: The changed files cannot be used; the previous ones stay in use. The
                 next call tries again.
         """
-        stamps = _stamps(self._files)
-        if stamps == self._stamps:
-            return False
-        self._current, self.ca, self.ends_s = _loaded(self._files, self._client_ca)
-        # Read before loading: a change during the loading is found by the next call.
-        self._stamps = stamps
-        return True
+        with self._loading:
+            stamps = _stamps(self._files)
+            if stamps == self._stamps:
+                return False
+            self._current, self.ca, self.ends_s = _loaded(self._files, self._client_ca)
+            # Read before loading: a change during the loading is found by the next call.
+            self._stamps = stamps
+            return True
 
     def trust_clients(self, ca_pem: str) -> None:
         """Accept clients' certificates of these CAs, in new handshakes; only with `asks_clients`.
         Blocks. Raises CertificateProblem; the previous CAs stay in use.
         """
-        if ca_pem == self._client_ca:
-            return
-        self._current, self.ca, self.ends_s = _loaded(self._files, ca_pem)
-        self._client_ca = ca_pem
+        with self._loading:
+            if ca_pem == self._client_ca:
+                return
+            self._current, self.ca, self.ends_s = _loaded(self._files, ca_pem)
+            self._client_ca = ca_pem
 
     async def watch(self, on_reload: Callable[[], None], *, every_s: float = CHECK_EVERY_S) -> None:
         """Reload changed files until cancelled; each problem with them is logged once."""

@@ -46,8 +46,6 @@ class DecisionHistory:
         self._decisions_max = decisions_max
         self._kept: deque[Decision] = deque()
         self._pods = 0
-        #: Namespaces of gangs and pods in decisions that were taken, with the newest such decision.
-        self._namespaces: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -60,20 +58,10 @@ class DecisionHistory:
         self._pods += len(made.status.pods)
         while len(self._kept) > self._decisions_max or self._pods > PODS_MAX:
             self._pods -= len(self._kept.popleft().status.pods)
-        self._namespaces[made.metadata.namespace] = seq
-        for pod in made.status.pods:
-            self._namespaces[pod.namespace] = seq
 
     def oldest_first(self) -> Iterator[Decision]:
         """All that are kept."""
         return iter(self._kept)
-
-    def namespaces(self) -> set[str]:
-        """Namespaces of the gangs and pods in them."""
-        oldest = int(self._kept[0].metadata.name) if self._kept else 0
-        for gone in [one for one, seq in self._namespaces.items() if seq < oldest]:
-            del self._namespaces[gone]
-        return set(self._namespaces)
 
 
 def build_decision(seq: int, decision: Act) -> Decision:

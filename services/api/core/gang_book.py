@@ -1,7 +1,8 @@
 """All gangs by namespace and name, each with its newest verdict, its members and its version.
 
 A gang's name is that of its verdict. Where gangs of two APIs share it, the gang that was seen first
-has it, and the name of another one continues with a part of its id.
+has it, and the name of another one continues with `:` and its id. So does every name that has a
+`:` itself, which a pod's annotation may have: no name that a user chooses is another gang's.
 """
 
 import bisect
@@ -18,6 +19,9 @@ from shared.contracts.verdicts import Verdict
 
 #: Deletions that are kept for watchers that begin at an earlier version.
 DELETIONS_MAX: Final = 4_096
+
+#: Between a name and an id. Names of Kubernetes' objects do not have it.
+_SEPARATOR: Final = ":"
 
 Place = tuple[str, str]
 """Namespace and name of a gang: the order of lists."""
@@ -191,9 +195,10 @@ class GangBook:
     def _name(self, place: Place, sharing: list[str], version: Version) -> set[Place]:
         """Give the gangs that share a name their names; the first one has the name itself."""
         touched: set[Place] = set()
-        wanted = [
-            place if at == 0 else (place[0], f"{place[1]}.{gang_id[:8]}")
-            for at, gang_id in enumerate(sharing)
+        namespace, name = place
+        plain = 0 if _SEPARATOR in name else 1
+        wanted = [place] * plain + [
+            (namespace, f"{name}{_SEPARATOR}{gang_id}") for gang_id in sharing[plain:]
         ]
         moved = [
             (gang_id, to)

@@ -17,7 +17,10 @@ from shared.contracts.visibility import ServedResource
 
 #: Items of a page without `limit`, and the most that a page has: all gangs of a large cluster.
 LIMIT_MAX: Final = 20_000
-WATCH_S_MAX: Final = 3_600
+#: Watches without `timeoutSeconds` end after this time, as those of the API server do; and the
+#: longest that a watch may ask for.
+WATCH_S: Final = 1_800
+WATCH_S_MAX: Final = 7_200
 _TEXT_CHARACTERS_MAX: Final = 1_000
 
 Answer: TypeAlias = Literal["object", "table"]
@@ -56,12 +59,14 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     version: Version | None = None
     #: Begin a watch with the objects that exist, and then send a bookmark.
     send_initial: bool = False
-    timeout_s: int | None = None
+    #: Length of a watch.
+    timeout_s: int = WATCH_S
 
 
 def read_target(path: str) -> Target:
     """The target of a path. Raises RequestFailed: there is nothing at it."""
-    parts = path.removeprefix(VERSION_PATH).split("/")[1:] if path.startswith(VERSION_PATH) else []
+    folder = f"{VERSION_PATH}/"
+    parts = path.removeprefix(folder).split("/") if path.startswith(folder) else []
     whole = all(parts)
     namespace = ""
     if len(parts) >= 3 and parts[0] == "namespaces":
@@ -80,13 +85,14 @@ def read_options(query: Mapping[str, str], accept: str) -> ReadOptions:
     row_object = query.get("includeObject", "Metadata")
     if row_object not in {"None", "Metadata", "Object"}:
         raise RequestFailed(400, "includeObject: must be None, Metadata or Object")
+    if query.get("resourceVersionMatch") == "Exact":
+        raise RequestFailed(400, "resourceVersionMatch: Exact is not served, NotOlderThan is")
     if query.get("labelSelector"):
         raise RequestFailed(400, "labelSelector: these objects have no labels")
     try:
         version = read_version(query.get("resourceVersion", ""))
     except ValueError as error:
         raise RequestFailed(400, str(error)) from None
-    timeout_s = _number(query, "timeoutSeconds")
     return ReadOptions(
         answer=_answer(accept),
         row_object=row_object,  # type: ignore[arg-type]  # checked above
@@ -96,7 +102,7 @@ def read_options(query: Mapping[str, str], accept: str) -> ReadOptions:
         watch=_boolean(query, "watch"),
         version=version,
         send_initial=_boolean(query, "sendInitialEvents"),
-        timeout_s=timeout_s or None,
+        timeout_s=min(_number(query, "timeoutSeconds") or WATCH_S, WATCH_S_MAX),
     )
 
 

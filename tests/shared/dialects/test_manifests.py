@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from shared.contracts.questions import FitRequest
+from shared.dialects import manifests
 from shared.dialects.manifests import InvalidManifest, expand
 from shared.model.objects import Shape
 
@@ -121,11 +122,35 @@ def test_pods_join_the_group_that_they_name_and_others_stand_alone() -> None:
             "at most 2000",
         ),
         ("apiVersion: other/v1\nkind: PodGroup", "no dialect reads PodGroups of other"),
+        ("kind: List\nitems: [1]", "document 1: items: must be objects"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_its_place(text: str, words: str) -> None:
     with pytest.raises(InvalidManifest, match=words):
         asked(text.replace("{T}", "{" + _inline() + "}"))
+
+
+def test_a_short_text_cannot_ask_for_pods_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: d}\n"
+    one = f"{head}spec: {{replicas: 20, template: {{{_inline()}}}}}"
+    documents = "\n---\n".join([one] * 3)
+    assert len(asked(documents)) == 3
+    monkeypatch.setattr(manifests, "PODS_IN_ALL_MAX", 59)
+    with pytest.raises(InvalidManifest, match=r"document 3, Deployment d: .* more than 59 pods"):
+        asked(documents)
+
+
+def test_a_group_has_as_many_pods_at_most_as_a_question_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(manifests, "PODS_MAX", 1)
+    mark = "annotations: {scheduling.k8s.io/group-name: g}"
+    pods = (
+        f"kind: Pod\napiVersion: v1\nmetadata: {{name: p{n}, {mark}}}\n{_inline()}"
+        for n in range(2)
+    )
+    with pytest.raises(InvalidManifest, match="team/g: it has 2 pods, at most 1 are supported"):
+        asked("\n---\n".join(pods))
 
 
 def test_pods_that_declare_their_group_are_the_gang_that_they_declare() -> None:

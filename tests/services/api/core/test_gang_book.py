@@ -42,8 +42,8 @@ def test_the_gang_that_was_seen_first_has_the_name_that_two_share() -> None:
     found.put_verdict(1, late)
     assert names(found) == ["a/train"]
     touched = found.put_verdict(2, verdict("a", "train", gang_id="early"))
-    assert names(found) == ["a/train", "a/train.late-012"]
-    assert touched == {("a", "train"), ("a", "train.late-012")}
+    assert names(found) == ["a/train", "a/train:late-0123456789"]
+    assert touched == {("a", "train"), ("a", "train:late-0123456789")}
     entry = found.get(("a", "train"))
     assert entry is not None
     assert entry.verdict.gang_id == "early"
@@ -52,7 +52,27 @@ def test_the_gang_that_was_seen_first_has_the_name_that_two_share() -> None:
     entry = found.get(("a", "train"))
     assert entry is not None
     assert entry.verdict.gang_id == late.gang_id
-    assert ("a", "train.late-012") in found.deletions
+    assert ("a", "train:late-0123456789") in found.deletions
+
+
+def test_no_name_that_a_user_chooses_is_that_of_another_gang() -> None:
+    """An annotation may name a gang at will, also as a second gang of a shared name is named."""
+    found = book()
+    for seq, (name, gang_id) in enumerate(
+        [
+            ("train", "1"),
+            ("train", "12345678-2"),
+            ("train", "12345678-3"),
+            ("train:12345678-2", "4"),
+        ],
+        start=1,
+    ):
+        found.put_verdict(seq, verdict("a", name, gang_id=gang_id))
+    expected = ["train", "train:12345678-2", "train:12345678-2:4", "train:12345678-3"]
+    assert names(found) == [f"a/{name}" for name in expected]
+    for seq, gang_id in enumerate(("12345678-2", "12345678-3", "1"), start=5):
+        found.put_verdict(seq, verdict("a", "train", gang_id=gang_id, phase="Gone"))
+    assert names(found) == ["a/train:12345678-2:4"]
 
 
 def test_a_version_grows_with_verdicts_and_with_pods_of_the_gang_only() -> None:

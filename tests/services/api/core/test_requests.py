@@ -36,6 +36,7 @@ def test_a_path_names_resource_namespace_and_object(
     "path",
     [
         "/",
+        f"{VERSION_PATH}x/gangs",
         f"{VERSION_PATH}/pods",
         f"{VERSION_PATH}/gangs/x",
         f"{VERSION_PATH}/namespaces/a",
@@ -94,6 +95,7 @@ def test_options_are_read() -> None:
         ({"fieldSelector": "spec.queue=a"}, "fieldSelector: must be FIELD=VALUE with one of"),
         ({"fieldSelector": "status.phase!=a"}, "fieldSelector: must be FIELD=VALUE with one of"),
         ({"fieldSelector": "status.queue=a,status.queue=b"}, "two values of status.queue"),
+        ({"resourceVersionMatch": "Exact"}, "resourceVersionMatch: Exact is not served"),
         ({"includeObject": "All"}, "includeObject: must be None, Metadata or Object"),
     ],
 )

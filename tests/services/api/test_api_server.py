@@ -1,0 +1,245 @@
+"""Answers of the server by status, header and body: to whom it shows what, and what it refuses."""
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from services.api import api_server
+from shared.contracts.decisions import Cycle, EvictionDecision, Victim
+from shared.contracts.questions import FitAnswer, LedgerAnswer, LedgerQueue
+from shared.contracts.verdicts import Why
+from tests.services.api.scene import verdict, waiting
+from tests.services.api.serving import Client, Serving, a_server
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def serving() -> Serving:
+    serving = Serving()
+    why = waiting("a/x", "b/first")
+    for seq, one in enumerate(
+        [verdict("a", "x"), verdict("b", "first"), verdict("b", "second", why=why)], start=1
+    ):
+        serving.state.take_verdict(seq, one)
+    serving.rights.namespaces |= {"of-a": {"a"}, "of-b": {"b"}}
+    return serving
+
+
+@pytest.fixture
+async def client(serving: Serving, tmp_path: Path) -> AsyncIterator[Client]:
+    async with a_server(serving, tmp_path) as client:
+        yield client
+
+
+async def test_a_user_gets_gangs_of_the_namespaces_whose_pods_the_user_may_list(
+    client: Client,
+) -> None:
+    assert await client.names("/gangs") == ["a/x", "b/first", "b/second"]
+    assert await client.names("/gangs", user="of-b") == ["b/first", "b/second"]
+    assert await client.names("/gangs", user="nothing") == []
+    for path in ("/namespaces/a/gangs", "/namespaces/a/gangs/x", "/namespaces/a/gangs/none"):
+        refused = await client.get(path, user="of-b", status=403)
+        assert refused["reason"] == "Forbidden"
+        assert refused["message"] == "user of-b cannot list pods in the namespace a"
+    ahead = (await client.get("/namespaces/b/gangs/second", user="of-b"))["status"]["pending"]
+    assert ahead["ahead"] == {"count": 2, "names": ["b/first"]}
+    missing = await client.get("/namespaces/b/gangs/none", user="of-b", status=404)
+    assert missing["message"] == 'gangs.visibility.tutti.dev "none" not found'
+    await client.get("/gangs", user="", status=401)
+
+
+async def test_pages_continue_after_what_the_user_has_seen(client: Client) -> None:
+    seen, token = [], ""
+    while True:
+        page = await client.get(f"/gangs?limit=1&continue={token}", user="of-b")
+        seen += [one["metadata"]["name"] for one in page["items"]]
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+    assert seen == ["first", "second"]
+
+
+async def test_decisions_have_pods_of_namespaces_that_the_user_sees_only(
+    client: Client, serving: Serving
+) -> None:
+    for seq, namespace in enumerate("aba", start=1):
+        victims = tuple(Victim(uid=one, namespace=one, name=f"pod-{one}") for one in "ab")
+        decision = EvictionDecision(
+            gang_id="g",
+            gang=f"{namespace}/g",
+            epoch=1,
+            attempt=1,
+            victims=victims,
+            via="delete",
+            reason="Preempted",
+            why="priority 1 has precedence in queue default: 2 pods of 2 gangs",
+            trace_id="",
+            cycle=Cycle(cluster_seq=1, outcomes_seq=1, now_ms=1_000, configuration=""),
+        )
+        serving.state.decisions.take(seq, decision)
+    assert len((await client.get("/decisions"))["items"]) == 3
+    found = await client.get("/decisions?limit=1", user="of-a")
+    (first,) = found["items"]
+    assert first["metadata"]["name"] == "000000000001"
+    assert first["status"]["count"] == 2
+    assert [one["name"] for one in first["status"]["pods"]] == ["pod-a"]
+    assert found["metadata"]["remainingItemCount"] == 1
+    one = await client.get("/namespaces/a/decisions/000000000003", user="of-a")
+    assert [pod["namespace"] for pod in one["status"]["pods"]] == ["a"]
+    await client.get("/namespaces/a/decisions/000000000002", user="of-a", status=404)
+    await client.get("/namespaces/a/decisions/000000000001", user="of-b", status=403)
+
+
+async def test_queues_name_gangs_of_namespaces_that_the_user_sees_only(
+    client: Client, serving: Serving
+) -> None:
+    queue = LedgerQueue(name="default", exists=True, holders=("a/x", "b/first"))
+    serving.planner.queues = LedgerAnswer(queues=(queue,))
+    one = await client.get("/queues/default", user="of-b")
+    assert one["status"]["holders"] == {"count": 2, "names": ["b/first"]}
+    assert await client.names("/queues", user="nothing") == ["default"]
+    await client.get("/queues/other", status=404)
+    await client.get("/nodes", user="of-b", status=403)
+
+
+def a_fit(**spec: object) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    manifest: dict[str, Any] = {**pod, "spec": {"containers": [container]}, **spec}
+    return {
+        "apiVersion": "visibility.tutti.dev/v1alpha1",
+        "kind": "Fit",
+        "spec": {"manifests": [manifest]},
+    }
+
+
+async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_namespace_only(
+    client: Client, serving: Serving
+) -> None:
+    serving.planner.fit = FitAnswer(
+        fits=False, ever=True, displaces=(("a/x", 2), ("b/first", 1)), displaces_by="preempt"
+    )
+
+    async def ask(body: bytes, status: int, user: str = "of-b") -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {user}"}
+        path = f"{client.url}/namespaces/b/fits"
+        async with client.session.post(path, data=io.BytesIO(body), headers=headers) as response:
+            assert response.status == status, await response.text()
+            found: dict[str, Any] = await response.json()
+            return found
+
+    answer = await ask(json.dumps(a_fit()).encode(), 201)
+    (gang,) = answer["status"]["gangs"]
+    assert gang["displaces"] == {
+        "action": "preempt",
+        "members": 3,
+        "gangs": {"count": 2, "names": ["b/first"]},
+    }
+    elsewhere = a_fit(metadata={"name": "p", "namespace": "a"})
+    refused = await ask(json.dumps(elsewhere).encode(), 422)
+    assert "p is in namespace a, and must be in the Fit's, b" in refused["message"]
+    assert "not a Fit" in (await ask(b'{"kind": "Fit"}', 400))["message"]
+    assert "not a Fit" in (await ask(b"[" * 100_000, 400))["message"]
+    too_long = b" " * (api_server.BODY_BYTES_MAX + 1)
+    assert (await ask(too_long, 413))["reason"] == "RequestEntityTooLarge"
+    assert (await ask(json.dumps(a_fit()).encode(), 403, "of-a"))["reason"] == "Forbidden"
+    many = a_fit()
+    many["spec"]["manifests"] = [
+        {**many["spec"]["manifests"][0], "metadata": {"name": f"p{n}"}} for n in range(51)
+    ]
+    assert "at most 50 gangs" in (await ask(json.dumps(many).encode(), 422))["message"]
+
+
+async def test_an_answer_that_the_client_has_is_sent_without_its_body(client: Client) -> None:
+    headers = {"Authorization": "Bearer admin"}
+    async with client.session.get(f"{client.url}/gangs", headers=headers) as response:
+        etag = response.headers["ETag"]
+    for known in (etag, f'"other", W/{etag}', "*"):
+        sent = headers | {"If-None-Match": known}
+        async with client.session.get(f"{client.url}/gangs", headers=sent) as response:
+            assert (response.status, await response.read()) == (304, b"")
+
+
+async def test_what_is_not_served_is_a_status_with_the_reason(
+    client: Client, serving: Serving
+) -> None:
+    for method, path, status in (
+        ("DELETE", "/namespaces/a/gangs/x", 405),
+        ("POST", "/namespaces/a/gangs", 405),
+        ("POST", "/fits", 405),
+        ("GET", "/namespaces/a/fits", 405),
+        ("GET", "/nodes?watch=1", 405),
+        ("GET", "/other", 404),
+        ("GET", "/gangs?limit=x", 400),
+    ):
+        headers = {"Authorization": "Bearer admin"}
+        async with client.session.request(method, f"{client.url}{path}", headers=headers) as found:
+            answer = await found.json()
+            assert (found.status, answer["kind"], answer["code"]) == (status, "Status", status)
+    serving.unavailable = "the API service has no connection to NATS"
+    refused = await client.get("/gangs", status=503)
+    assert refused["message"] == serving.unavailable
+    assert refused["details"] == {"retryAfterSeconds": 1}
+    assert (await client.get("", status=200))["kind"] == "APIResourceList"
+
+
+async def test_a_bug_is_an_error_of_the_server_and_other_requests_are_answered(
+    client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(serving.state.gangs, "places", None)
+        refused = await client.get("/gangs", status=500)
+        assert refused["message"] == "an internal error occurred"
+    assert len(await client.names("/gangs")) == 3
+
+
+async def test_watches_are_limited_end_in_time_and_end_when_the_server_stops(
+    client: Client, serving: Serving
+) -> None:
+    headers = {"Authorization": "Bearer of-b"}
+    path = f"{client.url}/gangs?watch=1"
+    async with client.session.get(f"{path}&timeoutSeconds=1", headers=headers) as brief:
+        lines = [json.loads(line) async for line in brief.content]
+    assert [one["object"]["metadata"]["name"] for one in lines] == ["first", "second"]
+    opened = [await client.session.get(path, headers=headers) for _ in range(serving.watches_max)]
+    refused = await client.get("/gangs?watch=1", status=429)
+    assert refused["message"] == "there are too many watches"
+    serving.watching.end(None)
+    for one in opened:
+        async with asyncio.timeout(5):
+            assert (await one.read()).count(b"\n") == 2
+    async with client.session.get(f"{path}&timeoutSeconds=1", headers=headers) as again:
+        assert again.status == 200
+
+
+async def test_a_watch_that_fails_is_disconnected_and_not_answered_twice(
+    client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving.state.gangs, "forms", None)
+    headers = {"Authorization": "Bearer admin"}
+    response = await client.session.get(f"{client.url}/gangs?watch=1", headers=headers)
+    assert response.status == 200
+    with pytest.raises(aiohttp.ClientError):
+        await response.text()
+
+
+async def test_a_client_that_does_not_read_its_watch_is_disconnected(
+    client: Client, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_server, "SLOW_READER_S", 0.2)
+    for seq in range(10, 400):
+        why = Why(reason="QueueOrder", sentence="x" * 50_000)
+        serving.state.take_verdict(seq, verdict("b", f"g{seq}", why=why))
+    headers = {"Authorization": "Bearer admin"}
+    async with client.session.get(f"{client.url}/gangs?watch=1", headers=headers) as response:
+        assert response.connection is not None
+        assert response.connection.transport is not None
+        assert len(serving.watching) == 1
+        response.connection.transport.pause_reading()  # type: ignore[attr-defined]
+        await eventually(lambda: not len(serving.watching), timeout_s=20)
