@@ -24,6 +24,7 @@ from services.api.resources import Item, Page
 from services.api.state import ApiState
 from shared.contracts.questions import LedgerQueue
 from shared.contracts.visibility import GROUP, Decision, Node, ObjectMeta, Queue
+from shared.model import objects as model
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -67,39 +68,38 @@ class NodeResource:
     def __init__(self, state: ApiState, authorizer: Authorizer) -> None:
         self._state = state
         self._authorizer = authorizer
-        #: All nodes, as built for the version `_built_at`.
-        self._built: Sequence[Item] = ()
-        self._built_at = -1
+        #: The nodes of the last list by name, each with the record that it was built after.
+        self._built: dict[str, tuple[int, Item]] = {}
+        self._built_from = state.cluster
 
     async def get(self, user: User, target: Target) -> Item:
         """As `ReadableResource`."""
         await self._authorizer.require_nodes(user)
-        cluster = self._state.cluster
-        node = cluster.nodes.get(target.name)
-        version = str(cluster.nodes_seq)
-        built = [] if node is None else [build_node(node, cluster.loads.get(node.name), version)]
-        return _found(built, target)
+        node = self._state.cluster.nodes.get(target.name)
+        return _found([] if node is None else [self._build(node)], target)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`."""
         await self._authorizer.require_nodes(user)
         cluster = self._state.cluster
-        if self._built_at != cluster.nodes_seq:
-            version = str(cluster.nodes_seq)
-            self._built = [
-                _item(build_node(node, cluster.loads.get(name), version))
-                for name, node in sorted(cluster.nodes.items())
-            ]
-            self._built_at = cluster.nodes_seq
-        return Page(
-            *page_of(
-                self._built,
-                lambda item: _metadata(item.object),
-                target,
-                options,
-                str(cluster.nodes_seq),
-            )
-        )
+        if self._built_from is not cluster:
+            self._built, self._built_from = {}, cluster
+        self._built = {name: self._current(node) for name, node in sorted(cluster.nodes.items())}
+        items = [item for _, item in self._built.values()]
+        version = str(cluster.nodes_seq)
+        return Page(*page_of(items, lambda item: _metadata(item.object), target, options, version))
+
+    def _current(self, node: model.Node) -> tuple[int, Item]:
+        """A node as it was built, or built again because it has changed."""
+        kept, seq = self._built.get(node.name), self._state.cluster.node_seqs[node.name]
+        if kept is not None and kept[0] == seq:
+            return kept
+        return seq, _item(self._build(node))
+
+    def _build(self, node: model.Node) -> Node:
+        cluster = self._state.cluster
+        version = str(cluster.node_seqs[node.name])
+        return build_node(node, cluster.loads.get(node.name), version)
 
 
 class DecisionResource:

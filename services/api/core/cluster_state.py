@@ -49,9 +49,11 @@ class ClusterState:
     def __init__(self, pages: Iterable[SnapshotPage] = ()) -> None:
         """Take the objects of a snapshot; without one, there are none."""
         self.epoch = 0
-        #: The last record that this contains, and the last one that changed a node or its load.
+        #: The last record that this contains; the last one that changed a node or its load; and the
+        #: same of each node that exists, or has pods, by its name.
         self.seq = 0
         self.nodes_seq = 0
+        self.node_seqs: dict[str, int] = {}
         self.nodes: dict[str, Node] = {}
         self.loads: dict[str, NodeLoad] = {}
         self._node_names: dict[str, str] = {}
@@ -96,7 +98,6 @@ class ClusterState:
             case NodeChanges(changed=nodes, removed=removed):
                 self._change_nodes(nodes, removed)
             case PodChanges(changed=pods, removed=removed):
-                self.nodes_seq = self.seq
                 return {
                     *(key for pod in pods for key in self._put_pod(pod)),
                     *(key for gone in removed for key in self._remove_pod(gone.uid)),
@@ -113,15 +114,24 @@ class ClusterState:
     # Nodes.
 
     def _change_nodes(self, changed: Iterable[Node], removed: Iterable[Gone]) -> None:
-        self.nodes_seq = self.seq
         for node in changed:
             self._node_names[node.uid] = node.name
             self.nodes[node.name] = node
+            self._note_change(node.name)
         for gone in removed:
             name = self._node_names.pop(gone.uid, "")
             known = self.nodes.get(name)
             if known is not None and known.uid == gone.uid:
                 del self.nodes[name]
+                self._note_change(name)
+
+    def _note_change(self, node: str) -> None:
+        """The node or its load has changed."""
+        self.nodes_seq = self.seq
+        if node in self.nodes or node in self.loads:
+            self.node_seqs[node] = self.seq
+        else:
+            self.node_seqs.pop(node, None)
 
     def _load(self, pod: Pod, sign: int) -> None:
         if not pod.node or pod.phase in _TERMINAL:
@@ -132,6 +142,7 @@ class ClusterState:
         load.add(self._requests_of(pod), sign, member=pod.ours)
         if not load.pods:
             del self.loads[pod.node]
+        self._note_change(pod.node)
 
     def _requests_of(self, pod: Pod) -> Resources:
         found = self._requests.get(pod.shape)

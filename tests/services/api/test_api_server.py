@@ -11,11 +11,15 @@ import aiohttp
 import pytest
 
 from services.api import api_server
+from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
 from shared.contracts.questions import FitAnswer, LedgerAnswer, LedgerQueue
 from shared.contracts.verdicts import Why
+from shared.model.objects import Node
 from tests.services.api.scene import verdict, waiting
 from tests.services.api.serving import Client, Serving, a_server
+from tests.services.observer.scene import EPOCH, pod
+from tests.support.snapshots import snapshot_of
 from tests.support.waiting import eventually
 
 
@@ -106,6 +110,36 @@ async def test_queues_name_gangs_of_namespaces_that_the_user_sees_only(
     assert await client.names("/queues", user="nothing") == ["default"]
     await client.get("/queues/other", status=404)
     await client.get("/nodes", user="of-b", status=403)
+
+
+async def test_a_node_has_the_version_of_its_last_change_and_is_built_again_after_that_only(
+    client: Client, serving: Serving
+) -> None:
+    nodes = [
+        Node(uid=name, name=name, resource_version=1, allocatable=(("cpu", 4_000), ("pods", 10)))
+        for name in ("n1", "n2")
+    ]
+    page = snapshot_of([*nodes, pod("p1", on="n1")], at_ms=1, epoch=EPOCH, cluster_seq=5)
+    serving.state.replace_cluster([page])
+
+    async def listed() -> dict[str, tuple[str, int]]:
+        found = await client.get("/nodes")
+        return {
+            one["metadata"]["name"]: (one["metadata"]["resourceVersion"], one["status"]["pods"])
+            for one in found["items"]
+        }
+
+    assert await listed() == {"n1": ("5", 1), "n2": ("5", 0)}
+    bound = PodChanges(epoch=EPOCH, at_ms=1, changed=(pod("p2", on="n2"), pod("p3")))
+    serving.state.apply_cluster(6, bound)
+    assert await listed() == {"n1": ("5", 1), "n2": ("6", 1)}
+    one = await client.get("/nodes/n2")
+    assert (one["metadata"]["resourceVersion"], one["status"]["pods"]) == ("6", 1)
+    gone = NodeChanges(epoch=EPOCH, at_ms=1, removed=(Gone(uid="n2", resource_version=2),))
+    serving.state.apply_cluster(7, gone)
+    assert await listed() == {"n1": ("5", 1)}
+    assert (await client.get("/nodes"))["metadata"]["resourceVersion"] == "7"
+    await client.get("/nodes/n2", status=404)
 
 
 def a_fit(**spec: object) -> dict[str, Any]:
