@@ -20,10 +20,9 @@ from services.api.core.requests import ReadOptions, Target, read_options, read_t
 from services.api.core.statuses import status_of
 from services.api.core.tables import row, table
 from services.api.errors import RequestFailed
-from services.api.fits import FitResource
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
-from services.api.resources import Page, ReadableResource
+from services.api.resources import CreatableResource, Page, ReadableResource
 from shared.contracts.visibility import API_VERSION, ListMeta
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
 
@@ -51,8 +50,8 @@ class ApiServer:
         authenticator: Authenticator,
         authorizer: Authorizer,
         resources: Mapping[str, ReadableResource],
+        questions: Mapping[str, CreatableResource],
         gangs: GangResource,
-        fits: FitResource,
         reporting: Reporting,
         *,
         watches_max: int,
@@ -60,14 +59,15 @@ class ApiServer:
         warning: Callable[[], str],
         now_ms: Callable[[], int],
     ) -> None:
-        """`unavailable` returns why no object can be served now; "": they can. `warning` returns a
-        remark for users about all answers; "": none.
+        """`resources` are those that are read, and `questions` those that are answered, by their
+        plural names; of `gangs` there are watches, too. `unavailable` returns why no object can be
+        served now; "": they can. `warning` returns a remark for users about all answers; "": none.
         """
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._resources = resources
+        self._questions = questions
         self._gangs = gangs
-        self._fits = fits
         self._bodies = Bodies(body_bytes_max=BODY_BYTES_MAX)
         self._reporting = reporting
         self._watches_max = watches_max
@@ -149,18 +149,19 @@ class ApiServer:
         self, request: web.BaseRequest, user: User, target: Target
     ) -> web.StreamResponse:
         plural = target.resource.plural
-        if "create" not in target.resource.verbs or target.name or not target.namespace:
+        question = self._questions.get(plural)
+        if question is None or target.name or not target.namespace:
             raise RequestFailed(405, f"{plural} cannot be created here")
         self._check_available()
         await self._authorizer.require(user, "create", plural, namespace=target.namespace)
         try:
             async with self._bodies.read(request) as body:
-                fit = await self._fits.create(user, target, body)
+                answered = await question.create(user, target, body)
         except RequestRefused as refusal:
             raise RequestFailed(refusal.status, str(refusal)) from None
         except web.HTTPRequestEntityTooLarge as refusal:
             raise RequestFailed(413, refusal.text or "the body is too large") from None
-        return web.Response(status=201, body=_encode(fit), content_type=_JSON)
+        return web.Response(status=201, body=_encode(answered), content_type=_JSON)
 
     def _check_available(self) -> None:
         why = self._unavailable()

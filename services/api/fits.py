@@ -11,7 +11,7 @@ from shared.contracts.visibility import Fit
 
 
 class FitResource:
-    """Answers whether the gangs of manifests would fit."""
+    """As `CreatableResource`: answers whether the gangs of manifests would fit."""
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""What every served resource has: a read of one object, a list, and the cells of its table."""
+"""What served resources have: those that are read, a read of one object, a list, and the cells of
+their tables; those that are questions, an answer.
+"""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -43,4 +45,14 @@ class ReadableResource(Protocol):
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """The objects that the user may see. Raises RequestFailed."""
+        ...
+
+
+class CreatableResource(Protocol):
+    """A resource whose objects are questions: they are answered and not stored. A caller has
+    authorised the verb on the resource itself.
+    """
+
+    async def create(self, user: User, target: Target, body: bytes) -> msgspec.Struct:
+        """The object in the body, with its answer. Raises RequestFailed."""
         ...

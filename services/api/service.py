@@ -16,6 +16,7 @@ from services.api.config import ApiSettings
 from services.api.core.gang_book import Place
 from services.api.core.registration_objects import ServerAddress
 from services.api.errors import RequestFailed
+from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
 from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
 from services.api.gangs import GangResource
@@ -25,7 +26,7 @@ from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.watches import Watching
-from shared.contracts.visibility import DECISIONS, GANGS, NODES, QUEUES
+from shared.contracts.visibility import DECISIONS, EXPLANATIONS, FITS, GANGS, NODES, QUEUES
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -132,7 +133,7 @@ class ApiService:
 
     def _server(self, authenticator: Authenticator, authorizer: Authorizer) -> ApiServer:
         ctx = self._ctx
-        questions = PlannerQuestions(ctx.bus)
+        questions, scheduler_names = PlannerQuestions(ctx.bus), ctx.settings.scheduler_name
         gangs = GangResource(lambda: self._state.gangs, authorizer, self._watching, ctx.now_ms)
         self._reporting.gangs.set_function(lambda: len(self._state.gangs))
         self._reporting.watches.set_function(lambda: len(self._watching))
@@ -145,8 +146,11 @@ class ApiService:
                 NODES.plural: NodeResource(self._state, authorizer),
                 DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
             },
+            {
+                FITS.plural: FitResource(questions, authorizer, scheduler_names),
+                EXPLANATIONS.plural: ExplanationResource(scheduler_names),
+            },
             gangs,
-            FitResource(questions, authorizer, ctx.settings.scheduler_name),
             self._reporting,
             watches_max=ctx.settings.watches_max,
             unavailable=self._unavailable,

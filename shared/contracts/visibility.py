@@ -311,7 +311,7 @@ class DecisionList(_Api, frozen=True, kw_only=True):
     items: tuple[Decision, ...]
 
 
-class FitSpec(_Api, frozen=True, kw_only=True):
+class ManifestsSpec(_Api, frozen=True, kw_only=True):
     """Manifests of workloads, groups and pods, as `kubectl create` takes them."""
 
     manifests: tuple[dict[str, Any], ...]
@@ -354,8 +354,111 @@ class Fit(_Api, frozen=True, kw_only=True):
     api_version: ApiVersion
     kind: Literal["Fit"]
     metadata: ObjectMeta | None = None
-    spec: FitSpec
+    spec: ManifestsSpec
     status: FitStatus | None = None
+
+
+class ExplainedScheduling(_Api, frozen=True, kw_only=True):
+    """The scheduler of pods: whether Tutti schedules them (`taken`), and why or why not."""
+
+    scheduler: str
+    taken: bool
+    sentence: str
+
+
+class ExplainedDeclaration(_Api, frozen=True, kw_only=True):
+    """A label, annotation or field in which pods declare a gang; whether it counts, and why."""
+
+    place: str
+    value: str
+    #: The dialect that reads it; "": none does.
+    dialect: str
+    counts: bool
+    sentence: str
+
+
+class ExplainedObject(_Api, frozen=True, kw_only=True):
+    """How one object of the manifests is understood."""
+
+    #: "document 2".
+    place: str
+    #: "Pod team/train-0".
+    title: str
+    #: Gangs that it declares or joins, as namespace/name.
+    gangs: tuple[str, ...] = ()
+    #: How it is read, in sentences.
+    facts: tuple[str, ...] = ()
+    #: Where its pods declare a gang, by precedence.
+    declared: tuple[ExplainedDeclaration, ...] = ()
+    scheduling: tuple[ExplainedScheduling, ...] = ()
+    #: What keeps its pods from being scheduled by Tutti as they stand.
+    missing: tuple[str, ...] = ()
+    #: What is not read, or has no effect, and why.
+    ignored: tuple[str, ...] = ()
+
+
+class ExplainedRole(_Api, frozen=True, kw_only=True):
+    """The members of one role; `minimum` 0: the role has none."""
+
+    role: str
+    members: int
+    minimum: int
+
+
+class ExplainedGroup(_Api, frozen=True, kw_only=True):
+    """One group of a tree of groups: its groups or pods, and how many of them start together."""
+
+    name: str
+    #: The group that it is in; "": it is the outermost one.
+    parent: str
+    #: 1 for the outermost group, 2 for the groups in it, and so on.
+    level: int
+    of: Literal["groups", "pods"]
+    count: int
+    minimum: int
+    topology: str = ""
+
+
+class ExplainedGang(_Api, frozen=True, kw_only=True):
+    """A gang that the manifests declare."""
+
+    #: Namespace/name.
+    title: str
+    declared_by: str
+    #: Pods that are placed together or not at all; left out: the manifests do not say.
+    minimum: int | None = None
+    #: Its pods in the manifests.
+    members: int
+    roles: tuple[ExplainedRole, ...] = ()
+    queue: str
+    priority_class: str = ""
+    topology: str = ""
+    #: The groups of a tree of groups, each followed by those in it.
+    parts: tuple[ExplainedGroup, ...] = ()
+    #: Tutti schedules all of its pods.
+    scheduled: bool
+    #: What is not in the manifests and must exist, or must be changed.
+    missing: tuple[str, ...] = ()
+    #: What is not in force, and why.
+    ignored: tuple[str, ...] = ()
+
+
+class ExplanationStatus(_Api, frozen=True, kw_only=True):
+    """How the manifests are understood. `complete`: Tutti schedules every gang as it stands."""
+
+    complete: bool
+    gangs: tuple[ExplainedGang, ...] = ()
+    objects: tuple[ExplainedObject, ...] = ()
+
+
+class Explanation(_Api, frozen=True, kw_only=True):
+    """A question: how does Tutti understand these manifests? Nothing is created or looked up."""
+
+    api_version: ApiVersion
+    kind: Literal["Explanation"]
+    metadata: ObjectMeta | None = None
+    spec: ManifestsSpec
+    status: ExplanationStatus | None = None
 
 
 #: Every kind that is served, by its name.
@@ -371,6 +474,7 @@ KINDS: Final[dict[str, type[msgspec.Struct]]] = {
         Decision,
         DecisionList,
         Fit,
+        Explanation,
     )
 }
 
@@ -402,5 +506,13 @@ FITS: Final = ServedResource(
     plural="fits", singular="fit", kind="Fit", namespaced=True, verbs=("create",)
 )
 
+EXPLANATIONS: Final = ServedResource(
+    plural="explanations",
+    singular="explanation",
+    kind="Explanation",
+    namespaced=True,
+    verbs=("create",),
+)
+
 #: All resources that are served.
-RESOURCES: Final = (GANGS, QUEUES, NODES, DECISIONS, FITS)
+RESOURCES: Final = (GANGS, QUEUES, NODES, DECISIONS, FITS, EXPLANATIONS)

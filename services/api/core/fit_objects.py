@@ -7,6 +7,7 @@ import msgspec
 
 from services.api.core.gang_objects import NODES_MAX
 from services.api.core.queue_objects import visible_gangs
+from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.contracts.visibility import (
@@ -26,10 +27,7 @@ _decode: Final = msgspec.json.Decoder(Fit).decode
 
 def read_fit(body: bytes) -> Fit:
     """The Fit in a request's body. Raises RequestFailed: 400, it is none."""
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise RequestFailed(400, f"not a Fit: {error}") from None
+    return read_body(body, _decode, "Fit")
 
 
 def questions_of(fit: Fit, namespace: str, scheduler_names: Iterable[str]) -> list[FitRequest]:

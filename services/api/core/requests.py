@@ -5,8 +5,8 @@ Every violation is a `RequestFailed` that names the parameter and its rule.
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from services.api.core.catalogue import VERSION_PATH, served_resource
 from services.api.core.versions import Version, read_version
 from services.api.errors import RequestFailed
 from shared.contracts.visibility import ServedResource
+
+T = TypeVar("T")
 
 #: Items of a page without `limit`, and the most that a page has: all gangs of a large cluster.
 LIMIT_MAX: Final = 20_000
@@ -104,6 +106,14 @@ def read_options(query: Mapping[str, str], accept: str) -> ReadOptions:
         send_initial=_boolean(query, "sendInitialEvents"),
         timeout_s=min(_number(query, "timeoutSeconds") or WATCH_S, WATCH_S_MAX),
     )
+
+
+def read_body(body: bytes, decode: Callable[[bytes], T], kind: str) -> T:
+    """The object in a request's body. Raises RequestFailed: 400, it is not of this kind."""
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise RequestFailed(400, f"not of kind {kind}: {error}") from None
 
 
 def continue_token(place: tuple[str, str]) -> str:

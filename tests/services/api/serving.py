@@ -2,6 +2,7 @@
 answers what the test says.
 """
 
+import io
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from services.api.api_server import ApiServer
 from services.api.authentication import User
 from services.api.authorization import Authorizer
 from services.api.errors import RequestFailed
+from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
 from services.api.gangs import GangResource
 from services.api.planner_questions import PlannerQuestions
@@ -91,6 +93,18 @@ class Client:
             found: dict[str, Any] = await response.json()
             return found
 
+    async def create(
+        self, path: str, body: bytes, *, user: str = "admin", status: int = 201
+    ) -> dict[str, Any]:
+        """The answer to an object; its status is as expected."""
+        given = {"Authorization": f"Bearer {user}"}
+        async with self.session.post(
+            f"{self.url}{path}", data=io.BytesIO(body), headers=given
+        ) as response:
+            assert response.status == status, await response.text()
+            found: dict[str, Any] = await response.json()
+            return found
+
     async def names(self, path: str, *, user: str = "admin") -> list[str]:
         """Namespace and name of each item of a list."""
         items = (await self.get(path, user=user))["items"]
@@ -126,8 +140,11 @@ class Serving:
                 "nodes": NodeResource(self.state, authorizer),
                 "decisions": DecisionResource(lambda: self.state.decisions, authorizer),
             },
+            {
+                "fits": FitResource(self.planner, authorizer, ("tutti",)),
+                "explanations": ExplanationResource(("tutti",)),
+            },
             gangs,
-            FitResource(self.planner, authorizer, ("tutti",)),
             Reporting(self.metrics),
             watches_max=self.watches_max,
             unavailable=lambda: self.unavailable,

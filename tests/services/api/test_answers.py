@@ -1,5 +1,5 @@
-"""What a whole `tutti up` answers about queues, nodes, decisions and fits, and that all answers
-are what the OpenAPI document says.
+"""What a whole `tutti up` answers about queues, nodes, decisions, fits and manifests, and that all
+answers are what the OpenAPI document says.
 """
 
 import asyncio
@@ -107,6 +107,9 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
         folder = f"{GROUP_PATH}/namespaces/{namespace}/fits"
         fits = await api.create(folder, a_fit("1"))
         never = await api.create(folder, a_fit("400"))
+        question = a_fit("1") | {"kind": "Explanation"}
+        explanation = await api.create(folder.replace("fits", "explanations"), question)
+        assert [one["title"] for one in explanation["status"]["gangs"]] == [f"{namespace}/asked"]
         assert fits["status"]["fits"]
         assert [one["ever"] for one in never["status"]["gangs"]] == [False]
         with pytest.raises(ApiError, match=r"spec.manifests: .* kind is not known") as refused:
@@ -116,7 +119,7 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
             await api.create(f"{GROUP_PATH}/namespaces/{namespace}/gangs", {})
 
         document = await api.get(f"/openapi/v3{GROUP_PATH}")
-        for answer in (*answers.values(), fits, never):
+        for answer in (*answers.values(), fits, never, explanation):
             assert violations(document, answer["kind"], answer) == []
         for one in answers["gangs"]["items"]:
             assert violations(document, "Gang", one) == []

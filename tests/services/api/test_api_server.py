@@ -1,13 +1,13 @@
 """Answers of the server by status, header and body: to whom it shows what, and what it refuses."""
 
 import asyncio
-import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from services.api import api_server
@@ -15,6 +15,8 @@ from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
 from shared.contracts.questions import FitAnswer, LedgerAnswer, LedgerQueue
 from shared.contracts.verdicts import Why
+from shared.contracts.visibility import ExplanationStatus
+from shared.explanation.understanding import understand
 from shared.model.objects import Node
 from tests.services.api.scene import verdict, waiting
 from tests.services.api.serving import Client, Serving, a_server
@@ -161,12 +163,7 @@ async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_nam
     )
 
     async def ask(body: bytes, status: int, user: str = "of-b") -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {user}"}
-        path = f"{client.url}/namespaces/b/fits"
-        async with client.session.post(path, data=io.BytesIO(body), headers=headers) as response:
-            assert response.status == status, await response.text()
-            found: dict[str, Any] = await response.json()
-            return found
+        return await client.create("/namespaces/b/fits", body, user=user, status=status)
 
     answer = await ask(json.dumps(a_fit()).encode(), 201)
     (gang,) = answer["status"]["gangs"]
@@ -178,8 +175,8 @@ async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_nam
     elsewhere = a_fit(metadata={"name": "p", "namespace": "a"})
     refused = await ask(json.dumps(elsewhere).encode(), 422)
     assert "p is in namespace a, and must be in the Fit's, b" in refused["message"]
-    assert "not a Fit" in (await ask(b'{"kind": "Fit"}', 400))["message"]
-    assert "not a Fit" in (await ask(b"[" * 100_000, 400))["message"]
+    assert "not of kind Fit" in (await ask(b'{"kind": "Fit"}', 400))["message"]
+    assert "not of kind Fit" in (await ask(b"[" * 100_000, 400))["message"]
     too_long = b" " * (api_server.BODY_BYTES_MAX + 1)
     assert (await ask(too_long, 413))["reason"] == "RequestEntityTooLarge"
     assert (await ask(json.dumps(a_fit()).encode(), 403, "of-a"))["reason"] == "Forbidden"
@@ -188,6 +185,66 @@ async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_nam
         {**many["spec"]["manifests"][0], "metadata": {"name": f"p{n}"}} for n in range(51)
     ]
     assert "at most 50 gangs" in (await ask(json.dumps(many).encode(), 422))["message"]
+
+
+async def test_an_explanation_says_how_manifests_are_understood_as_the_command_does(
+    client: Client, serving: Serving
+) -> None:
+    pod = a_fit()["spec"]["manifests"][0]
+    mark = {"name": "p", "annotations": {"scheduling.k8s.io/group-name": "train"}}
+    manifests = [
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "train"},
+            "spec": {"minMember": 2, "queue": "research"},
+        },
+        {**pod, "metadata": mark, "spec": {**pod["spec"], "schedulerName": "tutti"}},
+        {**pod, "metadata": {"name": "alone"}},
+    ]
+    body = {
+        "apiVersion": "visibility.tutti.dev/v1alpha1",
+        "kind": "Explanation",
+        "spec": {"manifests": manifests},
+    }
+    path = "/namespaces/team/explanations"
+    answer = await client.create(path, json.dumps(body).encode(), user="nothing")
+    status = answer["status"]
+    (gang,) = status["gangs"]
+    assert (gang["title"], gang["minimum"], gang["members"]) == ("team/train", 2, 1)
+    assert (gang["queue"], gang["scheduled"]) == ("research", True)
+    assert [one["title"] for one in status["objects"]] == [
+        "PodGroup team/train",
+        "Pod team/p",
+        "Pod team/alone",
+    ]
+    assert gang["missing"] == ["1 of 2 pods are not in these files: it waits for them"]
+    report = understand(
+        [(f"document {n}", one) for n, one in enumerate(manifests, 1)],
+        namespace="team",
+        scheduler_names=("tutti",),
+    )
+    assert status["complete"] == report.complete
+    found = msgspec.convert(status, ExplanationStatus)
+    for mine, theirs in zip(
+        (*found.objects, *found.gangs), (*report.objects, *report.gangs), strict=True
+    ):
+        assert msgspec.structs.asdict(mine).keys() == msgspec.structs.asdict(theirs).keys()
+        assert (mine.title, mine.missing, mine.ignored) == (
+            theirs.title,
+            theirs.missing,
+            theirs.ignored,
+        )
+    assert serving.rights.asked == 1, "only the verb needs a right"
+    for given, code, words in (
+        ([1], 400, "not of kind Explanation"),
+        ([{"metadata": {}}], 422, "document 1: must be an object with a kind"),
+        ([{"kind": "List", "items": [2]}], 422, "document 1: items: must be objects"),
+        ([{"kind": "Pod"}] * 201, 422, "at most 200 objects"),
+    ):
+        wrong = json.dumps(body | {"spec": {"manifests": given}}).encode()
+        refused = await client.create(path, wrong, status=code)
+        assert words in refused["message"]
 
 
 async def test_an_answer_that_the_client_has_is_sent_without_its_body(client: Client) -> None:

@@ -128,3 +128,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     objects: tuple[ObjectReport, ...]
     gangs: tuple[GangReport, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether Tutti schedules every gang as it stands, and no object lacks anything."""
+        return all(one.scheduled for one in self.gangs) and not any(
+            one.missing for one in self.objects
+        )

@@ -27,6 +27,9 @@ from shared.dialects.scheduler_choice import (
 from shared.dialects.volcano import NAME as VOLCANO
 from shared.dialects.workload_sizes import ALL, Workload, gang_size
 from shared.dialects.workloads import REPLICATED, Part, declared, parts_of
+from shared.explanation.gangs import Gangs, Members
+from shared.explanation.owner_gangs import OwnerGang, is_known_owner, owner_gang
+from shared.explanation.report import Declared, ObjectReport, Report, Scheduling
 from shared.job_plugins.discovery import registered_plugins, with_needed_plugins
 from shared.kinds.job import Job
 from shared.kinds.job_shape import completed
@@ -35,9 +38,6 @@ from shared.kube.decoding import KindDecoder, Undecodable, without_nulls
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO, NAMESPACES, PODS, Resource
 from shared.model.gang_keys import GangKey
 from shared.model.objects import PodGroup
-from tutti.explain.gangs import Gangs, Members
-from tutti.explain.owner_gangs import OwnerGang, is_known_owner, owner_gang
-from tutti.explain.report import Declared, ObjectReport, Report, Scheduling
 
 #: Kinds whose pods belong to objects of another kind: its API version and kind.
 _OWNERS: Final = {"Deployment": ("apps/v1", "ReplicaSet"), "JobSet": ("batch/v1", "Job")}

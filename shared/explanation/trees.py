@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from shared.explanation.report import PartReport
+from shared.explanation.topology import in_words
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, parent_of
 from shared.model.objects import PodGroup
-from tutti.explain.report import PartReport
-from tutti.explain.topology import in_words
 
 
 class Tree:

@@ -10,9 +10,9 @@ from services.admission_webhook.core.review import decode_review
 from shared.dialects.discovery import scheduler_names
 from shared.dialects.manifests import flattened
 from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.explanation.report import GangReport, ObjectReport, Report
+from shared.explanation.understanding import understand
 from tests.services.admission_webhook.reviews import review
-from tutti.explain.report import GangReport, ObjectReport, Report
-from tutti.explain.understanding import understand
 
 #: A label that names a gang of an API that no dialect reads.
 UNREAD = next(

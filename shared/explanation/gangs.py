@@ -6,13 +6,13 @@ from typing import Final
 import msgspec
 
 from shared.dialects.discovery import dialect, precedence_of, preferred_dialects
+from shared.explanation.report import GangReport, RoleReport, Scheduling
+from shared.explanation.topology import in_words
+from shared.explanation.trees import Tree
 from shared.model.gang_keys import GangKey, has_objects, is_of_pods, key_of, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
 from shared.model.minimums import binding_role_minima, group_declared_by
 from shared.model.objects import Pod, PodGroup
-from tutti.explain.report import GangReport, RoleReport, Scheduling
-from tutti.explain.topology import in_words
-from tutti.explain.trees import Tree
 
 #: The queue of a gang that names none.
 _DEFAULT_QUEUE: Final = "default"
