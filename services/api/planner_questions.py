@@ -10,18 +10,27 @@ from shared.bus.connection import Bus
 from shared.bus.errors import BusError
 from shared.bus.questions import ask
 from shared.contracts import codec, subjects
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
+    LedgerAnswer,
+    LedgerRequest,
+)
 
 #: The ledger is as old as this at most, for all users.
 _LEDGER_KEEP_S: Final = 2.0
-_LEDGER_TIMEOUT_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
+#: Likewise.
+_FRAGMENTATION_KEEP_S: Final = 5.0
 #: Fits that are being answered, each of which asks about one gang at a time. A standby answers one
 #: question at a time; a large gang takes it a while.
 _FITS_IN_FLIGHT_MAX: Final = 8
 _FIT_TIMEOUT_S: Final = 10.0
 #: For all gangs of a Fit: the API server gives up after a minute.
 _FITS_TIMEOUT_S: Final = 45.0
-_NO_PLANNER: Final = "no standby planner answers: queues and fits need one"
+_NO_PLANNER: Final = "no standby planner answers: queues, pod shapes and fits need one"
 
 
 class PlannerQuestions:
@@ -32,12 +41,22 @@ class PlannerQuestions:
         self._ledgers: AnswerCache[None, LedgerAnswer] = AnswerCache(
             keep_s=lambda _ledger: _LEDGER_KEEP_S, entries_max=1, in_flight_max=1
         )
+        self._fragmentation: AnswerCache[None, FragmentationAnswer] = AnswerCache(
+            keep_s=lambda _answer: _FRAGMENTATION_KEEP_S, entries_max=1, in_flight_max=1
+        )
         self._fits = 0
 
     async def ledger(self) -> LedgerAnswer:
         """All queues. Raises RequestFailed: 503, no planner answers."""
         try:
             return await self._ledgers.get(None, self._ask_ledger)
+        except BusError:
+            raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+
+    async def fragmentation(self) -> FragmentationAnswer:
+        """How many more pods of common shapes fit. Raises RequestFailed, as `ledger`."""
+        try:
+            return await self._fragmentation.get(None, self._ask_fragmentation)
         except BusError:
             raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
 
@@ -68,11 +87,20 @@ class PlannerQuestions:
             self._bus, subjects.ASK_FIT, request, codec.decode_fit_answer, timeout_s=_FIT_TIMEOUT_S
         )
 
+    async def _ask_fragmentation(self) -> FragmentationAnswer:
+        return await ask(
+            self._bus,
+            subjects.ASK_FRAGMENTATION,
+            FragmentationRequest(),
+            codec.decode_fragmentation_answer,
+            timeout_s=_TIMEOUT_S,
+        )
+
     async def _ask_ledger(self) -> LedgerAnswer:
         return await ask(
             self._bus,
             subjects.ASK_LEDGER,
             LedgerRequest(),
             codec.decode_ledger_answer,
-            timeout_s=_LEDGER_TIMEOUT_S,
+            timeout_s=_TIMEOUT_S,
         )

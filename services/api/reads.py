@@ -1,4 +1,4 @@
-"""The resources `queues`, `nodes` and `decisions`: reads of what a user may see."""
+"""The resources `queues`, `nodes`, `podshapes` and `decisions`: reads of what a user may see."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -16,6 +16,11 @@ from services.api.core.decision_history import (
 )
 from services.api.core.node_objects import NODE_COLUMNS, build_node, node_cells
 from services.api.core.paging import page_of
+from services.api.core.pod_shape_objects import (
+    POD_SHAPE_COLUMNS,
+    build_pod_shape,
+    pod_shape_cells,
+)
 from services.api.core.queue_objects import QUEUE_COLUMNS, build_queue, queue_cells
 from services.api.core.requests import ReadOptions, Target
 from services.api.errors import RequestFailed
@@ -23,7 +28,7 @@ from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
 from shared.contracts.questions import LedgerQueue
-from shared.contracts.visibility import GROUP, Decision, Node, ObjectMeta, Queue
+from shared.contracts.visibility import GROUP, Decision, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -48,9 +53,8 @@ class QueueResource:
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
         """As `ReadableResource`. Its version is a hash: the ledger has no sequence."""
         ledger = await self._questions.ledger()
-        version = int.from_bytes(hashlib.blake2b(_encode(ledger), digest_size=7).digest(), "big")
         built = await self._built(user, ledger.queues)
-        chosen, metadata = page_of(built, _metadata, target, options, str(version))
+        chosen, metadata = page_of(built, _metadata, target, options, _version_of(ledger))
         return Page([_item(one) for one in chosen], metadata)
 
     async def _built(self, user: User, queues: Sequence[LedgerQueue]) -> Sequence[Queue]:
@@ -102,6 +106,33 @@ class NodeResource:
         return build_node(node, cluster.loads.get(node.name), version)
 
 
+class PodShapeResource:
+    """As `ReadableResource`: the capacity for common pods, for users who may list nodes."""
+
+    columns = POD_SHAPE_COLUMNS
+    cells = staticmethod(pod_shape_cells)
+
+    def __init__(self, questions: PlannerQuestions, authorizer: Authorizer) -> None:
+        self._questions = questions
+        self._authorizer = authorizer
+
+    async def get(self, user: User, target: Target) -> Item:
+        """As `ReadableResource`."""
+        await self._authorizer.require_nodes(user)
+        answer = await self._questions.fragmentation()
+        return _found(
+            [build_pod_shape(one) for one in answer.shapes if one.id == target.name], target
+        )
+
+    async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
+        """As `ReadableResource`. Its version is a hash, as that of queues."""
+        await self._authorizer.require_nodes(user)
+        answer = await self._questions.fragmentation()
+        built = sorted(map(build_pod_shape, answer.shapes), key=_place)
+        chosen, metadata = page_of(built, _metadata, target, options, _version_of(answer))
+        return Page([_item(one) for one in chosen], metadata)
+
+
 class DecisionResource:
     """As `ReadableResource`: the newest decisions, of gangs that the user sees."""
 
@@ -144,7 +175,13 @@ class DecisionResource:
         return [visible_part(one, sight.namespaces) for one in decisions]
 
 
-_Object: TypeAlias = Queue | Node | Decision
+_Object: TypeAlias = Queue | Node | PodShape | Decision
+
+
+def _version_of(answer: msgspec.Struct) -> str:
+    """A version of an answer of the planner, which has no sequence."""
+    digest = hashlib.blake2b(_encode(answer), digest_size=7).digest()
+    return str(int.from_bytes(digest, "big"))
 
 
 def _item(one: _Object) -> Item:

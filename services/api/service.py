@@ -21,12 +21,20 @@ from services.api.fits import FitResource
 from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
 from services.api.gangs import GangResource
 from services.api.planner_questions import PlannerQuestions
-from services.api.reads import DecisionResource, NodeResource, QueueResource
+from services.api.reads import DecisionResource, NodeResource, PodShapeResource, QueueResource
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.watches import Watching
-from shared.contracts.visibility import DECISIONS, EXPLANATIONS, FITS, GANGS, NODES, QUEUES
+from shared.contracts.visibility import (
+    DECISIONS,
+    EXPLANATIONS,
+    FITS,
+    GANGS,
+    NODES,
+    POD_SHAPES,
+    QUEUES,
+)
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
@@ -144,6 +152,7 @@ class ApiService:
                 GANGS.plural: gangs,
                 QUEUES.plural: QueueResource(questions, authorizer),
                 NODES.plural: NodeResource(self._state, authorizer),
+                POD_SHAPES.plural: PodShapeResource(questions, authorizer),
                 DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
             },
             {

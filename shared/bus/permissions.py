@@ -141,6 +141,7 @@ def _planner(replicas: int) -> User:
         subscribe=(
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
+            subjects.ASK_FRAGMENTATION,
             *_leases(subjects.PLANNER_LEASE_KEY),
             *sets,
         ),
@@ -185,6 +186,7 @@ def _api(replicas: int) -> User:
             subjects.ASK_SNAPSHOT,
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
+            subjects.ASK_FRAGMENTATION,
             _get(subjects.VERDICTS),
             *(_info(stream) for stream in read),
             *following,

@@ -16,6 +16,8 @@ from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
     LedgerAnswer,
     LedgerRequest,
     ServiceStatus,
@@ -64,6 +66,8 @@ decode_status_request: Final = _reader(msgspec.msgpack.Decoder(StatusRequest).de
 decode_status: Final = _reader(msgspec.msgpack.Decoder(ServiceStatus).decode)
 decode_fit_request: Final = _reader(msgspec.msgpack.Decoder(FitRequest).decode)
 decode_fit_answer: Final = _reader(msgspec.msgpack.Decoder(FitAnswer).decode)
+decode_fragmentation_request: Final = _reader(msgspec.msgpack.Decoder(FragmentationRequest).decode)
+decode_fragmentation_answer: Final = _reader(msgspec.msgpack.Decoder(FragmentationAnswer).decode)
 decode_ledger_request: Final = _reader(msgspec.msgpack.Decoder(LedgerRequest).decode)
 decode_ledger_answer: Final = _reader(msgspec.msgpack.Decoder(LedgerAnswer).decode)
 decode_observation_request: Final = _reader(msgspec.msgpack.Decoder(ObservationRequest).decode)

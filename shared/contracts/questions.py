@@ -7,7 +7,7 @@ does not come in time is no error: the requester continues without it.
 import msgspec
 
 from shared.model.objects import Pod, PodGroup, Resources
-from shared.model.terms import Struct
+from shared.model.terms import Labels, Struct
 
 
 class StatusRequest(Struct, frozen=True, kw_only=True, tag="status.ask"):
@@ -75,6 +75,45 @@ class FitAnswer(Struct, frozen=True, kw_only=True, tag="fit.answer"):
     displaces_by: str = ""
     #: Admission would refuse it: its queue does not exist or is not open.
     refused: bool = False
+
+
+class FragmentationRequest(msgspec.Struct, frozen=True, kw_only=True, tag="fragmentation.ask"):
+    """Asks how many more pods of common shapes fit, on `ask.planner.fragmentation`."""
+
+
+class TierCapacity(Struct, frozen=True, kw_only=True):
+    """The domain of one tier that holds the most further pods of a shape; "": none holds any."""
+
+    tier: str
+    domain: str = ""
+    pods: int = 0
+
+
+class ShapeCapacity(Struct, frozen=True, kw_only=True):
+    """How many more pods of one shape fit now; upper bounds for shapes with rules between pods."""
+
+    #: A hash of the shape, which stays the same: 12 hexadecimal digits.
+    id: str
+    requests: Resources
+    node_selector: Labels = ()
+    #: Members of gangs with this shape, and those of them without a node.
+    members: int
+    waiting: int
+    #: On all nodes: the largest gang that fits anywhere.
+    total: int
+    #: If all free amounts of the nodes that it may use were on one node.
+    unfragmented: int
+    #: The node that holds the most; "": none holds any.
+    node: str = ""
+    on_node: int = 0
+    #: From the lowest tier of HyperNodes up.
+    tiers: tuple[TierCapacity, ...] = ()
+
+
+class FragmentationAnswer(Struct, frozen=True, kw_only=True, tag="fragmentation.answer"):
+    """The most common shapes, most members first."""
+
+    shapes: tuple[ShapeCapacity, ...] = ()
 
 
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):

@@ -39,6 +39,7 @@ PROVISIONING_SUBJECTS: Final = "provisioning.>"
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
 ASK_LEDGER: Final = "ask.planner.ledger"
+ASK_FRAGMENTATION: Final = "ask.planner.fragmentation"
 ASK_STATUS: Final = "ask.status"
 ASK_OBSERVATION: Final = "ask.observer.report"
 

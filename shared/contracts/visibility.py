@@ -266,6 +266,56 @@ class NodeList(_Api, frozen=True, kw_only=True):
     items: tuple[Node, ...]
 
 
+class TierFit(_Api, frozen=True, kw_only=True):
+    """The domain of one tier of HyperNodes that holds the most further pods of a shape."""
+
+    tier: str
+    #: "": no domain holds any.
+    domain: str = ""
+    pods: int
+
+
+class PodShapeStatus(_Api, frozen=True, kw_only=True):
+    """Pods that members of gangs have, and how many more of them fit now. For pods with rules about
+    other pods, the numbers are upper bounds.
+    """
+
+    #: Quantities by resource.
+    requests: dict[str, str]
+    node_selector: dict[str, str] = {}
+    #: Members of gangs that are such pods, and those of them without a node.
+    members: int
+    waiting: int
+    #: Further pods on all nodes: the largest gang of such pods that fits now.
+    fits: int
+    #: The node that holds the most of them; "": none holds any.
+    node: str = ""
+    fits_on_node: int
+    #: The largest gang that fits into one domain, from the lowest tier up.
+    tiers: tuple[TierFit, ...] = ()
+    #: Pods that would fit if all free amounts were on one node. The larger the difference to
+    #: `fits`, the more fragmented is the free capacity.
+    unfragmented: int
+
+
+class PodShape(_Api, frozen=True, kw_only=True):
+    """Equal pods of gangs, and the free capacity for more of them."""
+
+    api_version: ApiVersion
+    kind: Literal["PodShape"]
+    metadata: ObjectMeta
+    status: PodShapeStatus
+
+
+class PodShapeList(_Api, frozen=True, kw_only=True):
+    """The most common pod shapes, by name."""
+
+    api_version: ApiVersion
+    kind: Literal["PodShapeList"]
+    metadata: ListMeta
+    items: tuple[PodShape, ...]
+
+
 class DecidedPod(_Api, frozen=True, kw_only=True):
     """A pod that is bound to `node`, or evicted (`node` "")."""
 
@@ -471,6 +521,8 @@ KINDS: Final[dict[str, type[msgspec.Struct]]] = {
         QueueList,
         Node,
         NodeList,
+        PodShape,
+        PodShapeList,
         Decision,
         DecisionList,
         Fit,
@@ -499,6 +551,13 @@ QUEUES: Final = ServedResource(
 NODES: Final = ServedResource(
     plural="nodes", singular="node", kind="Node", namespaced=False, verbs=("get", "list")
 )
+POD_SHAPES: Final = ServedResource(
+    plural="podshapes",
+    singular="podshape",
+    kind="PodShape",
+    namespaced=False,
+    verbs=("get", "list"),
+)
 DECISIONS: Final = ServedResource(
     plural="decisions", singular="decision", kind="Decision", namespaced=True, verbs=("get", "list")
 )
@@ -515,4 +574,4 @@ EXPLANATIONS: Final = ServedResource(
 )
 
 #: All resources that are served.
-RESOURCES: Final = (GANGS, QUEUES, NODES, DECISIONS, FITS, EXPLANATIONS)
+RESOURCES: Final = (GANGS, QUEUES, NODES, POD_SHAPES, DECISIONS, FITS, EXPLANATIONS)

@@ -20,7 +20,7 @@ from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.invariants import validate as check_invariants
 from services.gang_planner.core.lifecycle import unseen_losses
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.queries import ledger, queue_figures
+from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.planner_state import State
@@ -35,7 +35,7 @@ from shared.contracts.decisions import (
     Note,
 )
 from shared.contracts.outcomes import Outcome
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer
+from shared.contracts.questions import FitAnswer, FitRequest, FragmentationAnswer, LedgerAnswer
 from shared.contracts.verdicts import Verdict
 from shared.model.invariants import InvariantViolation
 
@@ -242,6 +242,11 @@ class Planner:
         """The held, deserved and queued amounts of all queues. Only standby planners are asked."""
         self._state.extended_resources.count_devices()
         return ledger.ledger(self._state, self._session)
+
+    def fragmentation(self) -> FragmentationAnswer:
+        """How many more pods of common shapes fit. Only standby planners are asked."""
+        self._state.extended_resources.count_devices()
+        return fragmentation.fragmentation(self._state, self._session)
 
     def on_action(self, begins: Callable[[str], None]) -> None:
         """Call `begins` with an action's name when it begins, and with "" after the last one."""

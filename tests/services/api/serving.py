@@ -20,11 +20,11 @@ from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
 from services.api.gangs import GangResource
 from services.api.planner_questions import PlannerQuestions
-from services.api.reads import DecisionResource, NodeResource, QueueResource
+from services.api.reads import DecisionResource, NodeResource, PodShapeResource, QueueResource
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.watches import Watching
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer
+from shared.contracts.questions import FitAnswer, FitRequest, FragmentationAnswer, LedgerAnswer
 from shared.runtime.serving_certificate import (
     CertificateFiles,
     ServingCertificate,
@@ -68,9 +68,13 @@ class Planner(PlannerQuestions):
     def __init__(self) -> None:
         self.queues = LedgerAnswer(queues=())
         self.fit = FitAnswer(fits=True, ever=True)
+        self.shapes = FragmentationAnswer()
 
     async def ledger(self) -> LedgerAnswer:
         return self.queues
+
+    async def fragmentation(self) -> FragmentationAnswer:
+        return self.shapes
 
     async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
         return [self.fit for _ in requests]
@@ -138,6 +142,7 @@ class Serving:
                 "gangs": gangs,
                 "queues": QueueResource(self.planner, authorizer),
                 "nodes": NodeResource(self.state, authorizer),
+                "podshapes": PodShapeResource(self.planner, authorizer),
                 "decisions": DecisionResource(lambda: self.state.decisions, authorizer),
             },
             {

@@ -13,7 +13,14 @@ import pytest
 from services.api import api_server
 from shared.contracts.cluster import Gone, NodeChanges, PodChanges
 from shared.contracts.decisions import Cycle, EvictionDecision, Victim
-from shared.contracts.questions import FitAnswer, LedgerAnswer, LedgerQueue
+from shared.contracts.questions import (
+    FitAnswer,
+    FragmentationAnswer,
+    LedgerAnswer,
+    LedgerQueue,
+    ShapeCapacity,
+    TierCapacity,
+)
 from shared.contracts.verdicts import Why
 from shared.contracts.visibility import ExplanationStatus
 from shared.explanation.understanding import understand
@@ -142,6 +149,41 @@ async def test_a_node_has_the_version_of_its_last_change_and_is_built_again_afte
     assert await listed() == {"n1": ("5", 1)}
     assert (await client.get("/nodes"))["metadata"]["resourceVersion"] == "7"
     await client.get("/nodes/n2", status=404)
+
+
+async def test_pod_shapes_are_for_users_who_may_list_nodes(
+    client: Client, serving: Serving
+) -> None:
+    shapes = [
+        ShapeCapacity(
+            id=name,
+            requests=(("cpu", 500), ("memory", 1 << 30), ("pods", 1)),
+            node_selector=(("pool", "a"),),
+            members=3,
+            waiting=1,
+            total=4,
+            unfragmented=5,
+            node="n1",
+            on_node=2,
+            tiers=(TierCapacity(tier="rack", domain="r1", pods=3), TierCapacity(tier="tier 2")),
+        )
+        for name in ("bb", "aa")
+    ]
+    serving.planner.shapes = FragmentationAnswer(shapes=tuple(shapes))
+    await client.get("/podshapes", user="of-b", status=403)
+    await client.get("/podshapes/aa", user="of-b", status=403)
+    assert await client.names("/podshapes") == ["aa", "bb"]
+    status = (await client.get("/podshapes/bb"))["status"]
+    assert status["requests"] == {"cpu": "500m", "memory": "1Gi"}
+    assert status["tiers"] == [
+        {"tier": "rack", "domain": "r1", "pods": 3},
+        {"tier": "tier 2", "pods": 0},
+    ]
+    table = await client.get("/podshapes", Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert table["rows"][0]["cells"] == [
+        *("aa", "500m cpu, 1Gi memory", 3, 1, 4, "2 (n1)", "3 (r1)", 5, "pool=a"),
+    ]
+    await client.get("/podshapes/cc", status=404)
 
 
 def a_fit(**spec: object) -> dict[str, Any]:

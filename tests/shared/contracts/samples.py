@@ -38,12 +38,16 @@ from shared.contracts.outcomes import DecisionClaimed, Member, Outcome
 from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
     LedgerAmount,
     LedgerAnswer,
     LedgerQueue,
     LedgerRequest,
     ServiceStatus,
+    ShapeCapacity,
     StatusRequest,
+    TierCapacity,
 )
 from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
 from shared.model.objects import (
@@ -328,6 +332,23 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
                 amounts=(LedgerAmount(resource="cpu", used=4000, wanted=8000, deserved=6000),),
                 holders=("kubeflow/job-1",),
                 why="it claims 2 cpu more, up to what it deserves",
+            ),
+        )
+    ),
+    FragmentationRequest(),
+    FragmentationAnswer(
+        shapes=(
+            ShapeCapacity(
+                id="0123456789ab",
+                requests=(("cpu", 1000), ("pods", 1)),
+                node_selector=(("pool", "a"),),
+                members=12,
+                waiting=4,
+                total=30,
+                unfragmented=41,
+                node="n1",
+                on_node=8,
+                tiers=(TierCapacity(tier="tier 1", domain="rack-1", pods=16),),
             ),
         )
     ),
