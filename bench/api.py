@@ -217,7 +217,7 @@ def _server(
         gangs,
         Reporting(Metrics("api")),
         watches_max=1_000,
-        unavailable=str,
+        unavailable=lambda _resource: "",
         warning=str,
         now_ms=now_ms,
     )

@@ -2,8 +2,8 @@
 
 Consumes: VERDICTS, CLUSTER (behind the watcher's snapshot) and the newest decisions in DECISIONS,
 by durable consumers of its own; HTTPS requests, from the API server (as an aggregated API) or
-direct. Emits: answers; questions on `ask.planner.ledger`, `.fragmentation` and `.fit`; TokenReviews
-and SubjectAccessReviews. Owns: its serving certificate, the APIService
+direct. Emits: answers; questions on `ask.planner.ledger`, `.fragmentation` and `.fit`, and on
+`ask.status`; TokenReviews and SubjectAccessReviews. Owns: its serving certificate, the APIService
 `v1alpha1.visibility.tutti.dev`, and outside a cluster the Service that this names.
 
 Invariants:

@@ -23,7 +23,7 @@ from services.api.errors import RequestFailed
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource
-from shared.contracts.visibility import API_VERSION, ListMeta
+from shared.contracts.visibility import API_VERSION, ListMeta, ServedResource
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
 
 log = logging.getLogger(__name__)
@@ -55,13 +55,13 @@ class ApiServer:
         reporting: Reporting,
         *,
         watches_max: int,
-        unavailable: Callable[[], str],
+        unavailable: Callable[[ServedResource], str],
         warning: Callable[[], str],
         now_ms: Callable[[], int],
     ) -> None:
         """`resources` are those that are read, and `questions` those that are answered, by their
-        plural names; of `gangs` there are watches, too. `unavailable` returns why no object can be
-        served now; "": they can. `warning` returns a remark for users about all answers; "": none.
+        plural names; of `gangs` there are watches, too. `unavailable` returns why a resource cannot
+        be served now; "": it can. `warning` returns a remark for users about all answers; "": none.
         """
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -132,7 +132,7 @@ class ApiServer:
         if request.method != "GET":
             raise RequestFailed(405, f"{target.resource.plural} cannot be changed")
         options = read_options(request.query, request.headers.get("Accept", ""))
-        self._check_available()
+        self._check_available(target.resource)
         verb = "get" if target.name else "watch" if options.watch else "list"
         if verb not in target.resource.verbs:
             raise RequestFailed(405, f"{target.resource.plural}: {verb} is not served")
@@ -152,7 +152,7 @@ class ApiServer:
         question = self._questions.get(plural)
         if question is None or target.name or not target.namespace:
             raise RequestFailed(405, f"{plural} cannot be created here")
-        self._check_available()
+        self._check_available(target.resource)
         await self._authorizer.require(user, "create", plural, namespace=target.namespace)
         try:
             async with self._bodies.read(request) as body:
@@ -163,8 +163,8 @@ class ApiServer:
             raise RequestFailed(413, refusal.text or "the body is too large") from None
         return web.Response(status=201, body=_encode(answered), content_type=_JSON)
 
-    def _check_available(self) -> None:
-        why = self._unavailable()
+    def _check_available(self, resource: ServedResource) -> None:
+        why = self._unavailable(resource)
         if why:
             raise RequestFailed(503, why, retry_after_s=1)
 

@@ -1,4 +1,6 @@
-"""The resources `queues`, `nodes`, `podshapes` and `decisions`: reads of what a user may see."""
+"""The resources `queues`, `nodes`, `podshapes`, `instances` and `decisions`: reads of what a user
+may see.
+"""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -14,6 +16,11 @@ from services.api.core.decision_history import (
     decision_cells,
     visible_part,
 )
+from services.api.core.instance_objects import (
+    INSTANCE_COLUMNS,
+    build_instance,
+    instance_cells,
+)
 from services.api.core.node_objects import NODE_COLUMNS, build_node, node_cells
 from services.api.core.paging import page_of
 from services.api.core.pod_shape_objects import (
@@ -24,11 +31,12 @@ from services.api.core.pod_shape_objects import (
 from services.api.core.queue_objects import QUEUE_COLUMNS, build_queue, queue_cells
 from services.api.core.requests import ReadOptions, Target
 from services.api.errors import RequestFailed
+from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
 from shared.contracts.questions import LedgerQueue
-from shared.contracts.visibility import GROUP, Decision, Node, ObjectMeta, PodShape, Queue
+from shared.contracts.visibility import GROUP, Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -133,6 +141,27 @@ class PodShapeResource:
         return Page([_item(one) for one in chosen], metadata)
 
 
+class InstanceResource:
+    """As `ReadableResource`: the processes of Tutti that answer now, for all users."""
+
+    columns = INSTANCE_COLUMNS
+    cells = staticmethod(instance_cells)
+
+    def __init__(self, questions: InstanceQuestions) -> None:
+        self._questions = questions
+
+    async def get(self, _user: User, target: Target) -> Item:
+        """As `ReadableResource`."""
+        built = [build_instance(one) for one in await self._questions.statuses()]
+        return _found([one for one in built if one.metadata.name == target.name], target)
+
+    async def list(self, _user: User, target: Target, options: ReadOptions) -> Page:
+        """As `ReadableResource`. Its version is a hash, as that of queues."""
+        built = sorted(map(build_instance, await self._questions.statuses()), key=_place)
+        chosen, metadata = page_of(built, _metadata, target, options, _version_of(built))
+        return Page([_item(one) for one in chosen], metadata)
+
+
 class DecisionResource:
     """As `ReadableResource`: the newest decisions, of gangs that the user sees."""
 
@@ -175,11 +204,11 @@ class DecisionResource:
         return [visible_part(one, sight.namespaces) for one in decisions]
 
 
-_Object: TypeAlias = Queue | Node | PodShape | Decision
+_Object: TypeAlias = Queue | Node | PodShape | Instance | Decision
 
 
-def _version_of(answer: msgspec.Struct) -> str:
-    """A version of an answer of the planner, which has no sequence."""
+def _version_of(answer: object) -> str:
+    """A version of an answer of other services, which has no sequence."""
     digest = hashlib.blake2b(_encode(answer), digest_size=7).digest()
     return str(int.from_bytes(digest, "big"))
 

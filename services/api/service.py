@@ -20,8 +20,15 @@ from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
 from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
 from services.api.gangs import GangResource
+from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
-from services.api.reads import DecisionResource, NodeResource, PodShapeResource, QueueResource
+from services.api.reads import (
+    DecisionResource,
+    InstanceResource,
+    NodeResource,
+    PodShapeResource,
+    QueueResource,
+)
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
@@ -31,9 +38,11 @@ from shared.contracts.visibility import (
     EXPLANATIONS,
     FITS,
     GANGS,
+    INSTANCES,
     NODES,
     POD_SHAPES,
     QUEUES,
+    ServedResource,
 )
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
@@ -142,6 +151,7 @@ class ApiService:
     def _server(self, authenticator: Authenticator, authorizer: Authorizer) -> ApiServer:
         ctx = self._ctx
         questions, scheduler_names = PlannerQuestions(ctx.bus), ctx.settings.scheduler_name
+        instances = InstanceQuestions(ctx.bus)
         gangs = GangResource(lambda: self._state.gangs, authorizer, self._watching, ctx.now_ms)
         self._reporting.gangs.set_function(lambda: len(self._state.gangs))
         self._reporting.watches.set_function(lambda: len(self._watching))
@@ -153,6 +163,7 @@ class ApiService:
                 QUEUES.plural: QueueResource(questions, authorizer),
                 NODES.plural: NodeResource(self._state, authorizer),
                 POD_SHAPES.plural: PodShapeResource(questions, authorizer),
+                INSTANCES.plural: InstanceResource(instances),
                 DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
             },
             {
@@ -188,8 +199,10 @@ class ApiService:
 
     # What answers report about losses.
 
-    def _unavailable(self) -> str:
-        """Why gangs cannot be served; "" while they can."""
+    def _unavailable(self, resource: ServedResource) -> str:
+        """Why a resource cannot be served; "" while it can."""
+        if resource.needs == "nothing":
+            return ""
         now_s = asyncio.get_running_loop().time()
         if self._ctx.bus.connected:
             self._disconnected_s = None
@@ -197,6 +210,8 @@ class ApiService:
             since_s = self._disconnected_s = self._disconnected_s or now_s
             if now_s - since_s >= _WITHOUT_NATS_S:
                 return "the API service has no connection to NATS"
+        if resource.needs == "services":
+            return ""
         if not self._verdicts.complete.is_set():
             return "the API service has not read all gangs yet"
         if self._clusters.silent_s == float("inf"):

@@ -187,6 +187,7 @@ def _api(replicas: int) -> User:
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
             subjects.ASK_FRAGMENTATION,
+            subjects.ASK_STATUS,
             _get(subjects.VERDICTS),
             *(_info(stream) for stream in read),
             *following,

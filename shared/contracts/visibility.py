@@ -316,6 +316,37 @@ class PodShapeList(_Api, frozen=True, kw_only=True):
     items: tuple[PodShape, ...]
 
 
+class InstanceStatus(_Api, frozen=True, kw_only=True):
+    """The state of one process of Tutti, as it reports it itself."""
+
+    service: str
+    ready: bool
+    #: Why it is not ready.
+    not_ready: tuple[str, ...] = ()
+    #: True for the one planner or watcher that writes; other services are always active.
+    active: bool
+    version: str
+    started: datetime | None = None
+
+
+class Instance(_Api, frozen=True, kw_only=True):
+    """A process of a service of Tutti that runs now."""
+
+    api_version: ApiVersion
+    kind: Literal["Instance"]
+    metadata: ObjectMeta
+    status: InstanceStatus
+
+
+class InstanceList(_Api, frozen=True, kw_only=True):
+    """Processes of Tutti, by name."""
+
+    api_version: ApiVersion
+    kind: Literal["InstanceList"]
+    metadata: ListMeta
+    items: tuple[Instance, ...]
+
+
 class DecidedPod(_Api, frozen=True, kw_only=True):
     """A pod that is bound to `node`, or evicted (`node` "")."""
 
@@ -523,6 +554,8 @@ KINDS: Final[dict[str, type[msgspec.Struct]]] = {
         NodeList,
         PodShape,
         PodShapeList,
+        Instance,
+        InstanceList,
         Decision,
         DecisionList,
         Fit,
@@ -532,24 +565,39 @@ KINDS: Final[dict[str, type[msgspec.Struct]]] = {
 
 
 class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource: the names in paths, RBAC and manifests, and the verbs that are served."""
+    """One resource: the names in paths, RBAC and manifests, and the verbs that are served.
+
+    `needs`: what its answers are made from, beside the request. Nothing; other services, which are
+    asked over NATS; or the streams, which have to be read first.
+    """
 
     plural: str
     singular: str
     kind: str
     namespaced: bool
     verbs: tuple[str, ...]
+    needs: Literal["nothing", "services", "streams"] = "services"
 
 
 GANGS: Final = ServedResource(
-    plural="gangs", singular="gang", kind="Gang", namespaced=True, verbs=("get", "list", "watch")
+    plural="gangs",
+    singular="gang",
+    kind="Gang",
+    namespaced=True,
+    verbs=("get", "list", "watch"),
+    needs="streams",
 )
 
 QUEUES: Final = ServedResource(
     plural="queues", singular="queue", kind="Queue", namespaced=False, verbs=("get", "list")
 )
 NODES: Final = ServedResource(
-    plural="nodes", singular="node", kind="Node", namespaced=False, verbs=("get", "list")
+    plural="nodes",
+    singular="node",
+    kind="Node",
+    namespaced=False,
+    verbs=("get", "list"),
+    needs="streams",
 )
 POD_SHAPES: Final = ServedResource(
     plural="podshapes",
@@ -558,8 +606,20 @@ POD_SHAPES: Final = ServedResource(
     namespaced=False,
     verbs=("get", "list"),
 )
+INSTANCES: Final = ServedResource(
+    plural="instances",
+    singular="instance",
+    kind="Instance",
+    namespaced=False,
+    verbs=("get", "list"),
+)
 DECISIONS: Final = ServedResource(
-    plural="decisions", singular="decision", kind="Decision", namespaced=True, verbs=("get", "list")
+    plural="decisions",
+    singular="decision",
+    kind="Decision",
+    namespaced=True,
+    verbs=("get", "list"),
+    needs="streams",
 )
 FITS: Final = ServedResource(
     plural="fits", singular="fit", kind="Fit", namespaced=True, verbs=("create",)
@@ -571,7 +631,8 @@ EXPLANATIONS: Final = ServedResource(
     kind="Explanation",
     namespaced=True,
     verbs=("create",),
+    needs="nothing",
 )
 
 #: All resources that are served.
-RESOURCES: Final = (GANGS, QUEUES, NODES, POD_SHAPES, DECISIONS, FITS, EXPLANATIONS)
+RESOURCES: Final = (GANGS, QUEUES, NODES, POD_SHAPES, INSTANCES, DECISIONS, FITS, EXPLANATIONS)

@@ -19,12 +19,25 @@ from services.api.errors import RequestFailed
 from services.api.explanations import ExplanationResource
 from services.api.fits import FitResource
 from services.api.gangs import GangResource
+from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
-from services.api.reads import DecisionResource, NodeResource, PodShapeResource, QueueResource
+from services.api.reads import (
+    DecisionResource,
+    InstanceResource,
+    NodeResource,
+    PodShapeResource,
+    QueueResource,
+)
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.watches import Watching
-from shared.contracts.questions import FitAnswer, FitRequest, FragmentationAnswer, LedgerAnswer
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    FragmentationAnswer,
+    LedgerAnswer,
+    ServiceStatus,
+)
 from shared.runtime.serving_certificate import (
     CertificateFiles,
     ServingCertificate,
@@ -80,6 +93,16 @@ class Planner(PlannerQuestions):
         return [self.fit for _ in requests]
 
 
+class Instances(InstanceQuestions):
+    """In place of all services."""
+
+    def __init__(self) -> None:
+        self.answers: list[ServiceStatus] = []
+
+    async def statuses(self) -> Sequence[ServiceStatus]:
+        return self.answers
+
+
 class Client:
     """Requests of users."""
 
@@ -125,6 +148,7 @@ class Serving:
         self.state = ApiState()
         self.rights = Rights()
         self.planner = Planner()
+        self.instances = Instances()
         self.watching = Watching(lambda: self.state.gangs)
         self.metrics = Metrics("api")
         self.unavailable = ""
@@ -143,6 +167,7 @@ class Serving:
                 "queues": QueueResource(self.planner, authorizer),
                 "nodes": NodeResource(self.state, authorizer),
                 "podshapes": PodShapeResource(self.planner, authorizer),
+                "instances": InstanceResource(self.instances),
                 "decisions": DecisionResource(lambda: self.state.decisions, authorizer),
             },
             {
@@ -152,7 +177,7 @@ class Serving:
             gangs,
             Reporting(self.metrics),
             watches_max=self.watches_max,
-            unavailable=lambda: self.unavailable,
+            unavailable=lambda one: self.unavailable if one.needs != "nothing" else "",
             warning=lambda: self.warning,
             now_ms=now_ms,
         )

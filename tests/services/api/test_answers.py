@@ -95,6 +95,7 @@ async def test_answers_of_a_whole_tutti_are_what_the_document_says(
             "gangs": lambda items: sorted(_members(items)) == [2, 3],
             "decisions": lambda items: len(items) == 1,
             "nodes": lambda items: sum(one["status"]["members"] for one in items) == 3,
+            "instances": lambda items: len(items) == 7,
             "podshapes": lambda items: [one["status"]["members"] for one in items] == [5],
             "queues": lambda items: _used(items, "default").get("cpu") == "3",
         }

@@ -18,6 +18,7 @@ from shared.contracts.questions import (
     FragmentationAnswer,
     LedgerAnswer,
     LedgerQueue,
+    ServiceStatus,
     ShapeCapacity,
     TierCapacity,
 )
@@ -25,7 +26,7 @@ from shared.contracts.verdicts import Why
 from shared.contracts.visibility import ExplanationStatus
 from shared.explanation.understanding import understand
 from shared.model.objects import Node
-from tests.services.api.scene import verdict, waiting
+from tests.services.api.scene import FIRST_SEEN_MS, verdict, waiting
 from tests.services.api.serving import Client, Serving, a_server
 from tests.services.observer.scene import EPOCH, pod
 from tests.support.snapshots import snapshot_of
@@ -184,6 +185,36 @@ async def test_pod_shapes_are_for_users_who_may_list_nodes(
         *("aa", "500m cpu, 1Gi memory", 3, 1, 4, "2 (n1)", "3 (r1)", 5, "pool=a"),
     ]
     await client.get("/podshapes/cc", status=404)
+
+
+async def test_all_users_see_whether_the_services_are_ready_and_no_figures(
+    client: Client, serving: Serving
+) -> None:
+    common: dict[str, Any] = {"pid": 7, "version": "0.1.0", "http_port": 8080}
+    serving.instances.answers = [
+        ServiceStatus(
+            service="gang-planner",
+            instance="gang-planner-1",
+            ready=True,
+            active=False,
+            started_ms=FIRST_SEEN_MS,
+            notes={"a": "b"},
+            figures={"c": 1.0},
+            **common,
+        ),
+        ServiceStatus(
+            service="binder", instance="binder-0", ready=False, not_ready=("nats",), **common
+        ),
+    ]
+    assert await client.names("/instances", user="nothing") == ["binder-0", "gang-planner-1"]
+    one = await client.get("/instances/gang-planner-1", user="nothing")
+    assert one["status"].keys() == {"service", "ready", "active", "version", "started"}
+    table = await client.get("/instances", Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert [row["cells"] for row in table["rows"]] == [
+        ["binder-0", "binder", False, True, "0.1.0", "<unknown>", "nats"],
+        ["gang-planner-1", "gang-planner", True, False, "0.1.0", "60s", ""],
+    ]
+    await client.get("/instances/other", status=404)
 
 
 def a_fit(**spec: object) -> dict[str, Any]:
