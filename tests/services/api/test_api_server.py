@@ -1,4 +1,4 @@
-"""Answers of the server by status, header and body: to whom it shows what, and what it refuses."""
+"""Answers of the server by status, header and body: what each user sees, and what is refused."""
 
 import asyncio
 import json

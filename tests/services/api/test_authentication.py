@@ -1,4 +1,4 @@
-"""Whom a request is from: when headers are believed, and what happens to answers about tokens."""
+"""The user of a request: when headers are believed, and which answers about tokens are kept."""
 
 import asyncio
 from collections.abc import Mapping

@@ -30,15 +30,15 @@ class Watched:
         self.watching = Watching(lambda: self.book)
         self.visible: Container[str] = {"a", "b"}
         #: Called once, while rights are checked.
-        self.meanwhile: Callable[[], object] = int
+        self.during_check: Callable[[], object] = int
         self.watch = GangWatch(lambda: self.book, target, options, sees_all=True)
         self.watching.open(self.watch)
         made = WatchEvents(options, lambda: FIRST_SEEN_MS + 90_000)
         self._lines = self.watch.events(made, self._sees)
 
     async def _sees(self, _namespaces: set[str]) -> Container[str]:
-        meanwhile, self.meanwhile = self.meanwhile, int
-        meanwhile()
+        change, self.during_check = self.during_check, int
+        change()
         return self.visible
 
     def publish(self, seq: int, one: Verdict) -> None:
@@ -150,7 +150,7 @@ async def test_changes_while_rights_are_checked_are_sent_as_what_they_are() -> N
         watched.publish(6, verdict("c", "hidden"))
 
     watched.publish(3, verdict("a", "x", attempt=1))
-    watched.meanwhile = change
+    watched.during_check = change
     assert await watched.names() == ["MODIFIED x Inqueue", "DELETED y Inqueue", "ADDED z Inqueue"]
 
 
@@ -169,7 +169,7 @@ async def test_a_watch_that_ends_while_rights_are_checked_does_not_wait_for_anot
     None
 ):
     watched = Watched(a_book("x"), ReadOptions())
-    watched.meanwhile = lambda: watched.watching.end(None)
+    watched.during_check = lambda: watched.watching.end(None)
     async with asyncio.timeout(5):
         assert await watched.names() == ["ADDED x Inqueue"]
         assert [lines async for lines in watched] == []

@@ -1,4 +1,4 @@
-"""`tutti up --api` on a real API server: whom it serves, and what a kill leaves behind."""
+"""`tutti up --api` on a real API server: its users, and what a kill leaves behind."""
 
 import signal
 from collections.abc import AsyncIterator
