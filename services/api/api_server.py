@@ -23,7 +23,8 @@ from services.api.errors import RequestFailed
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource
-from shared.contracts.visibility import API_VERSION, ListMeta, ServedResource
+from shared.contracts.visibility import API_VERSION, ListMeta
+from shared.contracts.visibility_resources import ServedResource
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from services.api.core.watch_events import WatchEvents
 from services.api.errors import RequestFailed
 from services.api.resources import Item, Page
 from services.api.watches import GangWatch, Watching, matches
-from shared.contracts.visibility import GANGS, GROUP, ListMeta
+from shared.contracts.visibility import GROUP, ListMeta
+from shared.contracts.visibility_resources import GANGS
 
 
 class GangResource:

@@ -33,7 +33,7 @@ from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
 from services.api.watches import Watching
-from shared.contracts.visibility import (
+from shared.contracts.visibility_resources import (
     DECISIONS,
     EXPLANATIONS,
     FITS,

@@ -17,7 +17,7 @@ from services.gang_planner.config import PlannerSettings
 from services.watcher.config import WatcherSettings
 from shared.bus import setup
 from shared.bus.permissions import users
-from shared.contracts import visibility
+from shared.contracts import visibility, visibility_resources
 from shared.kube.leases import PLANNER_LEASE
 from shared.runtime.settings import CommonSettings, parse
 from tests.deploy.rendered import CHART, FILE, NAMESPACE, RELEASE, objects
@@ -253,7 +253,9 @@ def test_every_user_may_read_the_planners_lease_ask_the_api_and_nothing_else() -
         for verb in one["verbs"]
     }
     assert asked == {
-        (visibility.GROUP, one.plural, verb) for one in visibility.RESOURCES for verb in one.verbs
+        (visibility.GROUP, one.plural, verb)
+        for one in visibility_resources.RESOURCES
+        for verb in one.verbs
     }
     # An upgrade must not undo what the controller renews.
     assert "spec" not in named("Lease", PLANNER_LEASE)

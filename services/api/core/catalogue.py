@@ -5,7 +5,8 @@ The documents are Kubernetes' own: `APIGroupList`, `APIGroup` and `APIResourceLi
 
 from typing import Any, Final
 
-from shared.contracts.visibility import API_VERSION, GROUP, RESOURCES, VERSION, ServedResource
+from shared.contracts.visibility import API_VERSION, GROUP, VERSION
+from shared.contracts.visibility_resources import RESOURCES, ServedResource
 
 _BY_PLURAL: Final = {one.plural: one for one in RESOURCES}
 

@@ -10,13 +10,7 @@ from services.api.core.queue_objects import visible_gangs
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
 from shared.contracts.questions import FitAnswer, FitRequest
-from shared.contracts.visibility import (
-    Displacement,
-    Fit,
-    FitStatus,
-    GangFit,
-    NodePlacement,
-)
+from shared.contracts.visibility import Displacement, Fit, FitStatus, GangFit, NodePlacement
 from shared.dialects.manifests import InvalidManifest, expand
 
 #: Gangs in one Fit: each is a question of its own.

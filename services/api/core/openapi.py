@@ -6,7 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from services.api.core.catalogue import VERSION_PATH
-from shared.contracts.visibility import GROUP, KINDS, RESOURCES, VERSION, ServedResource
+from shared.contracts.visibility import GROUP, VERSION
+from shared.contracts.visibility_resources import KINDS, RESOURCES, ServedResource
 
 #: As Kubernetes names definitions: the reversed domain, then the version.
 _PREFIX: Final = f"dev.tutti.visibility.{VERSION}."

@@ -13,7 +13,7 @@ import msgspec
 from services.api.core.catalogue import VERSION_PATH, served_resource
 from services.api.core.versions import Version, read_version
 from services.api.errors import RequestFailed
-from shared.contracts.visibility import ServedResource
+from shared.contracts.visibility_resources import ServedResource
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from services.api.core.watch_events import WatchEvents
 from services.api.errors import RequestFailed
 from services.api.watches import GangWatch, Watching
 from shared.contracts.verdicts import Verdict
-from shared.contracts.visibility import GANGS
+from shared.contracts.visibility_resources import GANGS
 from tests.services.api.scene import FIRST_SEEN_MS, verdict
 
 _ALL = Target(resource=GANGS, namespace="", name="")
