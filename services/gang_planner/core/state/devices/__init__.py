@@ -13,6 +13,7 @@ and the devices of each claim for the decision.
 | `demand` | the needs of a shape's claims |
 | `plain_devices` | problems that only numbers of devices decide, counted for all nodes at once |
 | `constraints`, `assignment`, `allocation_search` | devices of one node for several claims |
+| `grants` | devices chosen for a claim, and when they no longer count |
 | `node_devices`, `reach` | devices chosen for claims, and where these can be used |
 | `vacated` | claims that lose their devices when pods leave |
 | `masks` | nodes on which a problem has a solution |

@@ -11,7 +11,7 @@ Invariant: no device is chosen for two claims, unless it is shareable.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,12 @@ from services.gang_planner.core.state.devices.extended import (
     ClassesOfResources,
     pod_uid_of,
 )
+from services.gang_planner.core.state.devices.grants import (
+    Grant,
+    allocations,
+    exists,
+    was_allocated,
+)
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
@@ -51,25 +57,12 @@ from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.devices import ResourceClaim
-from shared.model.terms import SelectorTerm
 
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
 
 #: Number of cached demands.
 _DEMANDS_MAX: Final = 65_536
-
-
-class Grant(NamedTuple):
-    """Devices chosen for a claim."""
-
-    node: str
-    claim_uid: str
-    picks: tuple[Pick, ...]
-    #: Nodes on which the claim can be used, beside `node`; (): all; None: none.
-    node_affinity: tuple[SelectorTerm, ...] | None = None
-    #: `ResourceClaims.allocations` of the claim when they were chosen.
-    allocations: int = 0
 
 
 class Devices:
@@ -151,10 +144,13 @@ class Devices:
         changes = (
             claims.changes + slices.changes + rules.changes + classes.changes + namespaces.changes
         )
-        if self._demands_at != changes or len(self._demands) >= _DEMANDS_MAX:
+        if self._demands_at != changes:
             self._demands_at = changes
             self._demands.clear()
             self._needs.clear()
+        elif len(self._demands) >= _DEMANDS_MAX:
+            # Not the needs: `NodeCapacity.alike` identifies them until the version changes.
+            self._demands.clear()
         found = self._demands.get(shape.encoded)
         if found is None:
             found = self._demands[shape.encoded] = demand_of(
@@ -176,7 +172,8 @@ class Devices:
         demand = self.demand(shape)
         if demand.allocated or not demand.open:
             return None
-        if any(key in self.uses or key in self._pins for key in claim_keys(shape.shape)):
+        known = self.uses, self._pins, self._grants
+        if any(key in one for key in claim_keys(shape.shape) for one in known):
             return None
         if any(claim.extended for claim, _ in demand.open):
             # Nodes with a device plugin serve it without devices.
@@ -188,9 +185,22 @@ class Devices:
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
-        if found is None or self._was_allocated(key, found):
+        claims = self._tables.resource_claims
+        if found is None or was_allocated(claims, key, found):
             return None
-        return found if self._exists(key, found.claim_uid) else None
+        return found if exists(claims, key, found.claim_uid) else None
+
+    def awaits_devices(self, shape: ShapeEntry) -> bool:
+        """Whether claims in the cluster still have devices that are chosen for the shape's."""
+        self._refresh()
+        grants = [self.grant(key) for key in claim_keys(shape.shape)]
+        return any(
+            pick.device in self._inventory.allocated
+            for grant in grants
+            if grant is not None
+            for pick in grant.picks
+            if not pick.admin
+        )
 
     def allocations_fit(self, demand: DeviceDemand) -> Bools:
         """One flag per slot: whether the allocated devices of all claims are usable there."""
@@ -310,10 +320,8 @@ class Devices:
             for (claim, need), each in zip(self.demand(shape).open, found, strict=True):
                 key = claim.namespace, claim.name
                 # The devices are on one node.
-                allocations = self._allocations(key, claim.uid)
-                self._grants[key] = Grant(
-                    self._nodes.names[slot], claim.uid, each, None, allocations
-                )
+                seen = allocations(self._tables.resource_claims, key, claim.uid)
+                self._grants[key] = Grant(self._nodes.names[slot], claim.uid, each, None, seen)
                 self._chosen.hold_on(slot, key, each)
                 self._movable[key] = slot, need
                 self.uses[key] = 1
@@ -373,7 +381,8 @@ class Devices:
         """
         self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
-        pin = pin._replace(allocations=self._allocations(key, pin.claim_uid))
+        seen = allocations(self._tables.resource_claims, key, pin.claim_uid)
+        pin = pin._replace(allocations=seen)
         self._drop(key)
         for other in self._chosen.holders(pin.picks):
             self._drop(other)
@@ -456,7 +465,7 @@ class Devices:
             return
         self._claims_at = self._tables.resource_claims.changes
         for key, one in (self._pins | self._grants).items():
-            if self._was_allocated(key, one):
+            if was_allocated(self._tables.resource_claims, key, one):
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
@@ -465,29 +474,6 @@ class Devices:
             del self._kept[key]
             if key not in self.uses:
                 self._drop_grant(key)
-
-    def _exists(self, key: Key, claim_uid: str) -> bool:
-        """Whether there is the claim for which devices were chosen, or it will be made for them."""
-        if pod_uid_of(key[1]) is not None:
-            return True
-        claim = self._tables.resource_claims.by_name.get(key)
-        return claim is not None and claim.uid == claim_uid
-
-    def _allocations(self, key: Key, claim_uid: str) -> int:
-        claims = self._tables.resource_claims
-        pod_uid = pod_uid_of(key[1])
-        uids = [claim_uid] if pod_uid is None else [one.uid for one in claims.of_pod(pod_uid)]
-        return sum(claims.allocations.get(uid, 0) for uid in uids)
-
-    def _was_allocated(self, key: Key, grant: Grant) -> bool:
-        """Whether the claim has devices, or had some since these were chosen."""
-        claims = self._tables.resource_claims
-        pod_uid = pod_uid_of(key[1])
-        found = [claims.by_name.get(key)] if pod_uid is None else claims.of_pod(pod_uid)
-        if any(one is not None and one.is_allocated for one in found):
-            return True
-        uids = [one.uid for one in found if one is not None]
-        return sum(claims.allocations.get(uid, 0) for uid in uids) > grant.allocations
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
@@ -591,5 +577,5 @@ class Devices:
             claim_uid,
             picks,
             within_all(entries),
-            self._allocations(key, claim_uid),
+            allocations(self._tables.resource_claims, key, claim_uid),
         )
