@@ -283,7 +283,7 @@ def test_claims_not_seen_with_devices_yet_keep_them_in_a_search_for_victims() ->
     assert devices(decision) == [("n0", "gpu-1")]
     stage.remove(stage.pods["first-0"])
     stage.deallocate()
-    stage.claim("high", 2)
+    stage.claim("high", 2, constraints=(DeviceConstraint(attribute=RACK),))
     stage.gang("high", [("high",)], priority=10)
     stage.until_quiet()
     assert evictions(stage) == []
