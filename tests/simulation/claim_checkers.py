@@ -14,7 +14,12 @@ from shared.contracts.cluster import StorageCapacityChanges, Synced
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 from tests.simulation.claims import Claims
-from tests.simulation.devices import devices_of, reserved_for
+from tests.simulation.devices import (
+    devices_of,
+    extended_claim_of,
+    requests_devices,
+    reserved_for,
+)
 from tests.simulation.kube_api import ENDED
 from tests.simulation.kube_server import Obj, Write
 from tests.simulation.nodes import zone_of
@@ -52,7 +57,7 @@ class ClaimCheckers:
         self._claims = claims
         self._truth = truth
         self._broken = broken
-        #: UIDs of claims and volumes that a stored decision names.
+        #: UIDs of claims and volumes that a stored decision names; names of claims that it makes.
         self._named: set[str] = set()
         #: UID of the claim that has each device.
         self._owners: dict[tuple[str, str], str] = {}
@@ -76,7 +81,7 @@ class ClaimCheckers:
     def judge_decision(self, stored: Stored, act: GangDecision) -> None:
         """A decision is stored: no other gang may have what it takes."""
         self._named.update(one.claim_uid for one in act.volumes)
-        self._named.update(one.claim_uid for one in act.devices)
+        self._named.update(one.claim_uid or one.claim for one in act.devices)
         self._named.update(one.volume_uid for one in act.volumes)
         mine = _taken(act)
         for other in self._truth.unanswered.values():
@@ -150,8 +155,8 @@ class ClaimCheckers:
         if not judged:
             return
         if write.resource in {VOLUMES, VOLUME_CLAIMS, RESOURCE_CLAIMS}:
-            uid = write.new["metadata"]["uid"]
-            if write.by.startswith(_BINDERS) and uid not in self._named:
+            uid, name = write.new["metadata"]["uid"], write.new["metadata"]["name"]
+            if write.by.startswith(_BINDERS) and self._named.isdisjoint((uid, name)):
                 self._broken(gang_of(write.new), f"a binder wrote {uid}, which no decision names")
         if write.resource == VOLUMES:
             self._volume_changed(write)
@@ -184,6 +189,8 @@ class ClaimCheckers:
 
     def _give_out(self, claim: Obj, *, judged: bool) -> None:
         uid = claim["metadata"]["uid"]
+        if judged and devices_of(claim) and not reserved_for(claim):
+            self._broken(gang_of(claim), f"{uid} has devices and is reserved for no pod")
         for device in devices_of(claim):
             other = self._owners.setdefault(device, uid)
             if judged and other != uid:
@@ -314,16 +321,21 @@ def device_claims_of(pod: Obj) -> list[ClaimKey]:
         one["name"]: one["resourceClaimName"]
         for one in pod["status"].get("resourceClaimStatuses") or ()
     }
-    return [
-        (pod["metadata"]["namespace"], one.get("resourceClaimName") or made.get(one["name"], "?"))
+    names = [
+        one.get("resourceClaimName") or made.get(one["name"], "?")
         for one in pod["spec"].get("resourceClaims") or ()
     ]
+    if requests_devices(pod):
+        names.append(extended_claim_of(pod) or "?")
+    return [(pod["metadata"]["namespace"], name) for name in names]
 
 
 def _taken(act: GangDecision) -> dict[Taken, str]:
-    """UID of the claim for which a decision takes each volume and each device."""
+    """The claim for which a decision takes each volume and each device: its UID, or its name if the
+    binder makes it.
+    """
     taken: dict[Taken, str] = {one.volume_uid: one.claim_uid for one in act.volumes if one.volume}
     for choice in act.devices:
         for _, _, pool, device in choice.devices:
-            taken[pool, device] = choice.claim_uid
+            taken[pool, device] = choice.claim_uid or choice.claim
     return taken

@@ -1,6 +1,7 @@
 """Devices of the simulated cluster: each node's driver, and the controller of ResourceClaims.
 
-The driver of a node publishes its devices when the node joins; with the node they are gone. The
+The driver of a node publishes its devices when the node joins; with the node they are gone. In some
+runs the class of the devices has an extended resource, for which binders make claims. The
 controller makes claims from templates and writes their names into the pod, takes reservations of
 pods away that are gone or have ended, gives devices back with the last reservation, and deletes
 claims with their pods. It acts on what etcd holds, some time later, and looks at everything again
@@ -10,13 +11,22 @@ when it starts.
 from collections.abc import Callable
 from typing import Final
 
-from shared.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from tests.simulation.kube_api import ENDED
+from shared.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from tests.simulation.kube_api import ENDED, Refusal
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.volumes import ClaimKey, key_of
 
 DEVICE_CLASS: Final = "gpu"
 DEVICE_DRIVER: Final = "gpu.simulated"
+#: The extended resource that the class has in some runs; no node has a device plugin for it.
+EXTENDED: Final = "gpu.simulated/gpus"
 #: Two members of a gang always find two each.
 PER_NODE: Final = 4
 _BY: Final = "claim-controller"
@@ -26,10 +36,16 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 class DeviceControllers:
     """All that serves claims for devices."""
 
-    def __init__(self, etcd: Etcd) -> None:
+    def __init__(self, etcd: Etcd, *, extended: bool = False) -> None:
+        """`extended`: the class has the extended resource."""
         self.etcd = etcd
         self.loop = etcd.loop
         self.is_up = True
+        #: A policy refuses to write the statuses of claims.
+        self.refuses = False
+        #: Nodes whose drivers have withdrawn their devices.
+        self._withdrawn: set[str] = set()
+        self._extended = extended
         self._rng = etcd.loop.dice.rng("devices")
         self._life = 1
         self._generation = 1
@@ -39,7 +55,9 @@ class DeviceControllers:
     def begin(self) -> None:
         """The class, and what there is on the nodes."""
         expression = f"device.driver == '{DEVICE_DRIVER}'"
-        spec = {"selectors": [{"cel": {"expression": expression}}]}
+        spec: Obj = {"selectors": [{"cel": {"expression": expression}}]}
+        if self._extended:
+            spec["extendedResourceName"] = EXTENDED
         self.etcd.create(
             DEVICE_CLASSES, {"metadata": {"name": DEVICE_CLASS}, "spec": spec}, by="user"
         )
@@ -62,12 +80,40 @@ class DeviceControllers:
         for node in self.etcd.all(NODES):
             self._publish(node["metadata"]["name"])
 
+    def heal(self) -> None:
+        """Nothing is broken any more."""
+        self.refuses = False
+        for node in sorted(self._withdrawn):
+            self.offer(node)
+        if not self.is_up:
+            self.restart()
+
+    # ---- faults of devices
+
+    def withdraw(self, node: str) -> None:
+        """A driver ends: its slice is deleted, whatever has its devices."""
+        self._withdrawn.add(node)
+        self._withdraw(node)
+
+    def offer(self, node: str) -> None:
+        """It is back."""
+        self._withdrawn.discard(node)
+        self._publish(node)
+
+    def policy(self, resource: Resource, sub: str) -> Refusal | None:
+        """See `kube_api.PatchPolicy`."""
+        if self.refuses and (resource, sub) == (RESOURCE_CLAIMS, "status"):
+            return Refusal(403, "Forbidden", "a policy refuses to allocate devices")
+        return None
+
     # ---- what it sees
 
     def _wrote(self, write: Write) -> None:
         if write.resource == RESOURCE_CLAIMS:
             self._soon(self._look_at_claim, key_of(write.new))
-        elif write.resource == PODS and write.new["spec"].get("resourceClaims"):
+        elif write.resource == PODS and (
+            write.new["spec"].get("resourceClaims") or extended_claim_of(write.new)
+        ):
             self._soon(self._look_at_pod, key_of(write.new))
             if write.type == "DELETED" or write.new["status"].get("phase") in ENDED:
                 self._soon(self._look_at_claims_of, write.new["metadata"]["uid"])
@@ -88,7 +134,7 @@ class DeviceControllers:
     # ---- drivers
 
     def _publish(self, node: str) -> None:
-        if self.etcd.get(NODES, "", node) is None:
+        if self.etcd.get(NODES, "", node) is None or node in self._withdrawn:
             return
         self._generation += 1
         devices = [{"name": f"gpu-{number}"} for number in range(PER_NODE)]
@@ -208,6 +254,18 @@ def delete_claim(etcd: Etcd, claim: Obj, *, by: str) -> None:
         by=by,
         verb="delete",
     )
+
+
+def extended_claim_of(pod: Obj) -> str:
+    """The claim for extended resources that a pod's status names; "": none."""
+    named: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
+    return str(named.get("resourceClaimName", ""))
+
+
+def requests_devices(pod: Obj) -> int:
+    """How many devices a pod requests by the extended resource."""
+    requests = pod["spec"]["containers"][0]["resources"]["requests"]
+    return int(requests.get(EXTENDED, "0"))
 
 
 def reserved_for(claim: Obj) -> list[Obj]:

@@ -58,6 +58,8 @@ class Refusal(Exception):
 
 Policy = Callable[[Obj, str], Refusal | None]
 """Whether an admission policy refuses to bind this pod to this node; asked for dry runs alike."""
+PatchPolicy = Callable[[Resource, str], Refusal | None]
+"""Whether an admission policy refuses to patch a subresource of an object."""
 
 
 class ApiServer:
@@ -68,6 +70,7 @@ class ApiServer:
         self.loop = etcd.loop
         self.rates = KubeRates()
         self.policies: list[Policy] = []
+        self.patch_policies: list[PatchPolicy] = []
         self.requests = 0
         self._on_fault = on_fault
         self._rng = etcd.loop.dice.rng("kube")
@@ -293,6 +296,10 @@ class ApiServer:
         now = self.etcd.get(resource, namespace, name)
         if now is None:
             raise _not_found(resource, name)
+        for policy in self.patch_policies:
+            refusal = policy(resource, sub)
+            if refusal is not None:
+                raise refusal
         uid = (patch.get("metadata") or {}).pop("uid", "")
         version = (patch.get("metadata") or {}).pop("resourceVersion", "")
         strategic = "strategic" in request.params.get("content-type", "")
