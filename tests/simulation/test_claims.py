@@ -2,9 +2,18 @@
 claims see what must not be.
 """
 
+from random import Random
+
 import pytest
 
-from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from shared.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from tests.simulation.claim_checkers import ClaimCheckers
 from tests.simulation.claims import Asked, ClaimShape
 from tests.simulation.devices import FINALIZER, device_claim, devices_of
@@ -152,6 +161,58 @@ def test_devices_go_back_with_the_last_pod_that_has_them_reserved() -> None:
     assert not devices_of(scene.etcd.all(RESOURCE_CLAIMS)[0])
 
 
+def test_devices_that_a_driver_has_withdrawn_are_gone_until_it_is_back() -> None:
+    scene = Scene()
+    devices = scene.claims.devices
+    assert scene.etcd.get(RESOURCE_SLICES, "", "node-0-gpus") is not None
+    devices.withdraw("node-0")
+    devices.restart()
+    assert scene.etcd.get(RESOURCE_SLICES, "", "node-0-gpus") is None
+    devices.heal()
+    assert scene.etcd.get(RESOURCE_SLICES, "", "node-0-gpus") is not None
+
+
+def test_the_claim_for_extended_resources_of_a_pod_goes_with_it() -> None:
+    scene = Scene()
+    pod = scene.pod("gang-1-0")
+    owner = {"uid": pod["metadata"]["uid"], "controller": True}
+    claim = with_(device_claim("gang-1-0-x", NAMESPACE, 1), metadata={"ownerReferences": [owner]})
+    made = scene.etcd.create(RESOURCE_CLAIMS, claim, by="test")
+    assert made is not None
+    named = {"extendedResourceClaimStatus": {"resourceClaimName": "gang-1-0-x"}}
+    scene.etcd.change(PODS, pod, lambda now: with_(now, status=named), by="test")
+    give_out(scene, made, pod, "gpu-0")
+    scene.loop.run_for(1.0)
+    assert scene.etcd.all(RESOURCE_CLAIMS)
+    scene.etcd.remove(PODS, scene.etcd.all(PODS)[0], by="test")
+    scene.loop.run_for(3.0)
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+
+
+def test_the_claim_that_a_waiting_gang_shares_is_deleted_and_made_again() -> None:
+    scene = Scene()
+    plan = make_plan()
+    scene.claims.asked["gang-7"] = Asked("shared_gpus", 1)
+    scene.world.lives.begin([plan])
+    scene.loop.run_for(2.0)
+    (before,) = scene.etcd.all(RESOURCE_CLAIMS)
+    assert scene.claims.delete_shared_claim(Random(1)) == "gang-7-all"
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+    scene.loop.run_for(4.0)
+    (after,) = scene.etcd.all(RESOURCE_CLAIMS)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+def test_checkers_see_devices_of_a_claim_that_no_pod_has_reserved() -> None:
+    scene = Scene()
+    claim = scene.etcd.create(RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, 1), by="test")
+    assert claim is not None
+    results = [{"request": "gpus", "driver": "d", "pool": "node-0", "device": "gpu-0"}]
+    status = {"allocation": {"devices": {"results": results}}}
+    scene.etcd.change(RESOURCE_CLAIMS, claim, lambda now: with_(now, status=status), by="test")
+    assert "is reserved for no pod" in scene.broken.pop()
+
+
 def test_checkers_see_devices_and_volumes_given_to_two() -> None:
     scene = Scene()
     for name in ("gang-1-all", "gang-2-all"):
@@ -179,7 +240,16 @@ def test_checkers_see_a_pod_bound_with_the_claim_of_its_predecessor() -> None:
 
 def test_claims_are_named_after_their_gangs() -> None:
     scene = Scene()
-    plan = Plan(
+    plan = make_plan()
+    scene.claims.asked["gang-7"] = Asked("local", 1)
+    scene.world.lives.begin([plan])
+    scene.loop.run_for(2.0)
+    names = {gang_of(one) for one in scene.etcd.all(VOLUME_CLAIMS)}
+    assert names == {"gang-7", "exclusive-0", "exclusive-1"}
+
+
+def make_plan() -> Plan:
+    return Plan(
         name="gang-7",
         arrives_ms=0,
         size=1,
@@ -189,11 +259,6 @@ def test_claims_are_named_after_their_gangs() -> None:
         group=None,
         owner="TFJob",
     )
-    scene.claims.asked["gang-7"] = Asked("local", 1)
-    scene.world.lives.begin([plan])
-    scene.loop.run_for(2.0)
-    names = {gang_of(one) for one in scene.etcd.all(VOLUME_CLAIMS)}
-    assert names == {"gang-7", "exclusive-0", "exclusive-1"}
 
 
 def own(scene: Scene, volume: Obj, uid: str) -> None:
