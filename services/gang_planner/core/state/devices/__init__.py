@@ -10,7 +10,7 @@ and the devices of each claim for the decision.
 | `capacity` | what a request consumes of a device's capacities |
 | `device_table` | devices and shared counters, as slices publish them |
 | `inventory` | devices by node and requirement, and which of them claims in the cluster have |
-| `demand` | the needs of a shape's claims |
+| `demand`, `demands` | the needs of a shape's claims |
 | `plain_devices` | problems that only numbers of devices decide, counted for all nodes at once |
 | `constraints`, `assignment`, `allocation_search` | devices of one node for several claims |
 | `grants` | devices chosen for a claim, and when they no longer count |

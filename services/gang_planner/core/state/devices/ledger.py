@@ -11,7 +11,7 @@ Invariant: no device is chosen for two claims, unless it is shareable.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,12 +25,11 @@ from services.gang_planner.core.state.devices.allocation_search import (
 )
 from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
-    Content,
     DeviceDemand,
     Key,
     claim_keys,
-    demand_of,
 )
+from services.gang_planner.core.state.devices.demands import Demands
 from services.gang_planner.core.state.devices.extended import (
     ClassesOfResources,
     pod_uid_of,
@@ -61,27 +60,31 @@ from shared.model.devices import ResourceClaim
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
 
-#: Number of cached demands.
-_DEMANDS_MAX: Final = 65_536
+
+class _Shared(NamedTuple):
+    """What depends only on tables and nodes, for all ledgers of these."""
+
+    inventory: Inventory
+    plain: PlainProblems
+    #: Which class has which extended resource.
+    classes: ClassesOfResources
 
 
 class Devices:
     """Claims in use on one node capacity."""
 
-    def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+    def __init__(
+        self, tables: ReferenceObjects, nodes: NodeTable, shared: _Shared | None = None
+    ) -> None:
+        """`shared`: of another ledger of the same tables and nodes."""
         self._tables = tables
-        #: The tables that demands depend on.
-        self._read = (
-            tables.resource_claims,
-            tables.resource_slices,
-            tables.device_taint_rules,
-            tables.device_classes,
-            tables.namespaces,
-        )
         self._nodes = nodes
-        self._inventory = Inventory(tables, nodes)
-        #: Which class has which extended resource.
-        self.classes = ClassesOfResources(tables)
+        if shared is None:
+            inventory = Inventory(tables, nodes)
+            shared = _Shared(inventory, PlainProblems(inventory), ClassesOfResources(tables))
+        self._shared = shared
+        self._inventory, self._plain, self.classes = shared
+        self._demands = Demands(tables, self.classes, self._inventory.selection)
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
@@ -100,16 +103,9 @@ class Devices:
         self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
-        self._plain = PlainProblems(self._inventory)
-        self._demands: dict[bytes, DeviceDemand] = {}
-        self._needs: dict[Content, ClaimNeed] = {}
-        self._demands_at = 0
 
     def copy(self) -> "Devices":
-        other = Devices(self._tables, self._nodes)
-        # The inventory depends only on the tables, which the copy shares.
-        other._inventory, other._plain = self._inventory, self._plain
-        other.classes = self.classes
+        other = Devices(self._tables, self._nodes, self._shared)
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
         other._kept, other._movable = dict(self._kept), dict(self._movable)
@@ -119,9 +115,7 @@ class Devices:
 
     def unused(self) -> "Devices":
         """The same devices without claims in use."""
-        other = Devices(self._tables, self._nodes)
-        other._inventory, other._plain = self._inventory, self._plain
-        return other
+        return Devices(self._tables, self._nodes, self._shared)
 
     # ------------------------------------------------------------------- asking
 
@@ -131,32 +125,16 @@ class Devices:
         """
         demand = self.demand(shape)
         if not demand.open:
-            return (self._demands_at,)
+            return (self._demands.version,)
         self._refresh()
         if shape.alike:
             # No pod uses its claims.
-            return (self._demands_at, self._chosen.wide_changes)
+            return (self._demands.version, self._chosen.wide_changes)
         turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
-        return (self._demands_at, turns, self._chosen.wide_changes)
+        return (self._demands.version, turns, self._chosen.wide_changes)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        claims, slices, rules, classes, namespaces = self._read
-        changes = (
-            claims.changes + slices.changes + rules.changes + classes.changes + namespaces.changes
-        )
-        if self._demands_at != changes:
-            self._demands_at = changes
-            self._demands.clear()
-            self._needs.clear()
-        elif len(self._demands) >= _DEMANDS_MAX:
-            # Not the needs: `NodeCapacity.alike` identifies them until the version changes.
-            self._demands.clear()
-        found = self._demands.get(shape.encoded)
-        if found is None:
-            found = self._demands[shape.encoded] = demand_of(
-                shape.shape, self._tables, self.classes, self._inventory.selection, self._needs
-            )
-        return found
+        return self._demands.of(shape)
 
     def inventory(self) -> Inventory:
         """All devices, as the tables have them now."""
