@@ -15,8 +15,10 @@ from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 from tests.simulation.claims import Claims
 from tests.simulation.devices import (
+    PARTS_GIB,
     devices_of,
     extended_claim_of,
+    parts_of,
     requests_devices,
     reserved_for,
 )
@@ -191,7 +193,17 @@ class ClaimCheckers:
         uid = claim["metadata"]["uid"]
         if judged and devices_of(claim) and not reserved_for(claim):
             self._broken(gang_of(claim), f"{uid} has devices and is reserved for no pod")
-        for device in devices_of(claim):
+        parts = parts_of(claim)
+        for pool, _ in parts if judged else ():
+            given = sum(
+                gib
+                for one in self._etcd.all(RESOURCE_CLAIMS)
+                for of, gib in parts_of(one)
+                if of == pool
+            )
+            if given > PARTS_GIB:
+                self._broken(gang_of(claim), f"{given} of {PARTS_GIB} GiB of {pool} are allocated")
+        for device in devices_of(claim) if not parts else ():
             other = self._owners.setdefault(device, uid)
             if judged and other != uid:
                 self._broken(
@@ -241,7 +253,7 @@ class ClaimCheckers:
         if claim is None:
             return f"its claim {key[1]} is not there"
         devices = devices_of(claim)
-        wanted = claim["spec"]["devices"]["requests"][0]["exactly"]["count"]
+        wanted = claim["spec"]["devices"]["requests"][0]["exactly"].get("count", 1)
         if len(set(devices)) != wanted:
             return f"its claim {key[1]} has {len(set(devices))} of {wanted} devices"
         if any(pool != node for pool, _ in devices):
@@ -336,6 +348,6 @@ def _taken(act: GangDecision) -> dict[Taken, str]:
     """
     taken: dict[Taken, str] = {one.volume_uid: one.claim_uid for one in act.volumes if one.volume}
     for choice in act.devices:
-        for _, _, pool, device in choice.devices:
+        for _, _, pool, device in choice.devices if not choice.shares else ():
             taken[pool, device] = choice.claim_uid or choice.claim
     return taken

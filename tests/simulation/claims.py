@@ -12,7 +12,13 @@ from typing import Final, Literal
 import msgspec
 
 from shared.kube.resources import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
-from tests.simulation.devices import EXTENDED, DeviceControllers, delete_claim, device_claim
+from tests.simulation.devices import (
+    EXTENDED,
+    DeviceControllers,
+    delete_claim,
+    device_claim,
+    device_request,
+)
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.lives import NAMESPACE, Life, Lives
 from tests.simulation.volumes import (
@@ -27,21 +33,20 @@ from tests.simulation.volumes import (
 from tests.simulation.workload import Plan, Shape
 
 Kind = Literal[
-    "local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus", "extended"
+    "local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus", "extended", "parts"
 ]
 """local, zonal: each place has a claim of its own that outlives its pods. scratch: each pod has one
 that goes with it (an ephemeral volume). shared: all pods one volume, on one node. exclusive: the
 first place has a claim for one pod at a time, which other gangs want, too. gpus: each pod has a
 claim from a template. shared_gpus: all pods one claim. extended: each pod requests devices by the
-extended resource of their class."""
+extended resource of their class. parts: each pod has a claim for a part of a device."""
 
 #: Claims for one pod at a time, over which gangs meet.
 _EXCLUSIVES: Final = 2
 _USER: Final = "user"
 _EPHEMERAL: Final = "ephemeral-controller"
-#: Of a pod's volume, claim and template: no service reads these names.
+#: Of a pod's volume: no service reads this name.
 _VOLUME: Final = "data"
-_TEMPLATE: Final = "gpus"
 _FOREIGN_S: Final = 8.0
 _APART: Final[tuple[Kind, ...]] = ("local", "zonal", "scratch", "gpus", "gpus", "exclusive")
 _TOGETHER: Final[tuple[Kind, ...]] = ("shared", "shared_gpus", "shared", "shared_gpus")
@@ -67,7 +72,7 @@ class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Most gangs want devices, of which there are too few for all at once: gangs are evicted for them.
 DEVICES: Final = ClaimShape(
-    share=0.8, kinds=("gpus", "gpus", "extended", "shared_gpus"), device_faults=True
+    share=0.8, kinds=("gpus", "gpus", "extended", "parts", "shared_gpus"), device_faults=True
 )
 
 
@@ -94,7 +99,7 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape, claims: ClaimShape) -
             "gpus": rng.randint(1, 2),
             "shared_gpus": rng.randint(1, 3),
         }
-        number["extended"] = number["gpus"]
+        number |= {"extended": number["gpus"], "parts": 2 * number["gpus"]}
         asked[plan.name] = Asked(kind, number.get(kind, rng.randint(1, 5)))
     return asked
 
@@ -111,7 +116,7 @@ class Claims:
         self.volumes = VolumeControllers(
             etcd, note=note, zone_gib=shape.zone_gib, slow_s=shape.slow_s
         )
-        self.devices = DeviceControllers(etcd, extended="extended" in shape.kinds)
+        self.devices = DeviceControllers(etcd, every_kind=shape.device_faults)
         self.lives = lives
         self.asked: dict[str, Asked] = {}
         self._rng = etcd.loop.dice.rng("claims")
@@ -155,8 +160,8 @@ class Claims:
             return pod
         name = _claim_of(life.name, slot, asked)
         spec: Obj
-        if asked.kind == "gpus":
-            template = f"{_TEMPLATE}-{asked.number}"
+        if asked.kind in {"gpus", "parts"}:
+            template = f"{asked.kind}-{asked.number}"
             spec = {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}]}
         elif asked.kind == "shared_gpus":
             spec = {"resourceClaims": [{"name": "gpus", "resourceClaimName": name}]}
@@ -188,9 +193,9 @@ class Claims:
         if not name or life.ended or name.startswith("exclusive-"):
             return
         if asked.kind == "shared_gpus":
-            claim = device_claim(name, NAMESPACE, asked.number)
+            claim = device_claim(name, NAMESPACE, device_request(asked.number))
             self.etcd.create(RESOURCE_CLAIMS, claim, by=_USER)
-        elif asked.kind not in {"gpus", "extended"}:
+        elif asked.kind not in {"gpus", "extended", "parts"}:
             of = LOCAL if asked.kind == "local" else ZONAL
             self.claim_volume(name, of, asked.number)
 
