@@ -23,7 +23,7 @@ from tests.simulation.devices import (
     reserved_for,
 )
 from tests.simulation.kube_api import ENDED
-from tests.simulation.kube_server import Obj, Write
+from tests.simulation.kube_server import Obj, Write, with_
 from tests.simulation.nodes import zone_of
 from tests.simulation.truth import Stored, Truth
 from tests.simulation.volumes import (
@@ -210,6 +210,28 @@ class ClaimCheckers:
                     gang_of(claim), f"{device} is allocated twice: to {other} and to {uid}"
                 )
 
+    def named(self, write: Write) -> bool:
+        """Whether a binder has only written into a pod which claim serves its extended resources,
+        or has removed that.
+        """
+        if write.type != "MODIFIED" or write.old is None:
+            return False
+        if extended_claim_of(write.old) == extended_claim_of(write.new):
+            return False
+        names = {"extendedResourceClaimStatus": None}
+        before, now = (_unversioned(with_(one, status=names)) for one in (write.old, write.new))
+        if before != now:
+            return False
+        pod, uid, name = write.new, write.new["metadata"]["uid"], extended_claim_of(write.new)
+        gang = gang_of(pod)
+        if pod["spec"].get("nodeName"):
+            self._broken(gang, f"{uid} is bound, and names another claim now: {name or 'none'}")
+        if name:
+            claim = self._etcd.get(RESOURCE_CLAIMS, pod["metadata"]["namespace"], name)
+            if claim is None or not devices_of(claim) or uid not in _users_of(claim):
+                self._broken(gang, f"{uid} names {name}, which has no devices for it")
+        return True
+
     # ---- bindings
 
     def bound(self, gang: str, pod: Obj) -> None:
@@ -258,7 +280,7 @@ class ClaimCheckers:
             return f"its claim {key[1]} has {len(set(devices))} of {wanted} devices"
         if any(pool != node for pool, _ in devices):
             return f"the devices of {key[1]} cannot be reached from there: {devices}"
-        if all(one["uid"] != uid for one in reserved_for(claim)):
+        if uid not in _users_of(claim):
             return f"its claim {key[1]} is not reserved for it"
         return ""
 
@@ -340,6 +362,14 @@ def device_claims_of(pod: Obj) -> list[ClaimKey]:
     if requests_devices(pod):
         names.append(extended_claim_of(pod) or "?")
     return [(pod["metadata"]["namespace"], name) for name in names]
+
+
+def _users_of(claim: Obj) -> set[str]:
+    return {one["uid"] for one in reserved_for(claim)}
+
+
+def _unversioned(obj: Obj) -> Obj:
+    return with_(obj, metadata={"resourceVersion": None})
 
 
 def _taken(act: GangDecision) -> dict[Taken, str]:

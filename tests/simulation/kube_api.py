@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.kube.errors import ConnectionLost, KubeError
-from shared.kube.resources import CORE_EVENTS, PODS, Resource
+from shared.kube.resources import CORE_EVENTS, PODS, RESOURCE_CLAIMS, Resource
 from shared.kube.transport import Reply
 from tests.simulation.kube_server import Etcd, Obj, Row, Watch, Write, stamp, with_
 
@@ -244,6 +244,8 @@ class ApiServer:
         obj = with_(obj, metadata={"namespace": namespace or None})
         if resource == PODS:
             obj.setdefault("status", {"phase": "Pending"})
+        elif resource == RESOURCE_CLAIMS:
+            obj.setdefault("status", {})
         made = self.etcd.create(resource, obj, by=request.by)
         if made is None:
             name = obj["metadata"]["name"]
