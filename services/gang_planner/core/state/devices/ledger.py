@@ -45,7 +45,7 @@ from services.gang_planner.core.state.devices.masks import SolutionMask, Solutio
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
     PlainProblems,
-    Pool,
+    SelectedDevices,
     Taken,
 )
 from services.gang_planner.core.state.devices.reach import within_all
@@ -224,27 +224,27 @@ class Devices:
 
         return tuple([need.without(has_plugin) for need in problem])
 
-    def pools(self, shape: ShapeEntry) -> Sequence[Pool]:
-        """The pools of devices that a shape's claims request from; (): they are no plain
+    def selections(self, shape: ShapeEntry) -> Sequence[SelectedDevices]:
+        """The devices that the requests of a shape's claims select; (): they are no plain
         problem.
         """
         self._refresh()
         plain = self._plain.find(self.unsolved(self.demand(shape)))
-        return plain.pools if plain is not None else ()
+        return plain.selections if plain is not None else ()
 
-    def by_slot(self, pool: Pool) -> Iterator[tuple[int, Sequence[Device]]]:
-        """The devices of a pool on each node, whether free or not."""
-        for node, devices in pool.devices.items():
+    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
+        """Selected devices on each node, whether free or not."""
+        for node, devices in selected.devices.items():
             slot = self._nodes.find(node)
             if slot is not None:
                 yield slot, devices
 
-    def free_in(self, pool: Pool) -> Ints:
-        """How many devices of a pool are free, by slot."""
+    def free_of(self, selected: SelectedDevices) -> Ints:
+        """How many of selected devices are free, by slot."""
         self._refresh()
         allocated, chosen = self._taken
         free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
-        for slot, devices in self.by_slot(pool):
+        for slot, devices in self.by_slot(selected):
             free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
         return free
 
