@@ -70,9 +70,10 @@ class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
     device_faults: bool = False
 
 
-#: Most gangs want devices, of which there are too few for all at once: gangs are evicted for them.
+#: Half of the gangs want devices, of which there are too few for all at once: gangs are evicted for
+#: them.
 DEVICES: Final = ClaimShape(
-    share=0.8, kinds=("gpus", "gpus", "extended", "parts", "shared_gpus"), device_faults=True
+    share=0.5, kinds=("gpus", "gpus", "extended", "parts", "shared_gpus"), device_faults=True
 )
 
 

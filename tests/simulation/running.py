@@ -47,8 +47,9 @@ _PREEMPTION_EVERY: Final = 4
 #: Every other one of them has evictions, too.
 _CLAIMS_EVERY: Final = 10
 _CLAIMS_WAIT_S: Final = 12.0
-#: Runs in which most gangs want devices. In all of them gangs may evict each other.
-_DEVICES_EVERY: Final = 20
+#: Runs in which half of the gangs want devices, and may evict others for them: as dear as four
+#: others.
+_DEVICES_EVERY: Final = 40
 #: Runs in which few pods may be in flight, so that gangs wait for binders in each.
 _THROTTLING_EVERY: Final = 3
 _THROTTLED_PODS: Final = 4
