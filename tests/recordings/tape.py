@@ -336,9 +336,9 @@ def _as_taped(
     left = deque(expected)
     kept: list[Any] = []
     for verdict in found:
-        if left and _says_the_same(left[0], verdict, claiming):
+        if left and says_the_same(left[0], verdict, claiming):
             kept.append(left.popleft())
-        elif not _says_the_same(shown.get(verdict["gang_id"]), _lasting(verdict), claiming):
+        elif not says_the_same(shown.get(verdict["gang_id"]), _lasting(verdict), claiming):
             kept.append(verdict)
     return tuple(kept)
 
@@ -355,7 +355,7 @@ def _plain(verdicts: tuple[bytes, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _says_the_same(expected: Any, found: dict[str, Any], claiming: AbstractSet[GangName]) -> bool:
+def says_the_same(expected: Any, found: dict[str, Any], claiming: AbstractSet[GangName]) -> bool:
     """Whether a verdict is the expected one. `claiming`: gangs with ResourceClaims; the reports of
     one member each, of a role of theirs, count as one report of that role.
     """
