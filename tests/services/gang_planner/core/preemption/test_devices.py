@@ -258,8 +258,8 @@ def test_devices_of_a_pod_that_waits_are_not_about_to_be_free() -> None:
     stage = Stage((2,))
     stage.claim("low")
     stage.runs("low", [("low",)])
-    held = {"has_allocation": True, "allocated": (("gpu.example.com", "n0", "gpu-1"),)}
-    stage.claim("stuck", reserved_for=("stuck-0",), **held)
+    held = (("gpu.example.com", "n0", "gpu-1"),)
+    stage.claim("stuck", reserved_for=("stuck-0",), has_allocation=True, allocated=held)
     stage.gang("stuck", [("stuck",)], least=2, priority=0)
     stage.claim("high")
     stage.gang("high", [("high",)], priority=10)
