@@ -127,7 +127,7 @@ class Inventory:
         any of it.
         """
         parts = self._parts.get(device)
-        if parts is None or without.isdisjoint(parts):
+        if parts is None or not without or without.isdisjoint(parts):
             return self._shares.get(device)
         left = [part for uid, part in parts.items() if uid not in without]
         return _sum(left) if left else None
