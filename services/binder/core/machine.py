@@ -127,7 +127,7 @@ class Machine(Attempt[GangDecision]):
             delay_ms = max(delay_ms, progress.retry_after_ms)
             if progress.attaching:
                 self._attaching.add(index)
-            # Also after a request that failed meanwhile.
+            # Also after a request that failed since.
             most_ms = limits.attaching_ms if index in self._attaching else limits.claims_ms
             if now_ms + delay_ms - self._preparing_ms <= most_ms:
                 self._in_flight.add(index)
