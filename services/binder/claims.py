@@ -71,9 +71,8 @@ class KubeClaims:
 
         Returns:
             False when it must be tried again: a write was not answered, and carried out late it
-            would take devices from a pod that may use them by then; or the claim's devices could
-            not be read, and no other claim may have them while they may be this claim's; or the
-            pod's status still names the claim.
+            would take devices from a pod that may use them by then; or the claim may still have its
+            devices, and no other claim may get them; or the pod's status still names the claim.
         """
         choice = preparation.choice
         try:
@@ -86,7 +85,12 @@ class KubeClaims:
                 write = volume_undo(claim, volume, choice)
         except _Unanswered:
             return not isinstance(choice, DeviceChoice)
-        return write is None or not _leaves_doubt((await self._write(preparation, write))[0])
+        if write is None:
+            return True
+        answer, _ = await self._write(preparation, write)
+        if isinstance(choice, DeviceChoice):
+            return _is_done(answer)
+        return not _leaves_doubt(answer)
 
     async def _prepare(self, preparation: Preparation, *, again: bool) -> Progress:
         for _ in range(_WRITES_MAX + 1):
@@ -129,7 +133,7 @@ class KubeClaims:
         if patch is None:
             return True
         answer, _ = await self._write(preparation, Write("pod/status", patch))
-        return 200 <= answer.status < 300 or answer.status == 404
+        return _is_done(answer)
 
     async def _step(self, preparation: Preparation, *, again: bool) -> Progress | Write:
         choice = preparation.choice
@@ -194,6 +198,11 @@ def _refused(answer: Answer) -> Progress:
     if answer.status in {0, 401, 408, 409, 429} or answer.status >= 500:
         return Progress("again", text, retry_after_ms=answer.retry_after_ms)
     return Progress("failed", text)
+
+
+def _is_done(answer: Answer) -> bool:
+    """Whether an undo was carried out, or its object is gone."""
+    return 200 <= answer.status < 300 or answer.status == 404
 
 
 def _leaves_doubt(answer: Answer) -> bool:

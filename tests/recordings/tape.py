@@ -2,15 +2,16 @@
 
 A tape taken from an older version of the planner is played to a newer one: decisions, notes and the
 instant of the next cycle must be the same bytes. Verdicts may differ in the sentences that people
-read, in fields that are newer than the tape, in the order and the nodes of waiting members, and in
-how members of one role are divided into reports; one
-that differs from its gang's last one in nothing else may be published in addition.
+read, in fields that are newer than the tape, and in the order and the nodes of waiting members; one
+that differs from its gang's last one in nothing else may be published in addition. Members that
+differ only in their ResourceClaims may have one report in place of one each (ADR 0090).
 """
 
 import functools
 import lzma
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,8 @@ from services.gang_planner.core.configuration.configuration import parse_configu
 from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
+from shared.contracts.cluster import PodChanges
+from shared.model.objects import Shape
 
 #: Fields of verdicts and answers that hold sentences for users.
 _SENTENCES: Final = frozenset({"message", "sentence"})
@@ -90,6 +93,9 @@ _REWORDED: Final = (
 _Decode = Callable[[bytes], Any]
 _decode_number: Final[_Decode] = msgspec.msgpack.Decoder(int | None).decode
 _decode_plain: Final[_Decode] = msgspec.msgpack.Decoder().decode
+_decode_shape: Final = functools.lru_cache(maxsize=4_096)(msgspec.msgpack.Decoder(Shape).decode)
+GangName = tuple[str, str]
+"""Namespace and name."""
 
 
 def _in_todays_words(record: bytes) -> bytes:
@@ -253,6 +259,7 @@ def play(tape: Tape) -> int:
     undecided: deque[Any] = deque()
     compared = 0
     shown: dict[str, Any] = {}
+    claiming: set[GangName] = set()
     for number, call in enumerate(tape.calls):
         arguments = _decode(call)
         match call.method:
@@ -263,18 +270,22 @@ def play(tape: Tape) -> int:
                     planner.configure(parse_configuration(arguments[0]))
             case "load_snapshot" | "restore":
                 getattr(planner, call.method)(arguments)
+                if call.method == "load_snapshot":
+                    claiming.update(_claiming(one for page in arguments for one in page.records))
             case "decided":
                 assert planner is not None
                 planner.decided(arguments[0], undecided.popleft())
             case "step":
                 assert planner is not None
                 step = planner.step(*arguments)
-                _compare(number, call, step, shown)
+                _compare(number, call, step, shown, claiming)
                 undecided.extend((*step.decisions, *step.notes))
                 compared += len(step.decisions) + len(step.notes)
             case _:
                 getattr(planner, call.method)(*arguments)
-                if call.method == "apply_verdict":
+                if call.method == "apply_cluster":
+                    claiming.update(_claiming(arguments[1:]))
+                elif call.method == "apply_verdict":
                     _show(shown, _plain(call.arguments))
     return compared
 
@@ -287,13 +298,13 @@ def _decode(call: Call) -> list[Any]:
     ]
 
 
-def _compare(number: int, call: Call, step: Step, shown: dict[str, Any]) -> None:
+def _compare(
+    number: int, call: Call, step: Step, shown: dict[str, Any], claiming: AbstractSet[GangName]
+) -> None:
     """Compare a step with the taped one; `shown` has the last verdict of each gang."""
     decisions, notes, found_verdicts, next_wakeup_ms = _encoded_step(step)
     expected_verdicts = _plain(call.verdicts)
-    published = _plain(found_verdicts)
-    _join_reports(expected_verdicts, published, shown)
-    verdicts = _without_repeated(published, expected_verdicts, shown)
+    verdicts = _as_taped(_plain(found_verdicts), expected_verdicts, shown, claiming)
     _show(shown, expected_verdicts)
     for name, expected, found in (
         ("decisions", tuple(map(_encode_reworded, call.decisions)), decisions),
@@ -313,18 +324,22 @@ def _lasting(verdict: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in verdict.items() if key not in {"at_ms", "epoch"}}
 
 
-def _without_repeated(
-    found: tuple[Any, ...], expected: tuple[Any, ...], shown: dict[str, Any]
+def _as_taped(
+    found: tuple[Any, ...],
+    expected: tuple[Any, ...],
+    shown: dict[str, Any],
+    claiming: AbstractSet[GangName],
 ) -> tuple[Any, ...]:
-    """The verdicts without those that repeat their gang's last one and are not expected."""
+    """The verdicts without those that repeat their gang's last one and are not expected. Those that
+    say the same as the expected ones are these.
+    """
     left = deque(expected)
     kept: list[Any] = []
     for verdict in found:
-        if left and verdict == left[0]:
-            left.popleft()
-        elif shown.get(verdict["gang_id"]) == _lasting(verdict):
-            continue
-        kept.append(verdict)
+        if left and says_the_same(left[0], verdict, claiming):
+            kept.append(left.popleft())
+        elif not says_the_same(shown.get(verdict["gang_id"]), _lasting(verdict), claiming):
+            kept.append(verdict)
     return tuple(kept)
 
 
@@ -340,21 +355,23 @@ def _plain(verdicts: tuple[bytes, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _join_reports(expected: tuple[Any, ...], found: tuple[Any, ...], shown: dict[str, Any]) -> None:
-    """Make the reports of a role one, without amounts, in verdicts on gangs for which the tape has
-    several: today members that differ only in their claims have one report (ADR 0090).
+def says_the_same(expected: Any, found: dict[str, Any], claiming: AbstractSet[GangName]) -> bool:
+    """Whether a verdict is the expected one. `claiming`: gangs with ResourceClaims; the reports of
+    one member each, of a role of theirs, count as one report of that role.
     """
-    before = [shown[one["gang_id"]] for one in (*expected, *found) if one["gang_id"] in shown]
-    several = {
-        verdict["gang_id"]
-        for verdict in (*expected, *before)
-        if any("joined" in one for one in _reports(verdict))
-        or len({one.get("role", "") for one in _reports(verdict)}) < len(_reports(verdict))
-    }
-    for verdict in (*expected, *found, *before):
-        reports = _reports(verdict)
-        if verdict["gang_id"] in several and reports and "joined" not in reports[0]:
-            verdict["why"]["shapes"] = _by_role(reports)
+    if expected == found:
+        return True
+    if expected is None or (found["namespace"], found["name"]) not in claiming:
+        return False
+    before, now = _reports(expected), _reports(found)
+    number = Counter(_role(one) for one in before)
+    roles = {role for role, reports in number.items() if reports > 1}
+    roles -= {_role(one) for one in before if one.get("wanted") != 1}
+    if not roles or len(now) >= len(before):
+        return False
+    return _without_reports(expected) == _without_reports(found) and (
+        _joined(before, roles) == _joined(now, roles)
+    )
 
 
 def _reports(verdict: dict[str, Any]) -> list[Any]:
@@ -362,18 +379,42 @@ def _reports(verdict: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _by_role(reports: list[Any]) -> list[Any]:
-    wanted: dict[str, int] = {}
-    reasons: dict[str, set[tuple[str, int]]] = {}
-    for one in reports:
-        role = one.get("role", "")
-        wanted[role] = wanted.get(role, 0) + one.get("wanted", 0)
-        named = {(each["reason"], each.get("count", 0)) for each in one.get("reasons", ())}
-        reasons[role] = reasons.get(role, set()) | named
-    return [
-        {"role": role, "wanted": count, "reasons": sorted(reasons[role]), "joined": True}
-        for role, count in wanted.items()
-    ]
+def _role(report: dict[str, Any]) -> str:
+    return str(report.get("role", ""))
+
+
+def _without_reports(verdict: dict[str, Any]) -> dict[str, Any]:
+    return {**verdict, "why": {**verdict.get("why", {}), "shapes": None}}
+
+
+def _joined(reports: list[Any], roles: AbstractSet[str]) -> list[Any]:
+    """The reports, those of each of these roles as one: how many members are wanted, whether any
+    fits, and why nodes refuse them. Missing amounts are not compared.
+    """
+    found = [one for one in reports if _role(one) not in roles]
+    for role in sorted(roles):
+        of_role = [one for one in reports if _role(one) == role]
+        reasons = [each for one in of_role for each in one.get("reasons", ())]
+        found.append(
+            {
+                "role": role,
+                "wanted": sum(one["wanted"] for one in of_role),
+                "fits": any(one.get("fit") for one in of_role),
+                "nodes": {one.get("nodes", 0) for one in of_role},
+                "reasons": {(each["reason"], each.get("count", 0)) for each in reasons},
+            }
+        )
+    return found
+
+
+def _claiming(changes: Iterable[Any]) -> Iterator[GangName]:
+    """The gangs of pods with ResourceClaims in records of CLUSTER."""
+    for record in changes:
+        for pod in record.changed if isinstance(record, PodChanges) else ():
+            if _decode_shape(pod.shape).device_claims:
+                yield pod.namespace, pod.group_name
+                if pod.owner is not None:
+                    yield pod.namespace, pod.owner.name
 
 
 def _without_sentences(value: Any) -> Any:

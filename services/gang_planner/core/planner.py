@@ -234,7 +234,6 @@ class Planner:
     def would_fit(self, question: FitRequest) -> FitAnswer:
         """Answer whether a gang would fit now, and whether it would fit on empty nodes."""
         actions = self._configuration.actions
-        self._state.extended_resources.count_devices()
         asker = questions.Asker(self._state, self._policies, actions, self._cycle.now_ms)
         return asker.would_fit(question)
 

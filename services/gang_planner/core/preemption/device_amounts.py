@@ -1,11 +1,12 @@
 """Devices as amounts, so that victims are estimated by the devices that they free.
 
-Each pool of devices that a plain problem requests from is a row beside those of resources: what a
-pod needs of it, how many are free on each node, and how many each unit of eviction frees. Two pools
+The devices that requests of a plain problem select are a row beside those of resources: what a pod
+needs of them, how many are free on each node, and how many each unit of eviction frees. Two rows
 may have devices in common; then the estimate is too high, and the proof decides.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,9 +16,10 @@ from services.gang_planner.core.state.columns import Ints
 from services.gang_planner.core.state.devices.ledger import Devices
 from services.gang_planner.core.state.devices.vacated import ClaimConsumers
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from shared.model.devices import ResourceClaim
 
 if TYPE_CHECKING:
-    from services.gang_planner.core.state.devices.plain_devices import Pool
+    from services.gang_planner.core.state.devices.plain_devices import SelectedDevices
     from services.gang_planner.core.state.devices.selection import Device
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
@@ -25,7 +27,7 @@ Pairs: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class DeviceAmounts:
-    """The pools of a gang's shapes. Their rows are negative."""
+    """The devices that a gang's shapes select. Their rows are negative."""
 
     def __init__(
         self, devices: Devices, consumers: ClaimConsumers | None, shapes: Iterable[ShapeEntry]
@@ -33,11 +35,11 @@ class DeviceAmounts:
         """`consumers`: without pods that have left; None: the gang has no claims."""
         self._devices = devices
         self._consumers = consumers
-        self._pools: dict[int, Pool] = {}
+        self._selections: dict[int, SelectedDevices] = {}
         self._rows: dict[object, int] = {}
         #: Slot and rows of each device.
         self._places: dict[Device, tuple[int, list[int]]] = {}
-        #: What evicting a pod alone frees, by its UID.
+        #: What evicting a pod frees at most, by its UID.
         self._of_pod: dict[str, dict[int, int]] = {}
         self._pairs: dict[object, Pairs] = {}
         for shape in shapes if consumers is not None else ():
@@ -45,56 +47,65 @@ class DeviceAmounts:
                 self._add(shape)
 
     def pairs(self, shape: ShapeEntry) -> Pairs:
-        """What one pod of the shape takes of resources and pools."""
+        """What one pod of the shape takes of resources and devices."""
         return (*shape.pairs, *self._pairs.get(shape.counted, ()))
 
     def free(self, row: int) -> Ints:
-        """How many devices of a pool are free now, by slot."""
-        return self._devices.free_in(self._pools[row])
+        """How many devices of a row are free now, by slot."""
+        return self._devices.free_of(self._selections[row])
 
-    def enter(self, units: Iterable[Unit]) -> None:
-        """Add what units free to their amounts."""
-        if not self._pools or self._consumers is None:
-            return
-        for unit in units:
-            for amounts in unit.freed.values():
-                for row in [row for row in amounts if row < 0]:
-                    del amounts[row]
-            for slot, row, number in self._freed([one.pod.uid for one in unit.members]):
-                amounts = unit.freed.setdefault(slot, {})
-                amounts[row] = amounts.get(row, 0) + number
+    def with_devices(self, units: list[Unit]) -> list[Unit]:
+        """The units with the devices that they free among their amounts. Units are shared between
+        searches, so those that free any are copied.
+        """
+        if not self._selections or self._consumers is None:
+            return units
+        return [self._with_devices(unit, self._consumers) for unit in units]
 
     def of_pod(self, uid: str) -> dict[int, int]:
-        """How many devices of each pool the eviction of a pod alone frees."""
+        """How many devices of each row the eviction of a pod frees at most: those of all its
+        claims, as if it were the last pod of each.
+        """
         found = self._of_pod.get(uid)
         if found is None:
             found = self._of_pod[uid] = {}
-            for _, row, number in self._freed([uid]):
-                found[row] = found.get(row, 0) + number
+            claims = self._consumers.of_pod(uid) if self._consumers is not None else ()
+            for _, row in self._devices_of(claims):
+                found[row] = found.get(row, 0) + 1
         return found
 
     def _add(self, shape: ShapeEntry) -> None:
         pairs: list[tuple[int, int]] = []
-        for pool in self._devices.pools(shape):
-            row = self._rows.setdefault(pool.wanted, -1 - len(self._rows))
-            pairs.append((row, pool.number))
-            if row in self._pools:
+        for selected in self._devices.selections(shape):
+            row = self._rows.setdefault(selected.wanted, -1 - len(self._rows))
+            pairs.append((row, selected.number))
+            if row in self._selections:
                 continue
-            self._pools[row] = pool
-            for slot, devices in self._devices.by_slot(pool):
+            self._selections[row] = selected
+            for slot, devices in self._devices.by_slot(selected):
                 for device in devices:
                     self._places.setdefault(device, (slot, []))[1].append(row)
         self._pairs[shape.counted] = tuple(pairs)
 
-    def _freed(self, uids: Sequence[str]) -> Iterable[tuple[int, int, int]]:
-        """(slot, row, 1) for each device that is free when these pods have left."""
-        if self._consumers is None or not self._pools:
-            return
-        for claim in self._consumers.last_of(uids):
+    def _with_devices(self, unit: Unit, consumers: ClaimConsumers) -> Unit:
+        claims = consumers.last_of([one.pod.uid for one in unit.members])
+        devices = list(self._devices_of(claims))
+        if not devices:
+            return unit
+        found = copy(unit)
+        found.freed = {slot: dict(amounts) for slot, amounts in unit.freed.items()}
+        for slot, row in devices:
+            amounts = found.freed.setdefault(slot, {})
+            amounts[row] = amounts.get(row, 0) + 1
+        return found
+
+    def _devices_of(self, claims: Iterable[ResourceClaim]) -> Iterator[tuple[int, int]]:
+        """Slot and row of each device of these claims, once for each row that it is in."""
+        for claim in claims:
             for device in claim.allocated:
                 slot, rows = self._places.get(device, (0, ()))
                 for row in rows:
-                    yield slot, row, 1
+                    yield slot, row
 
 
 def free_amounts(cells: Ints, pairs: Pairs, devices: DeviceAmounts, size: int) -> Ints:

@@ -153,8 +153,7 @@ class VictimSearch:
             ledgers.append(shares)
             units = [one for one in units if shares.allows(one)]
         self._requests = self._requests_now()
-        pool = self._helpful(units)
-        self._devices.enter(pool)
+        pool = self._devices.with_devices(self._helpful(units))
         taken = self._greedy(pool, ledgers)
         if is_small(pool):
             taken = self._exact(pool, ledgers, taken)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from services.gang_planner.core.state.devices.demand import claim_key
-from services.gang_planner.core.state.preemptions import consumers_of
+from services.gang_planner.core.state.preempted_claims import consumers_of
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Trial:
             if one.slot is not None and one.pod.uid not in self.away:
                 self.away[one.pod.uid] = one
                 taken.append(one)
+        self._keep_devices(taken)
         self._change(taken, away=True)
         if self.consumers is not None:
             for one in taken:
@@ -69,6 +70,15 @@ class Trial:
             for one in back:
                 self._occupy(self.consumers.come_back(one.pod.uid))
         self._change(back, away=False)
+
+    def _keep_devices(self, members: "Iterable[Member]") -> None:
+        """Devices of claims that CLUSTER does not show with devices yet stay chosen: put back, a
+        claim might get others than its binder has allocated.
+        """
+        devices = self._state.node_capacity.devices
+        for one in members:
+            if one.shape.shape.device_claims:
+                devices.keep(one.shape, one.pod.resource_version)
 
     def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:
         node_capacity = self._state.node_capacity

@@ -64,7 +64,7 @@ class PoolBound:
         self._requests = requests
         #: Where pods of one priority and shape are.
         self._slots: dict[tuple[int, ShapeEntry], list[int]] = {}
-        #: (slot, number) of devices that pods of one priority free, by row.
+        #: (slot, number) of devices that pods of one priority free at most, by row.
         self._devices: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for member, priority in members:
             slot = required(member.slot, member.pod.uid, "is on no node")

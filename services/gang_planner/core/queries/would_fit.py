@@ -58,6 +58,7 @@ class Asker:
         state = self._state
         group = question.group
         pods = tuple(map(state.extended_resources.shaped, question.pods))
+        state.extended_resources.count_devices()
         if not pods:
             return _by_minimum(state, group)
         group, pods = self._joined(group, pods)

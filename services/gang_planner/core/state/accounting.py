@@ -314,8 +314,12 @@ def _end_reservations(state: State, member: Member, slot: int | None) -> bool:
     """End the reservations of a bound or finished pod; whether one on this slot was handed over."""
     handed_over = False
     for reservation in state.reservations.rows(member.pod.uid):
-        matches = not handed_over and reservation.slot == slot and reservation.shape is member.shape
+        here, same = reservation.slot == slot, reservation.shape is member.shape
+        matches = here and same and not handed_over
         handed_over |= matches
+        if here and not same and reservation.shape.shape.device_claims:
+            # Its shape has changed since the decision, by which its claims got their devices.
+            state.node_capacity.devices.keep(reservation.shape, member.pod.resource_version)
         end_reservation(state, reservation, handed_over=matches)
     member.reservation = None
     return handed_over

@@ -13,7 +13,7 @@ from services.gang_planner.core.state.devices.capacity import quantity_text
 from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
 from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
 from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
-from services.gang_planner.core.state.devices.ledger import Grant
+from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity

@@ -65,6 +65,9 @@ class ExtendedResources:
             shape = _decode(pod.shape)
         except (msgspec.DecodeError, msgspec.ValidationError):
             return pod
+        for name, _ in shape.requests:
+            # `count_devices` counts resources that have a row.
+            self._node_capacity.nodes.resources.row(name)
         devices = PodDevices(pod_uid=pod.uid, containers=pod.extended)
         own = msgspec.structs.replace(
             shape, device_claims=(*shape.device_claims, devices), namespace=pod.namespace
@@ -110,7 +113,7 @@ class ExtendedResources:
             self._read_classes()
         if slots is None:
             slots = np.arange(nodes.size, dtype=np.int64)
-        if len(slots):
+        if len(slots) and self._counts:
             self._apply(slots)
         self._position = nodes.changes.position
 
@@ -125,7 +128,6 @@ class ExtendedResources:
             found = self._classes.find(name)
             if found is not None:
                 row = nodes.resources.row(name)
-                # Read here: no other cluster pays for it.
                 inventory = self._node_capacity.devices.inventory()
                 self._counts[row], nodes.device_classes[row] = _counted(found, inventory)
         # Rows whose class is gone are counted a last time, and have nothing.
@@ -139,10 +141,12 @@ class ExtendedResources:
         nodes.by_devices.ensure(rows, nodes.size)
         nodes.allocatable.ensure(rows, nodes.size)
         allocatable, by_devices = nodes.allocatable.cells, nodes.by_devices.cells
+        inventory = node_capacity.devices.inventory()
         changed: dict[int, Ints] = {}
         for row, count in sorted(self._counts.items()):
             plugin = allocatable[row, slots] - by_devices[row, slots]
-            wanted = np.where((plugin == 0) & nodes.exists[slots], count.on(nodes, slots), 0)
+            number = count.on(inventory, nodes, slots)
+            wanted = np.where((plugin == 0) & nodes.exists[slots], number, 0)
             more = wanted - by_devices[row, slots]
             for at in np.flatnonzero(more).tolist():
                 delta = changed.setdefault(int(slots[at]), np.zeros(rows, dtype=np.int64))
@@ -162,14 +166,14 @@ class _Count:
         self.local: dict[str, int] = {}
         #: Each device that several nodes can use, with its shares.
         self.wide: list[tuple[DeviceEntry, int]] = []
-        self.inventory: Inventory | None = None
 
-    def on(self, nodes: NodeTable, slots: Ints) -> Ints:
-        """The number of devices that each of these nodes can use."""
+    def on(self, inventory: Inventory, nodes: NodeTable, slots: Ints) -> Ints:
+        """The number of devices that each of these nodes can use. The inventory must be
+        refreshed.
+        """
         found = np.array([self.local.get(nodes.names[slot], 0) for slot in slots], dtype=np.int64)
         for entry, shares in self.wide:
-            if self.inventory is not None:
-                found += self.inventory.within(entry.reach)[slots] * shares
+            found += inventory.within(entry.reach)[slots] * shares
         return found
 
 
@@ -183,7 +187,6 @@ def _counted(found: DeviceClass, inventory: Inventory) -> tuple[_Count, str]:
     matches = inventory.matches(requirement)
     count.local = {node: sum(map(_shares, entries)) for node, entries in matches.on.items()}
     count.wide = [(entry, _shares(entry)) for entry in matches.wide]
-    count.inventory = inventory
     return count, f"no device of class {found.name}"
 
 

@@ -8,26 +8,24 @@ The reservations are derived from the record and the cluster state (`sync`), so 
 the log has them in its first cycle.
 """
 
-from collections import Counter
-from collections.abc import Container
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from services.gang_planner.core.state.devices.demand import Key, claim_key, claim_keys
-from services.gang_planner.core.state.devices.vacated import ClaimConsumers
+from services.gang_planner.core.state import preempted_claims
 from services.gang_planner.core.state.gang_history import Evicted, History
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.reservations import Reservation
-from shared.contracts.decisions import EvictionDecision
+from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import PodRef
-from shared.model.devices import ResourceClaim
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.tables import Tables
+    from shared.model.devices import ResourceClaim
     from shared.model.gang_keys import GangKey
 
 #: Maximum duration of the reservations. The grace period of a victim may be an hour, but then the
@@ -230,8 +228,9 @@ class Preemptions:
                 reason="preemptor",
             )
             if vacated is None and member.shape.shape.device_claims:
-                # It gets the devices of the victims, which still have them.
-                vacated = vacated_by(tables, one)
+                # It gets the devices of pods that are leaving, which still have them.
+                own = _uids(one.act.bindings)
+                vacated = preempted_claims.vacated_for(tables, own, self.victims)
                 devices.vacate(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
@@ -267,48 +266,6 @@ class Preemptions:
         self._of[gang.key] = one
 
 
-def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
-    """The pods on nodes that allocated claims are reserved for; `kept`: claims that keep their
-    devices.
-    """
-
-    def is_there(uid: str) -> bool:
-        member = tables.members.get(uid)
-        return member is not None and member.slot is not None
-
-    return ClaimConsumers(tables.reference_objects.resource_claims.values(), is_there, kept)
-
-
-def vacated_by(tables: "Tables", one: Preemption) -> list[ResourceClaim]:
-    """Claims that lose their devices once the victims are gone."""
-    own = [tables.members.get(binding.uid) for binding in one.act.bindings]
-    kept = {key for member in own if member is not None for key in claim_keys(member.shape.shape)}
-    consumers = consumers_of(tables, kept)
-    found = list(consumers.unused)
-    of_victims: Counter[Key] = Counter()
-    for victim in one.act.victims:
-        found += consumers.leave(victim.uid)
-        member = tables.members.get(victim.uid)
-        if member is not None and member.slot is not None:
-            of_victims.update(claim_keys(member.shape.shape))
-    uses = tables.node_capacity.devices.uses
-    keys = {one.uid: claim_key(one) for one in found}
-    return [one for one in found if uses.get(keys[one.uid], 0) <= of_victims[keys[one.uid]]]
-
-
-def devices_held(tables: "Tables", one: Preemption) -> bool:
-    """Whether the preemptor needs devices, and claims in the cluster are still reserved for victims
-    that may have left already.
-    """
-    if not any(row.shape.shape.device_claims for row, _ in one.reservations.values()):
-        return False
-    victims = {victim.uid for victim in one.act.victims}
-    return any(
-        claim.is_allocated and not victims.isdisjoint(claim.reserved_for)
-        for claim in tables.reference_objects.resource_claims.values()
-    )
-
-
 def not_evicted(one: Preemption) -> frozenset[str]:
     """UIDs of victims that the outcome reports as not evicted; empty without an outcome."""
     outcome = one.outcome
@@ -328,6 +285,23 @@ def refused_victims(one: Preemption) -> tuple[str, ...]:
     victims = {victim.uid for victim in one.act.victims}
     refused = (member.uid for member in one.outcome.members if member.result == "refused")
     return tuple(sorted(victims.intersection(refused)))
+
+
+def devices_held(tables: "Tables", one: Preemption) -> bool:
+    """Whether the preemptor needs devices that claims in the cluster still have: those reserved for
+    it, or those of its victims, which may have left already.
+    """
+    shapes = [row.shape for row, _ in one.reservations.values() if row.shape.shape.device_claims]
+    if not shapes:
+        return False
+    awaits_devices = tables.node_capacity.devices.awaits_devices
+    if any(awaits_devices(shape) for shape in shapes):
+        return True
+    return preempted_claims.are_reserved_for(tables, _uids(one.act.victims))
+
+
+def _uids(named: Iterable[Binding | Victim]) -> frozenset[str]:
+    return frozenset(one.uid for one in named)
 
 
 def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:

@@ -140,3 +140,14 @@ def test_a_binder_waits_longer_for_devices_than_for_volumes_and_then_undoes_the_
     machine.start(0)
     machine.prepared(0, waiting, 10)
     assert machine.prepared(0, DONE, 30_000) == (Post(0), Post(1))
+
+
+def test_a_request_that_fails_does_not_end_the_time_for_attaching() -> None:
+    decision = msgspec.structs.replace(make_decision(1), devices=(CHOICE,))
+    limits = Limits(claims_ms=1_000, attaching_ms=60_000)
+    machine = Machine(decision, Sender(binder="b", decision_seq=17, delivered=1), limits)
+    machine.start(0)
+    machine.prepared(0, Progress("waiting", "waits", attaching=True), 10)
+    (again,) = machine.prepared(0, Progress("again", "HTTP status 503"), 30_000)
+    assert isinstance(again, Prepare)
+    assert machine.prepared(0, DONE, 31_000) == (Post(0),)

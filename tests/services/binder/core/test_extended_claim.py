@@ -100,11 +100,16 @@ def test_only_the_name_of_this_claim_is_removed_from_the_pod() -> None:
     assert status_undo(None, CHOICE) is None
 
 
+_DONE = Answer(200)
 Send = Callable[[str, str, object, str], Awaitable[tuple[Answer, bytes]]]
 
 
-def server(pod_status: dict[str, Any], *, pod_patch: Answer) -> tuple[Send, list[str]]:
-    """An API server with a prepared claim, that answers this to a patch of the pod."""
+def server(
+    pod_status: dict[str, Any], *, pod_patch: Answer, claim_patch: Answer = _DONE
+) -> tuple[Send, list[str]]:
+    """An API server with a prepared claim, that answers this to patches of the pod and the
+    claim.
+    """
     sent: list[str] = []
     made = claim(reservedFor=[{"uid": "u-0"}], allocation=_ALLOCATION)
 
@@ -113,7 +118,7 @@ def server(pod_status: dict[str, Any], *, pod_patch: Answer) -> tuple[Send, list
         if method == "GET":
             return Answer(200), msgspec.json.encode(pod(**pod_status) if of_pod else made)
         sent.append(path.rsplit("/", 3)[1 if not path.endswith("/status") else -3])
-        return (pod_patch if of_pod else Answer(200)), msgspec.json.encode(pod(**pod_status))
+        return (pod_patch if of_pod else claim_patch), msgspec.json.encode(pod(**pod_status))
 
     return send, sent
 
@@ -138,3 +143,13 @@ async def test_devices_are_not_released_while_the_pod_names_their_claim(answer: 
     send, sent = server({"extendedResourceClaimStatus": NAMED}, pod_patch=answer)
     assert not await KubeClaims(send).undo(Preparation(CHOICE, "w-0"))
     assert sent == ["pods"]
+
+
+@pytest.mark.parametrize("answer", [Answer(0), Answer(403), Answer(409), Answer(429)])
+async def test_an_undo_is_done_only_when_the_claim_has_lost_its_devices(answer: Answer) -> None:
+    """Otherwise the planner would give them to another claim."""
+    send, sent = server({}, pod_patch=_DONE, claim_patch=answer)
+    assert not await KubeClaims(send).undo(Preparation(CHOICE, "w-0"))
+    send, sent = server({}, pod_patch=_DONE)
+    assert await KubeClaims(send).undo(Preparation(CHOICE, "w-0"))
+    assert sent == ["resourceclaims"]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.gang_planner.core.state.devices import demands
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.contracts.decisions import GangDecision
@@ -159,3 +160,33 @@ def test_claims_without_requests_need_no_device() -> None:
     scene.put(*members("g", [("c0",), ("c1",)]))
     (decision,) = scene.settle()
     assert len(decision.bindings) == 2
+
+
+def test_a_claim_with_devices_of_a_pod_that_has_left_gets_no_others() -> None:
+    """Its first pod left before CLUSTER showed the claim with a device, which it still has."""
+    scene = Scene([make_node("n0")])
+    scene.put(make_device_class(), make_slice("n0", 2), make_device_claim("c"))
+    scene.put(make_group("g", 1), *members("g", [("c",)]))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.remove(*scene.pods_of("g"))
+    scene.put(make_device_claim("d"), make_group("h", 2), *members("h", [("c",), ("d",)]))
+    (second,) = scene.settle()
+    given_ = {one.claim: [name for *_, name in one.devices] for one in second.devices}
+    assert given_ == {"c": ["gpu-0"], "d": ["gpu-1"]}
+
+
+def test_equal_needs_are_the_same_objects_while_more_shapes_are_known_than_cached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cached counts of members are found by the identity of their needs."""
+    monkeypatch.setattr(demands, "_DEMANDS_MAX", 1)
+    scene = Scene([make_node("n0")])
+    scene.put(make_device_class(), make_device_claim("c"), make_device_claim("d"))
+    scene.put(make_slice("n0", 1))
+    state = scene.planner._state
+    shapes = [state.shapes.intern(one.shape) for one in members("g", [("c",), ("d",)])]
+    first, second = map(state.node_capacity.devices.plain_needs, shapes)
+    assert first is not None
+    assert second is not None
+    assert first[0] is second[0]

@@ -6,7 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from services.gang_planner.core.constraints.feasibility import Fits
+from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.state.devices.extended import ClassesOfResources, claim_name
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.contracts.cluster import Synced
@@ -202,6 +206,64 @@ class TestPlacement:
 
 
 class TestChanges:
+    def test_devices_on_the_network_count_on_nodes_that_come_into_their_reach(self) -> None:
+        """Both a new node, and one that gets the label later."""
+        scene = Scene([plain("n0")])
+        near = SelectorTerm(expressions=(Requirement(key="fabric", operator="Exists"),))
+        scene.put(gpu_class(), make_slice("any", 2, node="", node_affinity=(near,)))
+        assert submit(scene, "g") is None
+        with_label = {"labels": (("fabric", "x"),)}
+        scene.put(msgspec.structs.replace(plain("n1"), **with_label))
+        (first,) = scene.settle()
+        assert first.bindings[0].node == "n1"
+        scene.remove(plain("n1"))
+        assert submit(scene, "h") is None
+        scene.put(msgspec.structs.replace(plain("n0"), resource_version=2, **with_label))
+        (second,) = scene.settle()
+        assert second.bindings[0].node == "n0"
+
+    @given(
+        st.lists(
+            st.one_of(
+                st.tuples(st.just("node"), st.integers(0, 2), st.integers(0, 2)),
+                st.tuples(st.just("slice"), st.integers(0, 2), st.integers(0, 2)),
+                st.tuples(st.just("claim"), st.integers(0, 2), st.booleans()),
+                st.tuples(st.just("gang"), st.integers(1, 2), st.booleans()),
+            ),
+            max_size=12,
+        )
+    )
+    @settings(deadline=None, max_examples=40)
+    def test_cached_results_follow_nodes_slices_and_claims(
+        self, changes: list[tuple[str, int, int]]
+    ) -> None:
+        """Nodes gain and lose the resource of a device plugin, while its class serves it too."""
+        scene = Scene([plain(f"n{at}") for at in range(3)])
+        scene.put(gpu_class(), *(make_slice(f"n{at}", 1) for at in range(3)))
+        waiting = members("w", 1, gpu=2) + members("v", 1, gpu=1)
+        scene.put(make_group("w", 9), make_group("v", 9), *waiting)
+        for version, (kind, at, number) in enumerate(changes, 2):
+            if kind == "node":
+                node = plain(f"n{at}", gpus=number)
+                scene.put(msgspec.structs.replace(node, resource_version=version))
+            elif kind == "slice":
+                scene.put(make_slice(f"n{at}", number))
+            elif kind == "claim":
+                theirs = ((DRIVER, f"n{at}", "gpu-0"),) if number else ()
+                claim = make_device_claim(
+                    f"c{at}", allocated=theirs, reserved_for=("foreign",), resource_version=version
+                )
+                scene.put(claim)
+            else:
+                scene.put(make_group(f"g{version}", 1), *members(f"g{version}", 1, gpu=at))
+            scene.settle()
+            state, session = scene.planner._state, scene.planner._session
+            masks = Masks(state.nodes, session.fits.masks.filters)
+            fresh = Fits(state.node_capacity.copy(), masks, session.fits.filters)
+            for pod in waiting:
+                shape = state.members[pod.uid].shape
+                assert session.fits.counts(shape).tolist() == fresh.counts(shape).tolist()
+
     def test_a_gang_that_waits_is_placed_when_its_class_appears(self) -> None:
         scene = Scene([plain("n0")])
         scene.put(make_slice("n0", 1))
@@ -344,6 +406,25 @@ class TestLife:
         (second,) = scene.settle()
         assert devices(second) == {"g-new": ["gpu-0"]}
 
+    def test_devices_of_a_decision_are_kept_when_the_class_loses_the_resource(self) -> None:
+        """The pod is bound with another shape than it was decided with, before CLUSTER shows that
+        its claim has the device.
+        """
+        scene = Scene([plain("n0")])
+        scene.put(gpu_class(), make_slice("n0", 1))
+        decision = placed(scene, "g")
+        scene.put(msgspec.structs.replace(make_device_class(), resource_version=2))
+        scene.run(decision)
+        shape = make_shape({"cpu": 100}, device_claims=("c",), namespace="team")
+        scene.put(make_device_claim("c"), make_group("h", 1), *make_pods("h", 1, shape))
+        # A heartbeat of the watcher would name no claims: there are none.
+        assert scene.step(fresh=False).decisions == []
+        scene.put(claim_of(decision.devices[0]))
+        assert scene.settle() == []
+        scene.remove(scene.pods["g-worker-0"])
+        scene.remove(claim_of(decision.devices[0]))
+        assert len(scene.settle()) == 1
+
 
 class TestQuotaAndQuestions:
     def test_a_queue_is_charged_the_resource_on_either_kind_of_node(self) -> None:
@@ -369,6 +450,13 @@ class TestQuotaAndQuestions:
         assert answer.fits == fits
         assert answer.ever == fits
         assert placed(scene, "g", 3).devices
+
+    def test_a_question_may_be_the_first_that_requests_the_resource_of_a_class(self) -> None:
+        scene = Scene([plain("n0")])
+        scene.put(make_device_class(), make_slice("n0", 1))
+        pods = tuple(members("q", 1, of_class=1))
+        answer = scene.planner.would_fit(FitRequest(group=make_group("q", 1), pods=pods))
+        assert answer.fits
 
 
 def containers(*found: tuple[str, int, bool]) -> tuple[ContainerDevices, ...]:

@@ -113,14 +113,13 @@ def demand_of(
     tables: ReferenceObjects,
     classes: ClassesOfResources,
     selection: Selection,
-    known: dict[Content, ClaimNeed] | None = None,
+    known: dict[Content, ClaimNeed],
 ) -> DeviceDemand:
     """Read the shape's claims. The first claim that cannot be satisfied determines the refusal.
 
     `known`: needs read before from the same tables, to which new ones are added. Claims with equal
     contents then have the same object.
     """
-    known = {} if known is None else known
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
     for one, key in zip(shape.device_claims, claim_keys(shape), strict=True):

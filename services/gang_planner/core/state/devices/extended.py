@@ -120,7 +120,9 @@ def pod_uid_of(name: str) -> str | None:
 
 def claim_name(pod: str, pod_uid: str, need: ExtendedNeed) -> str:
     """The name of the ResourceClaim for a need of a pod: the same whenever it is computed."""
-    text = "\n".join([pod_uid, *map(repr, need.requests)])
+    # Also by a later version of the planner.
+    requests = ["/".join(map(str, request)) for request in need.requests]
+    text = "\n".join([pod_uid, *requests])
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
     start = pod[: _NAME_CHARACTERS_MAX - _SUFFIX_CHARACTERS].rstrip(".-")
     return f"{start}-extended-resources-{digest}"

@@ -11,7 +11,7 @@ Invariant: no device is chosen for two claims, unless it is shareable.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,22 +25,27 @@ from services.gang_planner.core.state.devices.allocation_search import (
 )
 from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
-    Content,
     DeviceDemand,
     Key,
     claim_keys,
-    demand_of,
 )
+from services.gang_planner.core.state.devices.demands import Demands
 from services.gang_planner.core.state.devices.extended import (
     ClassesOfResources,
     pod_uid_of,
+)
+from services.gang_planner.core.state.devices.grants import (
+    Grant,
+    allocations,
+    exists,
+    was_allocated,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
     PlainProblems,
-    Pool,
+    SelectedDevices,
     Taken,
 )
 from services.gang_planner.core.state.devices.reach import within_all
@@ -51,44 +56,35 @@ from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.devices import ResourceClaim
-from shared.model.terms import SelectorTerm
 
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
 
-#: Number of cached demands.
-_DEMANDS_MAX: Final = 65_536
 
+class _Shared(NamedTuple):
+    """What depends only on tables and nodes, for all ledgers of these."""
 
-class Grant(NamedTuple):
-    """Devices chosen for a claim."""
-
-    node: str
-    claim_uid: str
-    picks: tuple[Pick, ...]
-    #: Nodes on which the claim can be used, beside `node`; (): all; None: none.
-    node_affinity: tuple[SelectorTerm, ...] | None = None
-    #: `ResourceClaims.allocations` of the claim when they were chosen.
-    allocations: int = 0
+    inventory: Inventory
+    plain: PlainProblems
+    #: Which class has which extended resource.
+    classes: ClassesOfResources
 
 
 class Devices:
     """Claims in use on one node capacity."""
 
-    def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+    def __init__(
+        self, tables: ReferenceObjects, nodes: NodeTable, shared: _Shared | None = None
+    ) -> None:
+        """`shared`: of another ledger of the same tables and nodes."""
         self._tables = tables
-        #: The tables that demands depend on.
-        self._read = (
-            tables.resource_claims,
-            tables.resource_slices,
-            tables.device_taint_rules,
-            tables.device_classes,
-            tables.namespaces,
-        )
         self._nodes = nodes
-        self._inventory = Inventory(tables, nodes)
-        #: Which class has which extended resource.
-        self.classes = ClassesOfResources(tables)
+        if shared is None:
+            inventory = Inventory(tables, nodes)
+            shared = _Shared(inventory, PlainProblems(inventory), ClassesOfResources(tables))
+        self._shared = shared
+        self._inventory, self._plain, self.classes = shared
+        self._demands = Demands(tables, self.classes, self._inventory.selection)
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
@@ -107,16 +103,9 @@ class Devices:
         self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
-        self._plain = PlainProblems(self._inventory)
-        self._demands: dict[bytes, DeviceDemand] = {}
-        self._needs: dict[Content, ClaimNeed] = {}
-        self._demands_at = 0
 
     def copy(self) -> "Devices":
-        other = Devices(self._tables, self._nodes)
-        # The inventory depends only on the tables, which the copy shares.
-        other._inventory, other._plain = self._inventory, self._plain
-        other.classes = self.classes
+        other = Devices(self._tables, self._nodes, self._shared)
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
         other._kept, other._movable = dict(self._kept), dict(self._movable)
@@ -126,9 +115,7 @@ class Devices:
 
     def unused(self) -> "Devices":
         """The same devices without claims in use."""
-        other = Devices(self._tables, self._nodes)
-        other._inventory, other._plain = self._inventory, self._plain
-        return other
+        return Devices(self._tables, self._nodes, self._shared)
 
     # ------------------------------------------------------------------- asking
 
@@ -138,29 +125,16 @@ class Devices:
         """
         demand = self.demand(shape)
         if not demand.open:
-            return (self._demands_at,)
+            return (self._demands.version,)
         self._refresh()
         if shape.alike:
             # No pod uses its claims.
-            return (self._demands_at, self._chosen.wide_changes)
+            return (self._demands.version, self._chosen.wide_changes)
         turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
-        return (self._demands_at, turns, self._chosen.wide_changes)
+        return (self._demands.version, turns, self._chosen.wide_changes)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        claims, slices, rules, classes, namespaces = self._read
-        changes = (
-            claims.changes + slices.changes + rules.changes + classes.changes + namespaces.changes
-        )
-        if self._demands_at != changes or len(self._demands) >= _DEMANDS_MAX:
-            self._demands_at = changes
-            self._demands.clear()
-            self._needs.clear()
-        found = self._demands.get(shape.encoded)
-        if found is None:
-            found = self._demands[shape.encoded] = demand_of(
-                shape.shape, self._tables, self.classes, self._inventory.selection, self._needs
-            )
-        return found
+        return self._demands.of(shape)
 
     def inventory(self) -> Inventory:
         """All devices, as the tables have them now."""
@@ -176,7 +150,8 @@ class Devices:
         demand = self.demand(shape)
         if demand.allocated or not demand.open:
             return None
-        if any(key in self.uses or key in self._pins for key in claim_keys(shape.shape)):
+        known = self.uses, self._pins, self._grants
+        if any(key in one for key in claim_keys(shape.shape) for one in known):
             return None
         if any(claim.extended for claim, _ in demand.open):
             # Nodes with a device plugin serve it without devices.
@@ -188,9 +163,22 @@ class Devices:
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
-        if found is None or self._was_allocated(key, found):
+        claims = self._tables.resource_claims
+        if found is None or was_allocated(claims, key, found):
             return None
-        return found if self._exists(key, found.claim_uid) else None
+        return found if exists(claims, key, found.claim_uid) else None
+
+    def awaits_devices(self, shape: ShapeEntry) -> bool:
+        """Whether claims in the cluster still have devices that are chosen for the shape's."""
+        self._refresh()
+        grants = [self.grant(key) for key in claim_keys(shape.shape)]
+        return any(
+            pick.device in self._inventory.allocated
+            for grant in grants
+            if grant is not None
+            for pick in grant.picks
+            if not pick.admin
+        )
 
     def allocations_fit(self, demand: DeviceDemand) -> Bools:
         """One flag per slot: whether the allocated devices of all claims are usable there."""
@@ -236,27 +224,27 @@ class Devices:
 
         return tuple([need.without(has_plugin) for need in problem])
 
-    def pools(self, shape: ShapeEntry) -> Sequence[Pool]:
-        """The pools of devices that a shape's claims request from; (): they are no plain
+    def selections(self, shape: ShapeEntry) -> Sequence[SelectedDevices]:
+        """The devices that the requests of a shape's claims select; (): they are no plain
         problem.
         """
         self._refresh()
         plain = self._plain.find(self.unsolved(self.demand(shape)))
-        return plain.pools if plain is not None else ()
+        return plain.selections if plain is not None else ()
 
-    def by_slot(self, pool: Pool) -> Iterator[tuple[int, Sequence[Device]]]:
-        """The devices of a pool on each node, whether free or not."""
-        for node, devices in pool.devices.items():
+    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
+        """Selected devices on each node, whether free or not."""
+        for node, devices in selected.devices.items():
             slot = self._nodes.find(node)
             if slot is not None:
                 yield slot, devices
 
-    def free_in(self, pool: Pool) -> Ints:
-        """How many devices of a pool are free, by slot."""
+    def free_of(self, selected: SelectedDevices) -> Ints:
+        """How many of selected devices are free, by slot."""
         self._refresh()
         allocated, chosen = self._taken
         free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
-        for slot, devices in self.by_slot(pool):
+        for slot, devices in self.by_slot(selected):
             free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
         return free
 
@@ -310,10 +298,8 @@ class Devices:
             for (claim, need), each in zip(self.demand(shape).open, found, strict=True):
                 key = claim.namespace, claim.name
                 # The devices are on one node.
-                allocations = self._allocations(key, claim.uid)
-                self._grants[key] = Grant(
-                    self._nodes.names[slot], claim.uid, each, None, allocations
-                )
+                seen = allocations(self._tables.resource_claims, key, claim.uid)
+                self._grants[key] = Grant(self._nodes.names[slot], claim.uid, each, None, seen)
                 self._chosen.hold_on(slot, key, each)
                 self._movable[key] = slot, need
                 self.uses[key] = 1
@@ -373,7 +359,8 @@ class Devices:
         """
         self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
-        pin = pin._replace(allocations=self._allocations(key, pin.claim_uid))
+        seen = allocations(self._tables.resource_claims, key, pin.claim_uid)
+        pin = pin._replace(allocations=seen)
         self._drop(key)
         for other in self._chosen.holders(pin.picks):
             self._drop(other)
@@ -456,7 +443,7 @@ class Devices:
             return
         self._claims_at = self._tables.resource_claims.changes
         for key, one in (self._pins | self._grants).items():
-            if self._was_allocated(key, one):
+            if was_allocated(self._tables.resource_claims, key, one):
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
@@ -465,29 +452,6 @@ class Devices:
             del self._kept[key]
             if key not in self.uses:
                 self._drop_grant(key)
-
-    def _exists(self, key: Key, claim_uid: str) -> bool:
-        """Whether there is the claim for which devices were chosen, or it will be made for them."""
-        if pod_uid_of(key[1]) is not None:
-            return True
-        claim = self._tables.resource_claims.by_name.get(key)
-        return claim is not None and claim.uid == claim_uid
-
-    def _allocations(self, key: Key, claim_uid: str) -> int:
-        claims = self._tables.resource_claims
-        pod_uid = pod_uid_of(key[1])
-        uids = [claim_uid] if pod_uid is None else [one.uid for one in claims.of_pod(pod_uid)]
-        return sum(claims.allocations.get(uid, 0) for uid in uids)
-
-    def _was_allocated(self, key: Key, grant: Grant) -> bool:
-        """Whether the claim has devices, or had some since these were chosen."""
-        claims = self._tables.resource_claims
-        pod_uid = pod_uid_of(key[1])
-        found = [claims.by_name.get(key)] if pod_uid is None else claims.of_pod(pod_uid)
-        if any(one is not None and one.is_allocated for one in found):
-            return True
-        uids = [one.uid for one in found if one is not None]
-        return sum(claims.allocations.get(uid, 0) for uid in uids) > grant.allocations
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
@@ -591,5 +555,5 @@ class Devices:
             claim_uid,
             picks,
             within_all(entries),
-            self._allocations(key, claim_uid),
+            allocations(self._tables.resource_claims, key, claim_uid),
         )

@@ -154,10 +154,7 @@ class DevicesOfNode:
 
     def shares(self, device: Device) -> Shares | None:
         """What claims have of a shareable device; None: no claim has any of it."""
-        allocated = self._inventory.shares.get(device)
-        if allocated is not None:
-            sharers = self._inventory.sharers[device]
-            allocated = self._vacated.left_of(device, allocated, sharers)
+        allocated = self._inventory.shares(device, self._vacated.claims)
         parts = self._chosen.parts(device)
         if not parts:
             return allocated

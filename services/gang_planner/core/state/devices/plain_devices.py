@@ -3,7 +3,7 @@
 Such a *plain* problem requests numbers of devices that are each on one node, consume no counters
 and are not shareable, without constraints or alternatives, and not for extended resources, which
 device plugins may have; and two of its requests match the same devices or none in common. So a node
-serves it as often as it has enough free devices for each *pool*, which is all requests for the same
+serves it as often as it has enough free devices for each *selection*: all requests for the same
 devices. `allocation_search` gives the same answer.
 """
 
@@ -19,7 +19,7 @@ from shared.model.devices import DeviceToleration
 if TYPE_CHECKING:
     from services.gang_planner.core.state.devices.device_table import DeviceTable
 
-#: Number of cached pools and problems.
+#: Number of cached selections and problems.
 _CACHED_MAX: Final = 256
 
 Wanted: TypeAlias = tuple[DeviceRequirement, tuple[DeviceToleration, ...]]
@@ -29,7 +29,7 @@ Taken: TypeAlias = tuple[Container[Device], Container[Device]]
 """Devices that claims have alone, in the cluster and chosen."""
 
 
-class Pool(NamedTuple):
+class SelectedDevices(NamedTuple):
     """Devices that some requests of a problem may get, and how many they need together."""
 
     devices: Devices
@@ -41,17 +41,19 @@ class PlainProblem:
     """A plain problem, with its devices as slices publish them."""
 
     def __init__(
-        self, pools: Sequence[Pool], requests: Sequence[Sequence[tuple[int, str, int]]]
+        self,
+        selections: Sequence[SelectedDevices],
+        requests: Sequence[Sequence[tuple[int, str, int]]],
     ) -> None:
-        self.pools = pools
-        #: Of each claim, for each request: its pool, its name, its number of devices.
+        self.selections = selections
+        #: Of each claim, for each request: its selection, its name, its number of devices.
         self._requests = requests
 
     def times(self, node: str, taken: Taken) -> int:
         """How often the free devices of a node serve it."""
         allocated, chosen = taken
         least: int | None = None
-        for devices, number, _ in self.pools:
+        for devices, number, _ in self.selections:
             free = 0
             for one in devices.get(node, ()):
                 if one not in allocated and one not in chosen:
@@ -68,15 +70,15 @@ class PlainProblem:
             iter(
                 [one for one in devices.get(node, ()) if one not in allocated and one not in chosen]
             )
-            for devices, *_ in self.pools
+            for devices, *_ in self.selections
         ]
         for _ in range(self.times(node, taken)):
             yield tuple(
                 [
                     tuple(
                         [
-                            Pick(name, next(free[pool]))
-                            for pool, name, number in requests
+                            Pick(name, next(free[selection]))
+                            for selection, name, number in requests
                             for _ in range(number)
                         ]
                     )
@@ -120,13 +122,13 @@ class PlainProblems:
                 requests[-1].append((list(numbers).index(wanted), one.name, one.number))
             if sum(number for *_, number in requests[-1]) > DEVICES_MAX:
                 return None
-        pools: list[Pool] = []
+        selections: list[SelectedDevices] = []
         for wanted, number in numbers.items():
             devices = self._usable(wanted)
             if devices is None or not number:
                 return None
-            pools.append(Pool(devices, number, wanted))
-        return PlainProblem(pools, requests) if pools and _disjoint(pools) else None
+            selections.append(SelectedDevices(devices, number, wanted))
+        return PlainProblem(selections, requests) if selections and _disjoint(selections) else None
 
     def _usable(self, wanted: Wanted) -> Devices | None:
         """The devices that such a request may get while they are free; None: more than numbers
@@ -154,11 +156,11 @@ class PlainProblems:
         return found
 
 
-def _disjoint(pools: Sequence[Pool]) -> bool:
-    """Whether no device is in two pools."""
+def _disjoint(selections: Sequence[SelectedDevices]) -> bool:
+    """Whether no device is selected twice."""
     seen: set[Device] = set()
-    for pool in pools if len(pools) > 1 else ():
-        devices = {device for found in pool.devices.values() for device in found}
+    for one in selections if len(selections) > 1 else ():
+        devices = {device for found in one.devices.values() for device in found}
         if not seen.isdisjoint(devices):
             return False
         seen |= devices

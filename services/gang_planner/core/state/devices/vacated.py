@@ -8,11 +8,9 @@ is not a pod, keeps its devices.
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from fractions import Fraction
 
 from services.gang_planner.core.state.devices.demand import Key, claim_key
 from services.gang_planner.core.state.devices.selection import Device
-from shared.kube.quantities import QuantityError, exact
 from shared.model.devices import ResourceClaim
 
 
@@ -25,8 +23,8 @@ class ClaimConsumers:
         is_there: Callable[[str], bool],
         kept: Container[Key] = (),
     ) -> None:
-        """`is_there`: whether a pod, by UID, is on its node and has not ended. `kept`: claims that
-        keep their devices.
+        """`is_there`: whether a pod, by UID, exists and has not ended. `kept`: claims that keep
+        their devices.
         """
         self._claims: dict[str, list[ResourceClaim]] = {}
         #: UID of a claim -> number of its pods that are there.
@@ -45,6 +43,10 @@ class ClaimConsumers:
             if not there:
                 self.unused.append(claim)
 
+    def uids(self) -> Sequence[str]:
+        """The pods of these claims that were there at first."""
+        return list(self._claims)
+
     def leave(self, uid: str) -> list[ResourceClaim]:
         """A pod leaves; returns the claims of which it was the last one."""
         return self._change(uid, -1, 0)
@@ -52,6 +54,10 @@ class ClaimConsumers:
     def come_back(self, uid: str) -> list[ResourceClaim]:
         """Undo `leave`; returns the claims of which it is the first one."""
         return self._change(uid, 1, 1)
+
+    def of_pod(self, uid: str) -> Sequence[ResourceClaim]:
+        """The claims that lose their devices with this pod, if it is the last one of each."""
+        return self._claims.get(uid, ())
 
     def last_of(self, uids: Sequence[str]) -> list[ResourceClaim]:
         """The claims that only these pods still use."""
@@ -69,51 +75,25 @@ class ClaimConsumers:
 
 
 class VacatedDevices:
-    """Devices of claims in the cluster that count as free."""
+    """The claims in the cluster whose devices count as free."""
 
     def __init__(self) -> None:
-        self._claims: dict[Key, ResourceClaim] = {}
+        #: UIDs.
+        self.claims: set[str] = set()
         #: Devices that these claims have alone.
         self.whole: set[Device] = set()
-        #: What these claims have of shareable devices, and how many claims have it.
-        self._shares: dict[Device, tuple[int, dict[str, Fraction]]] = {}
 
     def add(self, claim: ResourceClaim) -> None:
-        self._claims[claim.namespace, claim.name] = claim
+        self.claims.add(claim.uid)
         self.whole.update(claim.allocated)
-        self._count_shares(claim, 1)
 
     def remove(self, claim: ResourceClaim) -> bool:
         """Undo `add`; False: it was not added."""
-        if self._claims.pop((claim.namespace, claim.name), None) is None:
+        if claim.uid not in self.claims:
             return False
+        self.claims.remove(claim.uid)
         self.whole.difference_update(claim.allocated)
-        self._count_shares(claim, -1)
         return True
-
-    def left_of(
-        self, device: Device, shares: dict[str, Fraction], sharers: int
-    ) -> dict[str, Fraction] | None:
-        """What the remaining claims have of a shareable device, of which `sharers` claims have
-        `shares` together; None: no claim remains.
-        """
-        gone, amounts = self._shares.get(device, (0, {}))
-        if gone >= sharers:
-            return None
-        return {name: amount - amounts.get(name, 0) for name, amount in shares.items()}
-
-    def _count_shares(self, claim: ResourceClaim, by: int) -> None:
-        for one in claim.shares:
-            device = one.driver, one.pool, one.device
-            claims, amounts = self._shares.get(device, (0, {}))
-            amounts = dict(amounts)
-            for name, text in one.capacity:
-                try:
-                    amounts[name] = amounts.get(name, Fraction(0)) + by * exact(text)
-                except QuantityError:
-                    # The API server has checked it.
-                    continue
-            self._shares[device] = claims + by, amounts
 
 
 class StillAllocated:

@@ -3,8 +3,20 @@
 import msgspec
 import pytest
 
+from services.gang_planner.core.preemption.device_amounts import DeviceAmounts
+from services.gang_planner.core.preemption.units import Unit, VictimSource
+from services.gang_planner.core.state.preempted_claims import consumers_of
+from services.gang_planner.core.state.preemptions import LEAVING_MS
 from shared.contracts.decisions import GangDecision
-from shared.model.devices import DeviceConstraint, DeviceRequest, ResourceClaim
+from shared.model.devices import (
+    DeviceAttribute,
+    DeviceConstraint,
+    DeviceDetails,
+    DeviceRequest,
+    ResourceClaim,
+    SharedDevice,
+)
+from shared.model.invariants import required
 from tests.services.gang_planner.core.claims import make_device_claim, make_device_class, make_slice
 from tests.services.gang_planner.core.logged_scene import LoggedScene
 from tests.services.gang_planner.core.preemption.crowd import (
@@ -19,6 +31,8 @@ from tests.services.gang_planner.core.preemption.crowd import (
 from tests.services.gang_planner.core.scene import make_group, make_node, make_pods, make_shape
 from tests.services.gang_planner.core.test_devices import members
 from tests.services.gang_planner.core.test_extended_resources import claim_of, gpu_class, requesting
+
+RACK = "gpu.example.com/rack"
 
 
 class Stage(LoggedScene):
@@ -207,17 +221,213 @@ def test_no_pod_is_evicted_while_the_devices_of_gone_pods_are_about_to_be_free()
     assert len(decided(stage, "high")) == 1
 
 
-def test_a_gang_with_a_constraint_evicts_the_pods_whose_devices_satisfy_it() -> None:
-    """Devices of one node match; the cheapest victims of both nodes together do not help."""
+@pytest.mark.parametrize("alike", [0, 1])
+def test_a_gang_with_a_constraint_evicts_the_pods_whose_devices_satisfy_it(alike: int) -> None:
+    """Two devices of one node are in the same rack. The victims of the other node are as cheap, and
+    their devices do not satisfy the constraint.
+    """
     stage = full()
+    for node in range(2):
+        racks = ("r", "r") if node == alike else ("s", "t")
+        details = tuple(
+            DeviceDetails(attributes=(DeviceAttribute(name=RACK, value=rack),)) for rack in racks
+        )
+        stage.put(make_slice(f"n{node}", 2, details=details))
     stage.claim(
         "high",
         requests=(DeviceRequest(name="r", device_class="gpu", count=2),),
-        constraints=(DeviceConstraint(attribute="gpu.example.com/rack"),),
+        constraints=(DeviceConstraint(attribute=RACK),),
     )
     stage.gang("high", [("high",)], priority=10)
     stage.until_quiet()
-    assert evictions(stage) == [], "no device has the attribute"
+    (eviction,) = evictions(stage)
+    assert [stage.pods[one.uid].node for one in eviction.victims] == [f"n{alike}"] * 2
+    assert [one.node for one in eviction.bindings] == [f"n{alike}"]
+
+
+def test_no_pod_is_evicted_for_a_constraint_that_no_devices_satisfy() -> None:
+    stage = full()
+    stage.claim("high", constraints=(DeviceConstraint(attribute=RACK),))
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    assert evictions(stage) == []
+
+
+def test_devices_of_a_pod_that_waits_are_not_about_to_be_free() -> None:
+    """A binder that died allocated them, and its pod has not been bound since."""
+    stage = Stage((2,))
+    stage.claim("low")
+    stage.runs("low", [("low",)])
+    held = (("gpu.example.com", "n0", "gpu-1"),)
+    stage.claim("stuck", reserved_for=("stuck-0",), has_allocation=True, allocated=held)
+    stage.gang("stuck", [("stuck",)], least=2, priority=0)
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    assert names(eviction.victims) == ["low-0"]
+
+
+def test_claims_not_seen_with_devices_yet_keep_them_in_a_search_for_victims() -> None:
+    """The pod of `low` is bound, and CLUSTER does not show its claim with a device yet. After the
+    search its device is still the one that its decision named, and no other claim gets it.
+    """
+    stage = Stage((2,))
+    stage.claim("first")
+    stage.runs("first", [("first",)])
+    stage.claim("low")
+    stage.gang("low", [("low",)], priority=0)
+    stage.until_quiet()
+    stage.carry_out(phase="Running")
+    (decision,) = decided(stage, "low")
+    assert devices(decision) == [("n0", "gpu-1")]
+    stage.remove(stage.pods["first-0"])
+    stage.deallocate()
+    stage.claim("high", 2, constraints=(DeviceConstraint(attribute=RACK),))
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    assert evictions(stage) == []
+    stage.claim("late")
+    stage.gang("late", [("late",)], priority=0)
+    stage.until_quiet()
+    (late,) = decided(stage, "late")
+    assert devices(late) == [("n0", "gpu-0")]
+
+
+def test_devices_of_pods_that_leave_anyway_are_reserved_with_those_of_the_victims() -> None:
+    """A user has deleted one of the two pods. The victim leaves first, and the preemptor, which
+    needs both devices, waits for the other one.
+    """
+    stage = Stage((2,))
+    for at in range(2):
+        stage.claim(f"low{at}")
+    stage.runs("low", [(f"low{at}",) for at in range(2)], least=1)
+    stage.change("low-0", deleting=True)
+    stage.claim("high", 2)
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    assert names(eviction.victims) == ["low-1"]
+    accept(stage)
+    stage.remove(stage.pods["low-1"])
+    stage.deallocate()
+    stage.claim("late")
+    stage.gang("late", [("late",)], priority=0)
+    stage.until_quiet()
+    assert decided(stage, "late") == []
+    leave(stage)
+    stage.deallocate()
+    stage.until_quiet()
+    (decision,) = decided(stage, "high")
+    assert len(devices(decision)) == 2
+    assert ends(stage) == []
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_preemptors_of_one_node_get_their_devices_also_from_the_next_planner(
+    first: int,
+) -> None:
+    """Whichever victim leaves first: the next planner may have reserved its device for the other
+    preemptor.
+    """
+    stage = Stage((2,))
+    for at in range(2):
+        stage.claim(f"low{at}")
+    stage.runs("low", [(f"low{at}",) for at in range(2)], least=0)
+    for at in range(2):
+        stage.claim(f"high{at}")
+        stage.gang(f"high{at}", [(f"high{at}",)], priority=10)
+        stage.until_quiet()
+    victims = [one.uid for eviction in evictions(stage) for one in eviction.victims]
+    assert sorted(victims) == ["low-0", "low-1"]
+    accept(stage)
+    stage.restart()
+    stage.until_quiet()
+    stage.remove(stage.pods[victims[first]])
+    stage.deallocate()
+    stage.until_quiet()
+    leave(stage)
+    stage.deallocate()
+    stage.until_quiet()
+    assert ends(stage) == []
+    found = [devices(one) for at in range(2) for one in decided(stage, f"high{at}")]
+    assert sorted(found) == [[("n0", "gpu-0")], [("n0", "gpu-1")]]
+
+
+def test_a_preemption_without_an_answer_ends_if_claims_keep_the_devices() -> None:
+    """Its victims have left by themselves, and their claims are never deallocated."""
+    stage = full()
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    stage.remove(*(stage.pods[one.uid] for one in eviction.victims))
+    stage.until_quiet(within_ms=LEAVING_MS - 1_000)
+    assert ends(stage) == []
+    stage.until_quiet(within_ms=2_000)
+    assert ends(stage) == ["VictimsStayed"]
+
+
+def test_pods_that_share_claims_are_evicted_together_in_a_large_cluster() -> None:
+    """More units than the exact search takes: twenty nodes, on each the device of two pods."""
+    stage = Stage((1,) * 20)
+    for at in range(20):
+        stage.claim(f"shared{at}")
+        stage.gang(f"low{at}", [(f"shared{at}",)] * 2, least=1, priority=0)
+    stage.until_quiet()
+    stage.carry_out(phase="Running")
+    stage.allocate()
+    stage.until_quiet()
+    stage.claim("high")
+    stage.gang("high", [("high",)], priority=10)
+    stage.until_quiet()
+    (eviction,) = evictions(stage)
+    assert len({stage.pods[one.uid].group_name for one in eviction.victims}) == 1
+    assert len(eviction.victims) == 2
+
+
+def test_a_device_shared_twice_by_a_vacated_claim_keeps_the_parts_of_others() -> None:
+    stage = Stage((0,))
+    device = ("gpu.example.com", "n0", "gpu-0")
+    stage.put(make_slice("n0", 1, details=(DeviceDetails(shareable=True),), generation=2))
+
+    def parts(*amounts: str) -> tuple[SharedDevice, ...]:
+        driver, pool, name = device
+        return tuple(
+            SharedDevice(driver=driver, pool=pool, device=name, capacity=(("memory", amount),))
+            for amount in amounts
+        )
+
+    two = make_device_claim("two", has_allocation=True, shares=parts("10", "20"))
+    other = make_device_claim("other", has_allocation=True, shares=parts("40"))
+    stage.put(two, other)
+    state = stage.planner._state
+    slot = required(state.nodes.find("n0"), "n0", "is there")
+    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": 70}
+    state.node_capacity.devices.vacate([two])
+    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": 40}
+    state.node_capacity.devices.vacate([other])
+    assert state.node_capacity.devices.on_node(slot).shares(device) is None
+    state.node_capacity.devices.occupy([two, other])
+    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": 70}
+
+
+def test_searches_do_not_change_the_units_that_they_share() -> None:
+    stage = full()
+    stage.claim("high")
+    state = stage.planner._state
+    (pod,) = members("high", [("high",)])
+    consumers = consumers_of(state, ())
+    shape = state.shapes.intern(pod.shape)
+    amounts = DeviceAmounts(state.node_capacity.devices, consumers, [shape])
+    member = state.members["low-0"]
+    assert member.gang is not None
+    source = VictimSource(member.gang, (member,), 1, (), False)
+    unit = Unit(source, (member,), whole=False)
+    (found,) = amounts.with_devices([unit])
+    slot = required(member.slot, "low-0", "is on a node")
+    assert found.freed[slot][-1] == 1
+    assert -1 not in unit.freed[slot]
 
 
 @pytest.mark.parametrize(("size", "count"), [(16, 1), (2, 8)], ids=["single", "whole nodes"])
