@@ -18,6 +18,7 @@ from shared.contracts.questions import (
     FitRequest,
     LedgerAnswer,
     LedgerRequest,
+    RequestRefused,
     ServiceStatus,
     StatusRequest,
 )
@@ -66,6 +67,7 @@ decode_fit_request: Final = _reader(msgspec.msgpack.Decoder(FitRequest).decode)
 decode_fit_answer: Final = _reader(msgspec.msgpack.Decoder(FitAnswer).decode)
 decode_ledger_request: Final = _reader(msgspec.msgpack.Decoder(LedgerRequest).decode)
 decode_ledger_answer: Final = _reader(msgspec.msgpack.Decoder(LedgerAnswer).decode)
+decode_request_refused: Final = _reader(msgspec.msgpack.Decoder(RequestRefused).decode)
 decode_observation_request: Final = _reader(msgspec.msgpack.Decoder(ObservationRequest).decode)
 decode_observation: Final = _reader(msgspec.msgpack.Decoder(Observation).decode)
 decode_shape: Final = _reader(msgspec.msgpack.Decoder(Shape).decode)

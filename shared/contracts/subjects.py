@@ -39,6 +39,8 @@ PROVISIONING_SUBJECTS: Final = "provisioning.>"
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
 ASK_LEDGER: Final = "ask.planner.ledger"
+#: Reports of the controller to all planners: ProvisioningRequests that the API server refuses.
+REPORT_REFUSED: Final = "report.planner.refused"
 ASK_STATUS: Final = "ask.status"
 ASK_OBSERVATION: Final = "ask.observer.report"
 
