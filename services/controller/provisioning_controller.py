@@ -20,7 +20,6 @@ from services.controller.core.provisioning import (
     pod_owner,
     request_manifest,
     template_manifest,
-    template_names,
 )
 from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.request_consumer import RequestConsumer
@@ -29,7 +28,7 @@ from shared.bus.errors import BusError
 from shared.contracts import subjects
 from shared.contracts.codec import encode
 from shared.contracts.foreign_messages import OnForeign
-from shared.contracts.provisioning import REFUSAL_CHARACTERS_MAX
+from shared.contracts.provisioning import POD_SETS_MAX, REFUSAL_CHARACTERS_MAX, template_name
 from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.dialects.discovery import dialects
@@ -158,15 +157,31 @@ class ProvisioningController:
 
     async def _delete(self, namespace: str, names: Iterable[str]) -> None:
         for name in names:
+            try:
+                stored = await self._read(PROVISIONING_REQUESTS, namespace, name)
+            except NotFound:
+                # It may have been refused after its first templates were created.
+                await self._delete_templates(namespace, name)
+                continue
+            await self._delete_templates(namespace, name, len(stored["spec"]["podSets"]))
+            uid = stored["metadata"]["uid"]
             # Another replica has deleted it, or created it again.
             with contextlib.suppress(NotFound, Conflict):
-                stored = await self._read(PROVISIONING_REQUESTS, namespace, name)
-                for template in template_names(stored):
-                    with contextlib.suppress(NotFound):
-                        await self._client.delete(POD_TEMPLATES, template, namespace=namespace)
-                uid = stored["metadata"]["uid"]
                 await self._client.delete(PROVISIONING_REQUESTS, name, namespace=namespace, uid=uid)
                 logger.info("deleted ProvisioningRequest %s/%s", namespace, name)
+
+    async def _delete_templates(self, namespace: str, name: str, sets: int | None = None) -> None:
+        """Delete the templates of a request with this number of sets; None: as many as exist from
+        the first one on.
+        """
+        for index in range(POD_SETS_MAX if sets is None else sets):
+            try:
+                await self._client.delete(
+                    POD_TEMPLATES, template_name(name, index), namespace=namespace
+                )
+            except NotFound:
+                if sets is None:
+                    return
 
     async def _pod(self, namespace: str, wanted: PodSet) -> JsonObject:
         try:

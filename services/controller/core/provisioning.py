@@ -62,13 +62,6 @@ def template_manifest(request: str, index: int, pod: JsonObject, owner: JsonObje
     }
 
 
-def template_names(request: JsonObject) -> list[str]:
-    """The names of the templates that belong to a stored request alone."""
-    name = request["metadata"]["name"]
-    sets = request["spec"]["podSets"]
-    return [template_name(name, index) for index in range(len(sets))]
-
-
 def pod_owner(pod: JsonObject) -> JsonObject:
     """An owner reference to the pod's controller, so that the request outlives the pod; without
     one, to the pod.
