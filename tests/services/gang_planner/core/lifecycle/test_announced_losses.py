@@ -32,6 +32,7 @@ KEYS = (
     "karpenter.sh/unregistered",
     "ignore-taint.cluster-autoscaler.kubernetes.io/gpu-driver",
     "startup-taint.cluster-autoscaler.kubernetes.io/gpu-driver",
+    "status-taint.cluster-autoscaler.kubernetes.io/maintenance",
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
 )
