@@ -33,7 +33,7 @@ from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.dialects.discovery import dialects
 from shared.kube.client import KubeClient
-from shared.kube.errors import Conflict, KubeError, NotFound
+from shared.kube.errors import Conflict, KubeError, MalformedAnswer, NotFound
 from shared.kube.resources import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS, Resource
 from shared.kube.served_versions import ServedVersions
 
@@ -207,8 +207,12 @@ class ProvisioningController:
 
     async def _read(self, resource: Resource, namespace: str, name: str) -> JsonObject:
         """An object with all its fields."""
-        reply = await self._client.request("GET", resource.path(namespace, name))
-        found: JsonObject = msgspec.json.decode(reply.body)
+        path = resource.path(namespace, name)
+        reply = await self._client.request("GET", path)
+        try:
+            found: JsonObject = msgspec.json.decode(reply.body)
+        except msgspec.DecodeError as error:
+            raise MalformedAnswer(f"{path}: {error}") from None
         return found
 
 

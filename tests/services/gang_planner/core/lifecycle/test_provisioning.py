@@ -404,6 +404,26 @@ def test_a_planner_that_takes_over_asks_for_the_attempt_that_was_asked_for_last(
     assert changed.wanted().request.endswith("-1")
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_gang_that_is_created_again_under_its_id_requests_nothing_twice(*, deleted: bool) -> None:
+    """A gang without a group object has the same id; its request may still exist, or not."""
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    first = scene.wanted().request
+    made = scene.answer(first, "Accepted")
+    scene.settle()
+    scene.remove(*scene.pods_of("job"), make_group("job", 2, queue="q"))
+    scene.settle()
+    assert scene.wanted() == Provisioning(obsolete=(first,))
+    if deleted:
+        scene.remove(made)
+    scene.gang()
+    scene.settle()
+    assert scene.wanted().request == first
+    assert scene.wanted().obsolete == ()
+
+
 def test_other_pods_need_another_request_and_new_pods_of_the_same_shape_do_not() -> None:
     scene = Provisioned()
     scene.gang()
