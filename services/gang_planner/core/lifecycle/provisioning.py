@@ -67,7 +67,11 @@ def refused(state: State, report: RequestRefused) -> None:
     request = gang.request if gang is not None else None
     if gang is None or request is None or request.seen or str(request.name) != report.request:
         return
-    request.refusal = report.message
+    if request.refused_at == request.repeats:
+        # The verdict with the refusal makes the controller try again. If the API server's message
+        # differs each time, that would be a loop.
+        return
+    request.refusal, request.refused_at = report.message, request.repeats
     state.gangs.touch(gang)
 
 
@@ -103,7 +107,7 @@ def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
     if found.attempt > known.name.attempt:
         known = _attempt(known, found.attempt)
     known.open = known.seen = True
-    known.asked_ms, known.repeats, known.refusal = None, 0, ""
+    known.asked_ms, known.repeats, known.refusal, known.refused_at = None, 0, "", None
     if found.state in LOST and _backoff_is_over(work, gang, known, found):
         return _next(known)
     return known

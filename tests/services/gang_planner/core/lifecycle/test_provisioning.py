@@ -282,9 +282,14 @@ def test_a_refusal_of_the_api_server_is_in_the_verdict_until_the_request_is_seen
     # It is still asked for, and the controller need not report the same again.
     assert scene.wanted().request == request
     assert scene.wanted().refusal == "403 Forbidden: exceeded quota"
+    # A message that differs with each attempt does not make a verdict, and so an attempt, each time.
+    scene.refuse(request, "403 Forbidden: at 12:00:01")
+    assert scene.wanted().refusal == "403 Forbidden: exceeded quota"
     scene.step(after_ms=MINUTE_MS)
     scene.settle()
     assert scene.wanted().repeats == 1
+    scene.refuse(request, "403 Forbidden: at 12:01:00")
+    assert scene.wanted().refusal == "403 Forbidden: at 12:01:00"
     scene.answer(request, "Accepted")
     scene.settle()
     verdict = scene.verdicts["group-job"]
