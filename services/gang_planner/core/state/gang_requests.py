@@ -32,8 +32,8 @@ class GangRequest(msgspec.Struct, eq=False):
     #: request is not open, or was seen.
     asked_ms: int | None = None
     repeats: int = 0
-    #: Why the API server does not create it, and the value of `repeats` when it was reported; "": it
-    #: has not refused it.
+    #: Why the API server does not create it, and `repeats` when that was reported; "": it has not
+    #: refused it.
     refusal: str = ""
     refused_at: int | None = None
     #: When it was seen first, and whether no autoscaler has answered it for too long.

@@ -282,7 +282,7 @@ def test_a_refusal_of_the_api_server_is_in_the_verdict_until_the_request_is_seen
     # It is still asked for, and the controller need not report the same again.
     assert scene.wanted().request == request
     assert scene.wanted().refusal == "403 Forbidden: exceeded quota"
-    # A message that differs with each attempt does not make a verdict, and so an attempt, each time.
+    # If the message differs with each attempt, not every one makes a verdict, and so an attempt.
     scene.refuse(request, "403 Forbidden: at 12:00:01")
     assert scene.wanted().refusal == "403 Forbidden: exceeded quota"
     scene.step(after_ms=MINUTE_MS)
