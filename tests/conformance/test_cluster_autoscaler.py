@@ -184,15 +184,12 @@ async def test_a_request_is_never_seen_without_its_templates() -> None:
     sets = tuple(PodSet(name=name, uid="u", count=2) for name in ("a", "b"))
     wanted = Provisioning(request="tutti-g-000000000000-1", class_name=CLASSES[0], pod_sets=sets)
     await controller._write(make_verdict(uid="", dialect="", provisioning=wanted))
-    answers = []
-    for count in range(1, len(api.created) + 1):
-        seen = api.created[:count]
-        templates = [one["metadata"]["name"] for one in seen if one["kind"] == "PodTemplate"]
-        requests = [one for one in seen if one["kind"] == "ProvisioningRequest"]
-        answers += [take_up(one, templates) for one in requests]
-    assert answers == [("Accepted", "Accepted")]
-    (request,) = requests
-    assert take_up(request, templates[:1]) == ("Failed", "FailedToCreatePods")
+    kinds = [one["kind"] for one in api.created]
+    assert kinds == ["PodTemplate", "PodTemplate", "ProvisioningRequest"]
+    *templates, request = api.created
+    names = [one["metadata"]["name"] for one in templates]
+    assert take_up(request, names) == ("Accepted", "Accepted")
+    assert take_up(request, names[:1]) == ("Failed", "FailedToCreatePods")
 
 
 def provisioned_scene() -> tuple[Scene, str]:
