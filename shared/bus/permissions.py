@@ -142,6 +142,7 @@ def _planner(replicas: int) -> User:
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
             subjects.ASK_FRAGMENTATION,
+            subjects.REPORT_REFUSED,
             *_leases(subjects.PLANNER_LEASE_KEY),
             *sets,
         ),
@@ -205,6 +206,7 @@ def _controllers() -> tuple[User, User]:
                 _get(verdicts),
                 *_working(verdicts, subjects.CONTROLLER_CONSUMER),
                 *_working(verdicts, subjects.PROVISIONING_CONSUMER),
+                subjects.REPORT_REFUSED,
             ),
             # The controller shows users on a Lease of the API server that a planner is alive.
             subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),

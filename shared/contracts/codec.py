@@ -20,6 +20,7 @@ from shared.contracts.questions import (
     FragmentationRequest,
     LedgerAnswer,
     LedgerRequest,
+    RequestRefused,
     ServiceStatus,
     StatusRequest,
 )
@@ -70,6 +71,7 @@ decode_fragmentation_request: Final = _reader(msgspec.msgpack.Decoder(Fragmentat
 decode_fragmentation_answer: Final = _reader(msgspec.msgpack.Decoder(FragmentationAnswer).decode)
 decode_ledger_request: Final = _reader(msgspec.msgpack.Decoder(LedgerRequest).decode)
 decode_ledger_answer: Final = _reader(msgspec.msgpack.Decoder(LedgerAnswer).decode)
+decode_request_refused: Final = _reader(msgspec.msgpack.Decoder(RequestRefused).decode)
 decode_observation_request: Final = _reader(msgspec.msgpack.Decoder(ObservationRequest).decode)
 decode_observation: Final = _reader(msgspec.msgpack.Decoder(Observation).decode)
 decode_shape: Final = _reader(msgspec.msgpack.Decoder(Shape).decode)

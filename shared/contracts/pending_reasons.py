@@ -74,7 +74,8 @@ class PendingReason(enum.StrEnum):
     # Its ProvisioningRequest, if its queue asks for one.
     #: The request is not provisioned yet.
     AWAITS_PROVISIONING = "AwaitsProvisioning"
-    #: The request failed, or its capacity was revoked. Another one follows after a backoff.
+    #: The request failed, or its capacity is not kept any more, and another one follows after a
+    #: backoff; or the API server refuses it, and it is tried again.
     PROVISIONING_FAILED = "ProvisioningFailed"
     #: The API server does not serve ProvisioningRequests, or its pods have too many shapes for one.
     PROVISIONING_UNAVAILABLE = "ProvisioningUnavailable"

@@ -31,6 +31,9 @@ class NewNodes(enum.StrEnum):
     #: Its topology consists of HyperNodes that list their nodes by name, so new nodes would be in
     #: none of them.
     NO_DOMAIN = "OutsideTopology"
+    #: Members that do not fit select nodes by their names, or their volumes do: a new node has
+    #: another name.
+    NAMED_NODES = "NodesNamed"
     #: It would fit without the reservations for other gangs.
     RESERVED = "CapacityReserved"
     #: It may be allowed to evict pods, which is not searched yet.

@@ -14,6 +14,8 @@ from shared.model.terms import Labels
 
 #: A request has at most this many sets of pods (its API).
 POD_SETS_MAX: Final = 32
+#: Of an API server's answer, this much is reported.
+REFUSAL_CHARACTERS_MAX: Final = 1024
 _DIGEST_DIGITS: Final = 12
 _NAME: Final = re.compile(
     rf"tutti-(?P<gang_id>[a-z0-9-]{{1,128}})-(?P<digest>[0-9a-f]{{{_DIGEST_DIGITS}}})"

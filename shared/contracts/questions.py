@@ -1,7 +1,8 @@
-"""Questions over plain NATS requests (`ask.…`), outside every stream.
+"""Questions over plain NATS requests (`ask.…`), and reports (`report.…`), outside every stream.
 
 Requests of operators (`tutti status`), and of the webhook to the planner's standby. An answer that
-does not come in time is no error: the requester continues without it.
+does not come in time is no error: the requester continues without it. A report has no answer; what
+it reports is reported again while it lasts.
 """
 
 import msgspec
@@ -175,3 +176,15 @@ class LedgerAnswer(Struct, frozen=True, kw_only=True, tag="ledger.answer"):
     shared: bool = True
     #: One for each resource that a queue names.
     totals: tuple[LedgerTotal, ...] = ()
+
+
+class RequestRefused(Struct, frozen=True, kw_only=True, tag="request.refused"):
+    """The API server does not create a ProvisioningRequest, or one of its PodTemplates (ADR 0097).
+    Sent by the controller unless the verdict has this refusal already.
+    """
+
+    gang_id: str
+    #: The name of the request.
+    request: str
+    #: Status, reason and message of the API server's answer, at most `REFUSAL_CHARACTERS_MAX`.
+    message: str

@@ -40,6 +40,8 @@ ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
 ASK_LEDGER: Final = "ask.planner.ledger"
 ASK_FRAGMENTATION: Final = "ask.planner.fragmentation"
+#: Reports of the controller to all planners: ProvisioningRequests that the API server refuses.
+REPORT_REFUSED: Final = "report.planner.refused"
 ASK_STATUS: Final = "ask.status"
 ASK_OBSERVATION: Final = "ask.observer.report"
 

@@ -39,7 +39,8 @@ class Condition(Struct, frozen=True, kw_only=True):
     RoomHeld: capacity is reserved for lost members; the message names members, nodes and time.
     Releasing: its bound pods are being deleted, because its quorum could not be placed.
     Provisioned: its ProvisioningRequest is, and its capacity is kept. ProvisioningFailed: the
-    request failed, or its capacity was revoked; another one follows.
+    request failed or has lost its capacity, and another one follows; or the API server refuses it,
+    or no autoscaler accepts it.
     OtherScheduler: pods of it name kube-scheduler, which does not read its group.
     """
 
@@ -112,6 +113,12 @@ class Provisioning(Struct, frozen=True, kw_only=True):
     pod_sets: tuple[PodSet, ...] = ()
     #: Those to delete, after `request` was created.
     obsolete: tuple[str, ...] = ()
+    #: How often `request` was asked for again, because it was not seen for a minute: so the verdict
+    #: differs from the last one, and the controller reads it.
+    repeats: int = 0
+    #: The API server's answer to the last attempt to create `request`; "": it has not refused it,
+    #: or this planner does not know.
+    refusal: str = ""
 
 
 class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):

@@ -2,15 +2,35 @@
 the planner explains a gang, the status controller marks its pods, and the rules choose among them.
 """
 
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
 import pytest
 
+from services.binder.active_decision import pod_annotations
 from services.controller.core.statuses.intents import pod_mark, pod_word
+from services.controller.provisioning_controller import ProvisioningController
 from shared.contracts import annotations
-from shared.model.objects import NetworkTopology, Queue
-from tests.conformance.cluster_autoscaler import is_listed, keeps_node, pods_to_help
+from shared.contracts.provisioning import parse_request_name
+from shared.contracts.verdicts import PodSet, Provisioning
+from shared.kube.resources import Resource
+from shared.kube.transport import Reply
+from shared.model.objects import NetworkTopology, Queue, Taint, Toleration
+from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
+from tests.conformance.cluster_autoscaler import (
+    CLASSES,
+    TAINT_PREFIXES,
+    ends_booking,
+    is_listed,
+    keeps_node,
+    pods_to_help,
+    take_up,
+)
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import pod_manifest
 from tests.controlplane.requests import Requests
+from tests.services.controller.core.samples import make_verdict
 from tests.services.gang_planner.core.losing import queue_up
 from tests.services.gang_planner.core.losing import running as run_and_lose
 from tests.services.gang_planner.core.preemption.crowd import cluster, submit
@@ -137,3 +157,115 @@ def test_the_annotation_that_tutti_writes_keeps_a_node() -> None:
     pod = pod_manifest("w-0", annotations={annotations.SAFE_TO_EVICT: "false"})
     assert keeps_node([pod_manifest("other"), pod])
     assert not keeps_node([pod_manifest("other")])
+
+
+class Written:
+    """An API server with the gang's pods, that keeps what the controller creates, in order."""
+
+    def __init__(self, pods: list[Object]) -> None:
+        self.created: list[Object] = []
+        self._pods = {one["metadata"]["name"]: one for one in pods}
+
+    async def create(self, _: Resource, manifest: Object, *, namespace: str) -> None:
+        self.created.append({**manifest, "namespace": namespace})
+
+    async def request(self, _: str, path: str) -> Reply:
+        body = msgspec.json.encode(self._pods[path.rsplit("/", 1)[1]])
+        return Reply(200, body, {})
+
+
+async def test_a_request_is_never_seen_without_its_templates() -> None:
+    """It would fail it, whenever it looks."""
+    metadata = {"namespace": "team", "uid": "u"}
+    pods = [{**pod_manifest(name), "metadata": {**metadata, "name": name}} for name in ("a", "b")]
+    api = Written(pods)
+    bus = cast("Any", SimpleNamespace(new_inbox=lambda: "inbox"))
+    controller = ProvisioningController(bus, cast("Any", api), lambda: True, print)
+    sets = tuple(PodSet(name=name, uid="u", count=2) for name in ("a", "b"))
+    wanted = Provisioning(request="tutti-g-000000000000-1", class_name=CLASSES[0], pod_sets=sets)
+    await controller._write(make_verdict(uid="", dialect="", provisioning=wanted))
+    kinds = [one["kind"] for one in api.created]
+    assert kinds == ["PodTemplate", "PodTemplate", "ProvisioningRequest"]
+    *templates, request = api.created
+    names = [one["metadata"]["name"] for one in templates]
+    assert take_up(request, names) == ("Accepted", "Accepted")
+    assert take_up(request, names[:1]) == ("Failed", "FailedToCreatePods")
+
+
+def provisioned_scene() -> tuple[Scene, str]:
+    """A gang of two whose queue asks for a request, the first of its nodes, and the request."""
+    scene = Scene([make_node("n-0")])
+    scene.dialects = ("cluster_autoscaler",)
+    settings = ((annotations.PROVISIONING_CLASS, CLASSES[0]),)
+    queue = Queue(uid="q", dialect="volcano", name="q", resource_version=1, settings=settings)
+    scene.put(queue, make_group("job", 2, queue="q"), *make_pods("job", 2, CORES))
+    scene.settle()
+    wanted = scene.verdict("job").provisioning
+    assert wanted is not None
+    return scene, wanted.request
+
+
+def answer(scene: Scene, request: str, state: ProvisioningState, version: int = 1) -> None:
+    name = parse_request_name(request)
+    assert name is not None
+    scene.put(
+        ProvisioningRequest(
+            uid="r",
+            namespace="team",
+            name=request,
+            resource_version=version,
+            gang_id=name.gang_id,
+            digest=name.digest,
+            attempt=name.attempt,
+            state=state,
+        )
+    )
+
+
+def test_no_node_is_added_beside_those_of_a_request() -> None:
+    scene, request = provisioned_scene()
+    assert pods_to_help(marked(scene, "job", "4"), free(n_0=4_000)) == []
+    answer(scene, request, "Provisioned")
+    waiting = marked(scene, "job", "4")
+    assert {pod["status"]["conditions"][0]["reason"] for pod in waiting} == {"Provisioned"}
+    assert pods_to_help(waiting, free(n_0=4_000)) == []
+
+
+def test_the_bound_pods_of_a_gang_consume_its_request_and_that_is_no_failure() -> None:
+    scene, request = provisioned_scene()
+    scene.put(make_node("n-1"))
+    answer(scene, request, "Provisioned")
+    (decision,) = scene.settle()
+    notes = pod_annotations(decision, 1, "g")
+    spec: Object = {"nodeName": "n-0"}
+    pods = [pod_manifest(one.name, annotations=notes, spec=spec) for one in decision.bindings]
+    podsets: Object = {"podSets": [{"count": 2}]}
+    stored: Object = {"metadata": {"name": request}, "spec": podsets}
+    assert not ends_booking(stored, pods[:1])
+    assert ends_booking(stored, pods)
+    scene.run(decision)
+    answer(scene, request, "BookingExpired", version=2)
+    scene.settle()
+    assert "ProvisioningFailed" not in {
+        one.type for one in scene.verdict("job").conditions if one.status == "True"
+    }
+    pod = {**pods[0], "spec": {**pods[0]["spec"], "nodeName": ""}, "status": {}}
+    (waiting,) = unschedulable([pod])
+    assert is_listed(waiting)
+    assert pods_to_help([waiting], {}) == [], "its request has provided for it"
+
+
+def test_a_class_that_it_does_not_know_gets_no_answer() -> None:
+    """So the gang's verdict names it after a while (`NotAccepted`)."""
+    spec: Object = {"provisioningClassName": "misspelt.example.com", "podSets": []}
+    assert take_up({"spec": spec}, ()) is None
+
+
+@pytest.mark.parametrize("prefix", TAINT_PREFIXES)
+def test_no_gang_starts_on_nodes_that_it_takes_for_not_ready(prefix: str) -> None:
+    taint = Taint(key=f"{prefix}driver", effect="NoSchedule")
+    everything = (Toleration(operator="Exists"),)
+    scene = Scene([make_node("n-0", taints=(taint,))])
+    shape = make_shape({"cpu": 4_000}, tolerations=everything)
+    scene.put(make_group("job", 1), *make_pods("job", 1, shape))
+    assert scene.settle() == []

@@ -139,3 +139,34 @@ async def test_a_failed_request_is_replaced_after_a_backoff_also_by_another_plan
     await answer(stage.api, stage.namespace, second, "Provisioned")
     await stage.bound("train", 2)
     assert await request_of(stage) == second
+
+
+@pytest.mark.usefixtures("queue")
+async def test_users_see_why_the_api_server_refuses_a_request(stage: Stage) -> None:
+    quotas = f"/api/v1/namespaces/{stage.namespace}/resourcequotas"
+    hard = {"count/podtemplates": "0"}
+    await stage.api.create(quotas, {"metadata": {"name": "none"}, "spec": {"hard": hard}})
+
+    async def counted() -> bool:
+        found = await stage.api.get(f"{quotas}/none")
+        return bool(found.get("status", {}).get("used") == hard)
+
+    await eventually(counted, because="the quota is in effect")
+    await stage.nodes(2)
+    await gang(stage, "train", 2)
+    await stage.waits("train", "ProvisioningFailed", "exceeded quota: none")
+    shown = await condition(stage, "train", "ProvisioningFailed")
+    assert (shown["status"], shown["reason"]) == ("True", "Refused")
+    await stage.why("podgroup/train", "ProvisioningFailed", "exceeded quota: none")
+
+    async def reported() -> bool:
+        events = await stage.api.get(f"/api/v1/namespaces/{stage.namespace}/events")
+        found = [one for one in events["items"] if one["reason"] == "ProvisioningFailed"]
+        assert found
+        return all("exceeded quota: none" in one["message"] for one in found)
+
+    await eventually(reported, timeout_s=20.0, because="an Event has the reason")
+    await stage.delete(f"{quotas}/none")
+    request = await request_of(stage)
+    await answer(stage.api, stage.namespace, request, "Provisioned")
+    await stage.bound("train", 2)

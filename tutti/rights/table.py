@@ -186,7 +186,7 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
         _may("patch", PODS, "set the pending reason on waiting pods", at="status"),
         _may("get", PODS, "copy a gang's pods into the templates of its ProvisioningRequest"),
         _may("get create delete", PROVISIONING_REQUESTS, "request capacity for whole gangs"),
-        _may("create", POD_TEMPLATES, "the pods of such a request"),
+        _may("create delete", POD_TEMPLATES, "the pods of such a request"),
         _may(
             "list",
             LEASES,

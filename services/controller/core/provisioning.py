@@ -39,9 +39,10 @@ def request_manifest(wanted: Provisioning, namespace: str, owner: JsonObject) ->
     }
 
 
-def template_manifest(request: JsonObject, index: int, pod: JsonObject) -> JsonObject:
-    """The template of a set of a stored request, with the fields of one of its pods."""
-    metadata = request["metadata"]
+def template_manifest(request: str, index: int, pod: JsonObject, owner: JsonObject) -> JsonObject:
+    """The template of the request's set of this index, with the fields of one of its pods. It
+    exists before the request does, so it has the same `owner`.
+    """
     of_pod = pod["metadata"]
     annotations = {
         key: text for key, text in of_pod.get("annotations", {}).items() if key != _LAST_APPLIED
@@ -50,17 +51,9 @@ def template_manifest(request: JsonObject, index: int, pod: JsonObject) -> JsonO
         "apiVersion": POD_TEMPLATES.api_version,
         "kind": POD_TEMPLATES.kind,
         "metadata": {
-            "name": template_name(metadata["name"], index),
-            "namespace": metadata["namespace"],
-            "ownerReferences": [
-                {
-                    "apiVersion": PROVISIONING_REQUESTS.api_version,
-                    "kind": PROVISIONING_REQUESTS.kind,
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                    "controller": True,
-                }
-            ],
+            "name": template_name(request, index),
+            "namespace": of_pod["namespace"],
+            "ownerReferences": [owner],
         },
         "template": {
             "metadata": {"labels": of_pod.get("labels", {}), "annotations": annotations},

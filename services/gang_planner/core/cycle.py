@@ -228,7 +228,7 @@ class CycleRunner:
         unseen_losses.search(state)
         if resolved and state.holds.pending:
             self._open_holds(work)
-        if resolved and state.nodes.leaving:
+        if resolved and (state.nodes.leaving or state.nodes.unready):
             announced_losses.announce(work)
         if state.holds.by_uid:
             holds.review(work)

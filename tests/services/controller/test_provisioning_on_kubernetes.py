@@ -7,8 +7,11 @@ from typing import Final
 import msgspec
 import pytest
 
+from shared.bus.connection import Message
 from shared.contracts import subjects
+from shared.contracts.codec import decode_request_refused
 from shared.contracts.provisioning import template_name
+from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS
 from tests.controlplane.client import Object, RawClient
@@ -18,6 +21,7 @@ from tests.services.controller.core.samples import make_verdict
 from tests.services.controller.harness import Desk, a_desk, controllers
 from tests.services.controller.test_status_on_kubernetes import make_group, placed_in
 from tests.support.provisioning import installed_kind, requests_in
+from tests.support.waiting import eventually
 from tutti.nats_server import NatsServer
 
 pytestmark = pytest.mark.integration
@@ -32,6 +36,18 @@ SECOND: Final = "tutti-uid-train-0123456789ab-2"
 async def desk(nats_server: NatsServer) -> AsyncIterator[Desk]:
     async with a_desk(nats_server.url) as sitting:
         yield sitting
+
+
+@pytest.fixture
+async def reports(desk: Desk) -> list[RequestRefused]:
+    """What the controller reports to planners."""
+    found: list[RequestRefused] = []
+
+    async def take(message: Message) -> None:
+        found.append(decode_request_refused(message.payload))
+
+    await desk.bus.subscribe(subjects.REPORT_REFUSED, take)
+    return found
 
 
 @pytest.fixture
@@ -67,6 +83,10 @@ def wanting(verdict: Verdict, pods: list[Object], **fields: object) -> Verdict:
     return msgspec.structs.replace(verdict, provisioning=wanted)
 
 
+def _version(found: Object) -> int:
+    return int(found["metadata"]["resourceVersion"])
+
+
 async def templates_in(api: RawClient, namespace: str) -> dict[str, Object]:
     found = await api.get(POD_TEMPLATES.path(namespace))
     return {one["metadata"]["name"]: one for one in found["items"]}
@@ -99,8 +119,10 @@ async def test_one_request_has_a_template_for_each_pod_shape(
     }
     templates = await templates_in(api, namespace)
     assert set(templates) == {template_name(FIRST, 0), template_name(FIRST, 1)}
+    # cluster-autoscaler fails a request that it reads before its templates.
+    assert all(_version(one) < _version(request) for one in templates.values())
     worker = templates[template_name(FIRST, 1)]
-    assert worker["metadata"]["ownerReferences"][0]["uid"] == request["metadata"]["uid"]
+    assert worker["metadata"]["ownerReferences"] == [owner]
     spec = worker["template"]["spec"]
     assert spec["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == "1"
     assert spec["nodeSelector"] == {"pool": "gpu"}
@@ -142,21 +164,93 @@ async def test_a_controller_that_dies_at_any_point_requests_nothing_twice(
 
 
 @pytest.mark.usefixtures("served")
-async def test_templates_are_completed_for_a_request_that_exists(
-    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param((template_name(FIRST, 0),), id="between two templates"),
+        pytest.param((template_name(FIRST, 0), template_name(FIRST, 1)), id="before the request"),
+    ],
+)
+async def test_what_a_controller_that_died_has_left_is_completed(
+    left: tuple[str, ...], desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
 ) -> None:
-    """A controller has died between the request and its templates."""
     pods = await make_pods(api, namespace)
     verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
     async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
         await desk.say(verdict)
         await desk.all_written(CONSUMER)
-        before = await requests_in(api, namespace)
-        for name in await templates_in(api, namespace):
+        before = await templates_in(api, namespace)
+        await api.delete(PROVISIONING_REQUESTS.path(namespace, FIRST))
+        for name in before.keys() - set(left):
             await api.delete(POD_TEMPLATES.path(namespace, name))
         await desk.say(verdict)
         await desk.all_written(CONSUMER)
-    assert await requests_in(api, namespace) == before
+    (request,) = await requests_in(api, namespace)
+    assert request["metadata"]["name"] == FIRST
+    after = await templates_in(api, namespace)
+    assert set(after) == set(before)
+    assert all(after[name] == before[name] for name in left)
+
+
+@pytest.mark.usefixtures("served")
+async def test_a_request_that_is_being_deleted_is_created_again(
+    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+) -> None:
+    pods = await make_pods(api, namespace)
+    verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
+    path = PROVISIONING_REQUESTS.path(namespace, FIRST)
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+        await api.patch(path, {"metadata": {"finalizers": ["example.com/slow"]}})
+        (before,) = await requests_in(api, namespace)
+        await api.delete(path)
+        await desk.say(verdict)
+        await asyncio.sleep(0.5)
+        assert await desk.open_verdicts(CONSUMER) == 1
+        await api.patch(path, {"metadata": {"finalizers": None}})
+        await desk.all_written(CONSUMER)
+    (after,) = await requests_in(api, namespace)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+@pytest.mark.usefixtures("served")
+async def test_a_refusal_is_reported_and_obsolete_requests_are_deleted_all_the_same(
+    desk: Desk,
+    reports: list[RequestRefused],
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+) -> None:
+    """A quota counts the templates of the obsolete request: they must not wait for the new ones."""
+    pods = await make_pods(api, namespace)
+    verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
+    quota = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
+        await desk.say(verdict)
+        await desk.all_written(CONSUMER)
+        hard = {"count/podtemplates": "2"}
+        await api.create(quota, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
+
+        async def counted() -> bool:
+            used = (await api.get(f"{quota}/few")).get("status", {}).get("used", {})
+            return bool(used == hard)
+
+        await eventually(counted, because="the quota counts the templates")
+        second = wanting(verdict, pods, request=SECOND, obsolete=(FIRST,))
+        await desk.say(second)
+        await desk.all_written(CONSUMER)
+        assert await requests_in(api, namespace) == []
+        assert await templates_in(api, namespace) == {}
+        await eventually(lambda: len(reports) == 1)
+        (report,) = reports
+        assert (report.gang_id, report.request) == (verdict.gang_id, SECOND)
+        assert report.message.startswith("403 Forbidden: podtemplates")
+        assert "exceeded quota" in report.message
+        # The planner asks again.
+        await api.delete(f"{quota}/few")
+        await desk.say(wanting(verdict, pods, request=SECOND, refusal=report.message, repeats=1))
+        await eventually(lambda: requests_in(api, namespace), because="it is created")
     assert len(await templates_in(api, namespace)) == 2
 
 
@@ -173,12 +267,17 @@ async def test_the_next_attempt_replaces_the_last_and_all_go_with_the_gang(
         await desk.all_written(CONSUMER)
         (request,) = await requests_in(api, namespace)
         assert request["metadata"]["name"] == SECOND
+        assert set(await templates_in(api, namespace)) == {
+            template_name(SECOND, 0),
+            template_name(SECOND, 1),
+        }
         gone = msgspec.structs.replace(
             verdict, phase="Gone", provisioning=Provisioning(obsolete=(FIRST, SECOND))
         )
         await desk.say(gone)
         await desk.all_written(CONSUMER)
     assert await requests_in(api, namespace) == []
+    assert await templates_in(api, namespace) == {}
 
 
 @pytest.mark.usefixtures("served")
@@ -194,12 +293,26 @@ async def test_nothing_is_requested_for_pods_that_are_gone(
     assert await requests_in(api, namespace) == []
 
 
-async def test_a_request_of_a_kind_that_is_not_served_stays_to_be_made(
-    desk: Desk, control_plane: ControlPlane, api: RawClient, namespace: str
+async def test_a_refusal_is_reported_unless_the_verdict_has_it(
+    desk: Desk,
+    reports: list[RequestRefused],
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
 ) -> None:
+    """The kind is not served."""
     pods = await make_pods(api, namespace)
     verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
     async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
         await desk.say(verdict)
-        await desk.all_written()
-        assert await desk.open_verdicts(CONSUMER) == 1
+        await desk.all_written(CONSUMER)
+        await eventually(lambda: len(reports) == 1)
+        refusal = reports[0].message
+        assert refusal.startswith("404 ")
+        await desk.say(wanting(verdict, pods, refusal=refusal, repeats=1))
+        await desk.all_written(CONSUMER)
+        # Of a planner that has taken over, and does not know it.
+        await desk.say(wanting(verdict, pods, repeats=1))
+        await desk.all_written(CONSUMER)
+        await eventually(lambda: len(reports) == 2)
+    assert {one.message for one in reports} == {refusal}

@@ -6,6 +6,7 @@ import msgspec
 
 from shared.contracts.cluster import ProvisioningRequestChanges
 from shared.contracts.decisions import Binding, Cycle, GangDecision
+from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.model.reference_objects import ProvisioningRequest
 
@@ -60,5 +61,27 @@ PROVISIONING_SAMPLES: tuple[msgspec.Struct, ...] = (
             pod_sets=(PodSet(name="train-0", uid="pod-3", count=4),),
             obsolete=("tutti-uid-train-0123456789ab-1",),
         ),
+    ),
+    Verdict(
+        gang_id="uid-train",
+        epoch=7,
+        at_ms=5,
+        dialect="volcano",
+        namespace="kubeflow",
+        name="train",
+        uid="uid-train",
+        phase="Inqueue",
+        provisioning=Provisioning(
+            request=_NAME,
+            class_name="check-capacity.autoscaling.x-k8s.io",
+            pod_sets=(PodSet(name="train-0", uid="pod-3", count=4),),
+            repeats=2,
+            refusal="403 Forbidden: podtemplates is forbidden: exceeded quota",
+        ),
+    ),
+    RequestRefused(
+        gang_id="uid-train",
+        request=_NAME,
+        message="403 Forbidden: podtemplates is forbidden: exceeded quota",
     ),
 )

@@ -275,6 +275,9 @@ def _apply_provisioning_requests(
         gang = state.gangs.by_id.get(gang_id)
         if gang is not None:
             state.gangs.touch(gang)
+        elif known.namespace_of(gang_id):
+            # A controller created it while its gang was deleted: it is to be deleted, too.
+            state.gangs.retired[gang_id] = None
 
 
 def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[str, str]:

@@ -7,6 +7,7 @@ of gangs does not depend on cycles that wrote no records.
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from services.gang_planner.core.state.existing_requests import LOST, request_of
 from services.gang_planner.core.state.gang_requests import GangRequest, class_of, parameters_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
@@ -79,7 +80,10 @@ class RequestedQuota:
             if request is None or not open_ or state.gangs.gangs.get(key) is not gang:
                 # It was placed, or is gone.
                 del state.requesting[key]
-            else:
+                continue
+            found = request_of(state, gang)
+            if found is None or found.state not in LOST:
+                # During a backoff it uses nothing; the next attempt needs its turn and quota again.
                 self._add(gang, request)
 
     def allows(self, gang: Gang) -> bool:

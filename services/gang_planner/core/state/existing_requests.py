@@ -1,8 +1,15 @@
 """The ProvisioningRequests of gangs that exist in the cluster (ADR 0087)."""
 
+from typing import Final
+
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.model.reference_objects import ProvisioningRequest
+
+#: The autoscaler may still add nodes for a request in these states.
+UNANSWERED: Final = frozenset({"", "Accepted"})
+#: No capacity is kept for a request in these states, and none will be.
+LOST: Final = frozenset({"Failed", "CapacityRevoked", "BookingExpired"})
 
 
 def requests_of(state: State, gang: Gang) -> list[ProvisioningRequest]:

@@ -28,8 +28,20 @@ class GangRequest(msgspec.Struct, eq=False):
     open: bool = False
     #: The cluster state has shown it.
     seen: bool = False
-    #: When the planner saw that it failed; None: it has not.
-    failed_ms: int | None = None
+    #: When the controller was asked for it last, and how often it was asked again; None: the
+    #: request is not open, or was seen.
+    asked_ms: int | None = None
+    repeats: int = 0
+    #: Why the API server does not create it, and `repeats` when that was reported; "": it has not
+    #: refused it.
+    refusal: str = ""
+    refused_at: int | None = None
+    #: When it was seen first, and whether no autoscaler has answered it for too long.
+    seen_ms: int | None = None
+    overdue: bool = False
+    #: When the planner saw that its capacity is not provided, or not kept any more; None: it has
+    #: not.
+    lost_ms: int | None = None
 
 
 def class_of(queue: "QueueEntry") -> str:

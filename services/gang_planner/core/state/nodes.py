@@ -111,6 +111,8 @@ class NodeTable:
         self.taint_set: Ints = np.zeros(64, dtype=np.int64)
         #: Slots of nodes that an autoscaler drains and then removes.
         self.leaving: set[int] = set()
+        #: Slots of existing nodes that are not ready.
+        self.unready: set[int] = set()
         #: Slots with any change except that of free amounts.
         self.changes = ChangeLog()
         self.by_uid: dict[str, int] = {}
@@ -224,10 +226,14 @@ class NodeTable:
         self.ready[slot] = node is not None and node.ready
         self.unschedulable[slot] = node is not None and node.unschedulable
         self.taint_set[slot] = self.taints.intern(node.taints) if node is not None else 0
-        if node is not None and is_leaving(node.taints):
-            self.leaving.add(slot)
-        else:
-            self.leaving.discard(slot)
+        for slots, among in (
+            (self.leaving, node is not None and is_leaving(node.taints)),
+            (self.unready, node is not None and not node.ready),
+        ):
+            if among:
+                slots.add(slot)
+            else:
+                slots.discard(slot)
         amounts = node.allocatable if node is not None else ()
         rows = [(self.resources.row(name), clamped(amount)) for name, amount in amounts]
         self._ensure(slot + 1)

@@ -5,7 +5,7 @@ The objects are stored unchanged. A table that is derived from them stores the k
 is computed again when that number has changed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from typing_extensions import override
@@ -125,6 +125,16 @@ class ProvisioningRequests(Table[ProvisioningRequest]):
     def __init__(self) -> None:
         super().__init__(ProvisioningRequest)
         self._by_gang: dict[str, dict[str, ProvisioningRequest]] = {}
+
+    @property
+    def gang_ids(self) -> Iterable[str]:
+        """The ids of gangs with requests, also of gangs that do not exist any more."""
+        return self._by_gang
+
+    def namespace_of(self, gang_id: str) -> str:
+        """The first namespace with requests of this gang; "": there is none."""
+        known = self._by_gang.get(gang_id, {}).values()
+        return min((one.namespace for one in known), default="")
 
     def of_gang(self, gang_id: str, namespace: str) -> list[ProvisioningRequest]:
         """The requests of a gang, which are in its namespace, from the first attempt on."""

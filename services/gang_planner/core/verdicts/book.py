@@ -89,12 +89,13 @@ class Book:
         self._ring_ms = now_ms
 
     def reconcile(self, state: State) -> None:
-        """Mark published verdicts of gangs that no longer exist for withdrawal, when this planner
-        becomes the writer.
+        """Mark published verdicts, and ProvisioningRequests, of gangs that no longer exist for
+        withdrawal, when this planner becomes the writer.
         """
+        requests = state.reference_objects.provisioning_requests
         state.gangs.retired = {
             gang_id: None
-            for gang_id in self.published
+            for gang_id in (*self.published, *requests.gang_ids)
             if gang_id not in state.gangs.by_id and not state.gangs.trees.is_part(gang_id)
         } | dict.fromkeys(state.gangs.twins)
 
@@ -172,12 +173,13 @@ class Book:
                 if last is None or not last.waits_for(PendingReason.DUPLICATE_GROUP):
                     self.published[gang_id] = verdict
                     verdicts.append(verdict)
-            elif last is not None and gang_id not in state.gangs.by_id:
-                del self.published[gang_id]
+            elif gang_id not in state.gangs.by_id:
+                self.published.pop(gang_id, None)
                 # A debounced verdict has the attempt that has to end.
-                verdicts.append(unheard or _gone_verdict(state, last, now_ms))
-            elif unheard is not None and gang_id not in state.gangs.by_id:
-                verdicts.append(unheard)
+                gone = unheard or (_gone_verdict(state, last, now_ms) if last else None)
+                verdicts += provisioning_messages.with_requests_of_gone(
+                    state, gang_id, last, gone, now_ms
+                )
         state.gangs.retired.clear()
         return verdicts
 
@@ -452,7 +454,6 @@ def _gone_verdict(state: State, last: Verdict, now_ms: int) -> Verdict:
         owner_uid=last.owner_uid,
         phase="Gone",
         attempt=last.attempt,
-        provisioning=provisioning_messages.requests_of_gone(state, last),
         trace_id=last.trace_id,
         first_seen_ms=last.first_seen_ms,
     )

@@ -75,7 +75,8 @@ def conditions(
             _degraded(gang, holds, names),
             _other_scheduler(gang),
         ]
-    if requests_of(state, gang) or not known.keys().isdisjoint(_OF_REQUESTS):
+    refused = gang.request is not None and bool(gang.request.refusal)
+    if refused or requests_of(state, gang) or not known.keys().isdisjoint(_OF_REQUESTS):
         claims += [_provisioned(state, gang), _provisioning_failed(state, gang)]
     found = (_condition(one, known.get(one.type), gang.shown_phase, now_ms) for one in claims)
     return tuple(one for one in found if one is not None)

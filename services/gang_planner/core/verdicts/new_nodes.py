@@ -9,7 +9,7 @@ a verdict was written.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,11 +26,15 @@ from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.contracts.pod_reasons import NewNodes
-from shared.model.objects import NetworkTopology
+from shared.model.objects import NetworkTopology, SelectorTerm, Shape
 
+_HOSTNAME: Final = "kubernetes.io/hostname"
+#: A label and a field that differ on each node.
+_NAMES: Final = frozenset({_HOSTNAME, "metadata.name"})
 _WORDS: Final = {
     NewNodes.DOMAIN_FULL: "new nodes would not help: capacity outside its domain is free",
     NewNodes.NO_DOMAIN: "new nodes would not help: they would be in no HyperNode",
+    NewNodes.NAMED_NODES: "new nodes would not help: members or their volumes name their nodes",
     NewNodes.PROVISIONED: "its ProvisioningRequest is provisioned, so no more nodes are requested",
     NewNodes.RESERVED: "it would fit without the reservations for other gangs",
 }
@@ -82,6 +86,9 @@ class Forecast:
         wanted = need.quorum or need.members
         if attempt.placed >= wanted and need.structure is None:
             return Outlook(NewNodes.FITS)
+        named = self._of_named_nodes(attempt.groups)
+        if named and not _spares(need, named):
+            return Outlook(NewNodes.NAMED_NODES)
         too_large = self._too_large(attempt.groups, base)
         if too_large and not _spares(need, too_large):
             return Outlook(NewNodes.OTHER_KIND, _largest(too_large))
@@ -90,6 +97,27 @@ class Forecast:
         if need.structure is None:
             return Outlook()
         return self._in_domains(need, need.structure, attempt, base, fragments=fragments)
+
+    def _of_named_nodes(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
+        """The roles and shapes whose members only named nodes may hold, with too little free
+        capacity for all of them.
+        """
+        return {
+            (group.role, shape.id)
+            for group in groups
+            if group.fit < group.wanted
+            for shape in group.shapes
+            if _names_nodes(shape.shape) or any(map(_are_named, self._volume_terms(shape.shape)))
+        }
+
+    def _volume_terms(self, shape: Shape) -> Iterator[tuple[SelectorTerm, ...]]:
+        """The node affinities of the volumes to which the claims of a shape are bound."""
+        known = self._state.reference_objects
+        for name in shape.claims:
+            claim = known.claims.by_name.get((shape.namespace, name))
+            volume = known.volumes.by_name.get(("", claim.volume_name)) if claim else None
+            if volume is not None and volume.node_affinity is not None:
+                yield volume.node_affinity
 
     def _too_large(
         self, groups: Sequence[Group], base: Bools | None
@@ -173,6 +201,20 @@ class Forecast:
         """A session for a copy of the node capacity."""
         session = self._session
         return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
+
+
+def _names_nodes(shape: Shape) -> bool:
+    """Whether a pod selects nodes by their names."""
+    by_label = any(key == _HOSTNAME for key, _ in shape.node_selector)
+    return by_label or _are_named(shape.node_affinity or ())
+
+
+def _are_named(terms: Sequence[SelectorTerm]) -> bool:
+    """Whether each of the terms matches only nodes that it names."""
+    return bool(terms) and all(
+        any(one.key in _NAMES and one.operator == "In" for one in (*term.expressions, *term.fields))
+        for term in terms
+    )
 
 
 def _largest(too_large: Mapping[tuple[str, int], ShapeEntry]) -> frozenset[tuple[str, int]]:

@@ -4,25 +4,37 @@ requests that the controller creates and deletes.
 
 from typing import Final
 
-from services.gang_planner.core.state.existing_requests import request_of, requests_of
+import msgspec
+
+from services.gang_planner.core.state.existing_requests import (
+    LOST,
+    UNANSWERED,
+    request_of,
+    requests_of,
+)
 from services.gang_planner.core.state.gang_requests import class_of, is_served, parameters_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.annotations import PROVISIONING_CLASS
+from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.provisioning import POD_SETS_MAX
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import PROVISIONING_REQUESTS
-from shared.model.reference_objects import ProvisioningRequest
+from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
 
-#: The autoscaler may still add nodes for a request in these states.
-_UNANSWERED: Final = frozenset({"", "Accepted"})
-_FAILED: Final = frozenset({"Failed", "CapacityRevoked"})
+_ENDINGS: Final[dict[ProvisioningState, str]] = {
+    "Failed": "failed",
+    "CapacityRevoked": "lost its capacity",
+    "BookingExpired": "was provisioned, and its capacity is no longer kept",
+}
 
 
 def awaits_words(state: State, gang: Gang) -> str:
     found = request_of(state, gang)
     if found is None:
         return f"its ProvisioningRequest {_name(gang)} is not created yet"
+    if _is_overdue(gang):
+        return f"its {_unaccepted_words(gang, found)}"
     progress = "is accepted and" if found.state == "Accepted" else "is"
     words = f"its ProvisioningRequest {found.name} {progress} not provisioned yet"
     return f"{words}: {found.message}" if found.message else words
@@ -31,7 +43,7 @@ def awaits_words(state: State, gang: Gang) -> str:
 def failed_words(state: State, gang: Gang) -> str:
     found = request_of(state, gang)
     if found is None:
-        return f"its ProvisioningRequest {_name(gang)} failed, and is deleted"
+        return f"its {_refusal_words(gang)}" if _refusal(gang) else "its ProvisioningRequest failed"
     return f"{_failure(found)}; Tutti makes another one later"
 
 
@@ -60,7 +72,14 @@ def provisioned_message(state: State, gang: Gang) -> str | None:
 def failure(state: State, gang: Gang) -> tuple[str, str] | None:
     """Reason and message of the condition ProvisioningFailed; None: it is not True."""
     found = request_of(state, gang)
-    return (found.state, _failure(found)) if found is not None and found.state in _FAILED else None
+    if found is None:
+        return ("Refused", _refusal_words(gang)) if _refusal(gang) else None
+    if _is_overdue(gang):
+        return "NotAccepted", _unaccepted_words(gang, found)
+    if found.state == "BookingExpired" and not _waits_for_next_attempt(gang):
+        # The booking ends when the gang is placed, because its pods use the capacity.
+        return None
+    return (found.state, _failure(found)) if found.state in LOST else None
 
 
 def requests(state: State, gang: Gang) -> Provisioning | None:
@@ -68,16 +87,19 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
     existing = requests_of(state, gang)
     if gang.have() or gang.history.started:
         # Its capacity is in use: what is not provided yet is not needed any more.
-        return _deletion([one.name for one in existing if one.state in _UNANSWERED])
+        return _deletion([one.name for one in existing if one.state in UNANSWERED])
     request = gang.request
     if request is None:
         # A planner that took over may not have assessed the gang's request yet.
         return None if class_of(gang.queue) else _deletion([one.name for one in existing])
     others = [one for one in existing if one.name != str(request.name)]
     found = request_of(state, gang)
-    if not request.open or (found is not None and found.state not in _UNANSWERED):
-        # Those of earlier attempts stay until the next one is created.
+    if not request.open or (found is None and not _waits_for_request(gang)):
+        # Those of earlier attempts stay until the next one is created. A gang that has lost a
+        # member in the meantime buys nothing.
         return _deletion([one.name for one in others if one.digest != request.name.digest])
+    if found is not None and found.state not in UNANSWERED:
+        return _deletion([one.name for one in others])
     pod_sets = _pod_sets(gang)
     if pod_sets is None:
         return None
@@ -87,16 +109,43 @@ def requests(state: State, gang: Gang) -> Provisioning | None:
         parameters=parameters_of(gang.queue),
         pod_sets=pod_sets,
         obsolete=tuple(one.name for one in others),
+        repeats=request.repeats,
+        refusal=request.refusal,
     )
 
 
-def requests_of_gone(state: State, last: Verdict) -> Provisioning | None:
-    """The requests of a gang that is gone, with those that its last verdict names."""
+def with_requests_of_gone(
+    state: State, gang_id: str, last: Verdict | None, gone: Verdict | None, now_ms: int
+) -> list[Verdict]:
+    """The last verdict of a gang that is gone, which deletes its requests; none if it needs none.
+
+    Args:
+        state: The planner's state.
+        gang_id: The gang.
+        last: Its published verdict, which may name a request that the cluster state does not show.
+        gone: The verdict that ends it, without requests; None: nothing was published of it. Then a
+            controller may have created a request while the gang was deleted.
+        now_ms: The time of the verdict.
+    """
     known = state.reference_objects.provisioning_requests
-    names = {one.name for one in known.of_gang(last.gang_id, last.namespace)}
-    if last.provisioning is not None:
+    namespace = last.namespace if last is not None else known.namespace_of(gang_id)
+    names = {one.name for one in known.of_gang(gang_id, namespace)}
+    if last is not None and last.provisioning is not None:
         names.update((last.provisioning.request, *last.provisioning.obsolete))
-    return _deletion(sorted(names - {""}))
+    deletion = _deletion(sorted(names - {""}))
+    if deletion is None:
+        return [gone] if gone is not None else []
+    if gone is None:
+        gone = Verdict(
+            gang_id=gang_id,
+            epoch=state.epoch,
+            at_ms=now_ms,
+            dialect="",
+            namespace=namespace,
+            name="",
+            phase="Gone",
+        )
+    return [msgspec.structs.replace(gone, provisioning=deletion)]
 
 
 def meaning(state: State, gang: Gang) -> tuple[object, ...]:
@@ -104,7 +153,8 @@ def meaning(state: State, gang: Gang) -> tuple[object, ...]:
     found = request_of(state, gang)
     if gang.request is None and found is None:
         return ()
-    return requests(state, gang), *((found.state, found.reason) if found is not None else ())
+    shown = (found.state, found.reason) if found is not None else ()
+    return requests(state, gang), _is_overdue(gang), *shown
 
 
 def _pod_sets(gang: Gang) -> tuple[PodSet, ...] | None:
@@ -130,9 +180,42 @@ def _name(gang: Gang) -> str:
     return str(gang.request.name) if gang.request is not None else ""
 
 
+def _waits_for_request(gang: Gang) -> bool:
+    return gang.pending_reason in {
+        PendingReason.AWAITS_PROVISIONING,
+        PendingReason.PROVISIONING_FAILED,
+    }
+
+
+def _waits_for_next_attempt(gang: Gang) -> bool:
+    return gang.pending_reason is PendingReason.PROVISIONING_FAILED
+
+
+def _is_overdue(gang: Gang) -> bool:
+    return gang.request is not None and gang.request.overdue
+
+
+def _refusal(gang: Gang) -> str:
+    return gang.request.refusal if gang.request is not None else ""
+
+
+def _refusal_words(gang: Gang) -> str:
+    return (
+        f"ProvisioningRequest {_name(gang)} is not created, because the API server refuses it: "
+        f"{_refusal(gang)}"
+    )
+
+
+def _unaccepted_words(gang: Gang, found: ProvisioningRequest) -> str:
+    return (
+        f"ProvisioningRequest {found.name} was accepted by no autoscaler for two minutes: does one "
+        f"serve the class {class_of(gang.queue)}, and does cluster-autoscaler have "
+        "--enable-provisioning-requests?"
+    )
+
+
 def _failure(found: ProvisioningRequest) -> str:
-    what = "failed" if found.state == "Failed" else "lost its capacity"
-    words = f"ProvisioningRequest {found.name} {what}"
+    words = f"ProvisioningRequest {found.name} {_ENDINGS.get(found.state, 'failed')}"
     return f"{words}: {found.message}" if found.message else words
 
 

@@ -9,6 +9,7 @@ from shared.contracts import annotations
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import NewNodes
 from shared.contracts.provisioning import RequestName, parse_request_name
+from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.model.objects import Queue
 from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
@@ -31,8 +32,8 @@ MINUTE_MS: Final = 60_000
 class Provisioned(Scene):
     """A scene with a queue `q` that asks for ProvisioningRequests."""
 
-    def __init__(self, nodes: int = 0, **queue: Any) -> None:
-        super().__init__([make_node(f"node-{index}") for index in range(nodes)])
+    def __init__(self, nodes: int = 0, *, leading: bool = True, **queue: Any) -> None:
+        super().__init__([make_node(f"node-{index}") for index in range(nodes)], leading=leading)
         self.dialects = ("cluster_autoscaler",)
         self.versions = 0
         self.ask(**queue)
@@ -54,6 +55,12 @@ class Provisioned(Scene):
         found = self.verdicts[f"group-{name}"].provisioning
         assert found is not None
         return found
+
+    def refuse(self, request: str, message: str, name: str = "job") -> None:
+        """The controller reports that the API server refuses the request."""
+        report = RequestRefused(gang_id=f"group-{name}", request=request, message=message)
+        self.planner.apply_refusal(report)
+        self.settle()
 
     def answer(
         self, request: str, state: ProvisioningState = "", message: str = ""
@@ -203,6 +210,29 @@ def test_an_expired_booking_of_a_waiting_gang_is_followed_by_another_request_at_
     assert parse_request_name(scene.wanted().request) == _next(first)
 
 
+def test_bookings_that_end_again_before_the_gang_fits_are_followed_after_a_backoff() -> None:
+    """An autoscaler that ends each booking at once must not be asked in a loop."""
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    first = scene.wanted().request
+    scene.answer(first, "BookingExpired")
+    scene.settle()
+    second = scene.wanted().request
+    scene.answer(second, "BookingExpired", "not used")
+    scene.settle()
+    verdict = scene.verdicts["group-job"]
+    assert scene.reason() == PendingReason.PROVISIONING_FAILED
+    assert (
+        "its capacity is no longer kept: not used" in _conditions(verdict)["ProvisioningFailed"][1]
+    )
+    assert verdict.provisioning == Provisioning(obsolete=(first,))
+    scene.step(after_ms=MINUTE_MS)
+    scene.settle()
+    assert parse_request_name(scene.wanted().request) == _next(second)
+    assert _conditions(scene.verdicts["group-job"])["ProvisioningFailed"][0] == "False"
+
+
 def test_a_request_that_was_deleted_by_hand_is_made_again() -> None:
     scene = Provisioned()
     scene.gang()
@@ -211,6 +241,129 @@ def test_a_request_that_was_deleted_by_hand_is_made_again() -> None:
     scene.remove(scene.answer(first, "Accepted"))
     scene.settle()
     assert parse_request_name(scene.wanted().request) == _next(first)
+
+
+def test_a_request_that_was_created_and_deleted_unseen_is_asked_for_again() -> None:
+    """The same one, by its name: it may exist, and only be seen late."""
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    first = scene.wanted()
+    count = len(scene.published)
+    scene.step(after_ms=MINUTE_MS - 1)
+    assert len(scene.published) == count
+    for repeats in (1, 2):
+        scene.step(after_ms=MINUTE_MS)
+        scene.settle()
+        assert scene.wanted() == msgspec.structs.replace(first, repeats=repeats)
+    scene.answer(first.request)
+    scene.settle()
+    assert scene.wanted() == first
+    count = len(scene.published)
+    scene.step(after_ms=MINUTE_MS)
+    assert len(scene.published) == count, "it is seen"
+
+
+def test_a_refusal_of_the_api_server_is_in_the_verdict_until_the_request_is_seen() -> None:
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    request = scene.wanted().request
+    scene.refuse("tutti-group-job-000000000000-1", "of another request")
+    assert scene.reason() == PendingReason.AWAITS_PROVISIONING
+    scene.refuse(request, "403 Forbidden: exceeded quota")
+    verdict = scene.verdicts["group-job"]
+    assert scene.reason() == PendingReason.PROVISIONING_FAILED
+    assert verdict.why is not None
+    assert "the API server refuses it: 403 Forbidden: exceeded quota" in verdict.why.sentence
+    (condition,) = (one for one in verdict.conditions if one.type == "ProvisioningFailed")
+    assert (condition.status, condition.reason) == ("True", "Refused")
+    assert "exceeded quota" in condition.message
+    # It is still asked for, and the controller need not report the same again.
+    assert scene.wanted().request == request
+    assert scene.wanted().refusal == "403 Forbidden: exceeded quota"
+    # If the message differs with each attempt, not every one makes a verdict, and so an attempt.
+    scene.refuse(request, "403 Forbidden: at 12:00:01")
+    assert scene.wanted().refusal == "403 Forbidden: exceeded quota"
+    scene.step(after_ms=MINUTE_MS)
+    scene.settle()
+    assert scene.wanted().repeats == 1
+    scene.refuse(request, "403 Forbidden: at 12:01:00")
+    assert scene.wanted().refusal == "403 Forbidden: at 12:01:00"
+    scene.answer(request, "Accepted")
+    scene.settle()
+    verdict = scene.verdicts["group-job"]
+    assert scene.reason() == PendingReason.AWAITS_PROVISIONING
+    assert _conditions(verdict)["ProvisioningFailed"] == ("False", "")
+    assert scene.wanted().refusal == ""
+
+
+def test_a_request_that_no_autoscaler_accepts_has_a_reason() -> None:
+    """cluster-autoscaler leaves a request of a class that it does not know alone."""
+    scene = Provisioned()
+    scene.ask("misspelt.example.com", resource_version=2)
+    scene.gang()
+    scene.settle()
+    request = scene.wanted().request
+    scene.answer(request)
+    scene.settle()
+    scene.step(after_ms=2 * MINUTE_MS - 1)
+    assert "ProvisioningFailed" not in _conditions(scene.verdicts["group-job"])
+    scene.step(after_ms=1)
+    verdict = scene.verdicts["group-job"]
+    (condition,) = (one for one in verdict.conditions if one.type == "ProvisioningFailed")
+    assert (condition.status, condition.reason) == ("True", "NotAccepted")
+    assert "misspelt.example.com" in condition.message
+    assert scene.reason() == PendingReason.AWAITS_PROVISIONING
+    assert "accepted by no autoscaler for two minutes" in _sentence(scene)
+    scene.answer(request, "Provisioned")
+    scene.settle()
+    assert _conditions(scene.verdicts["group-job"])["ProvisioningFailed"][0] == "False"
+
+
+def test_nothing_is_created_for_a_gang_that_has_lost_a_member_meanwhile() -> None:
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    first = scene.wanted().request
+    scene.remove(scene.pods_of("job")[1])
+    scene.settle()
+    verdict = scene.verdicts["group-job"]
+    assert scene.reason() == PendingReason.NOT_ENOUGH_PODS
+    assert verdict.provisioning is None
+    # A request that exists waits for the new member.
+    scene.answer(first, "Accepted")
+    scene.settle()
+    assert scene.wanted().obsolete == ()
+    scene.put(*make_pods("job", 1, WORKER, role="again"))
+    scene.settle()
+    assert scene.wanted().request == first
+
+
+def test_requests_of_a_gang_that_is_gone_are_deleted_also_if_they_appear_later() -> None:
+    """A controller was creating one while its gang was deleted."""
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    request = scene.wanted().request
+    scene.remove(*scene.pods_of("job"), make_group("job", 2, queue="q"))
+    scene.settle()
+    assert scene.wanted() == Provisioning(obsolete=(request,))
+    scene.published.clear()
+    made = scene.answer(request)
+    scene.settle()
+    (gone,) = scene.published
+    assert (gone.gang_id, gone.namespace, gone.phase) == ("group-job", "team", "Gone")
+    assert gone.provisioning == Provisioning(obsolete=(request,))
+    scene.remove(made)
+    scene.settle()
+    assert len(scene.published) == 1
+    # A planner that takes over finds it, too.
+    other = Provisioned(leading=False)
+    other.answer(request, "Accepted")
+    other.planner.lead(1)
+    other.settle()
+    assert other.wanted() == Provisioning(obsolete=(request,))
 
 
 def test_a_planner_that_takes_over_continues_with_the_request_that_exists() -> None:
@@ -228,6 +381,52 @@ def test_a_planner_that_takes_over_continues_with_the_request_that_exists() -> N
     assert other.reason() == PendingReason.AWAITS_PROVISIONING
     assert other.wanted().request == second
     assert other.wanted().obsolete == (str(name),)
+
+
+def test_a_planner_that_takes_over_asks_for_the_attempt_that_was_asked_for_last() -> None:
+    """The controller may be creating it: an earlier attempt would be provided beside it."""
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    scene.remove(scene.answer(scene.wanted().request, "Accepted"))
+    scene.settle()
+    second = scene.wanted().request
+    other = Provisioned(leading=False)
+    other.gang()
+    other.planner.apply_verdict(scene.verdicts["group-job"])
+    other.planner.lead(1)
+    other.settle()
+    assert "group-job" not in other.verdicts, "the published verdict is still right"
+    other.step(after_ms=MINUTE_MS)
+    other.settle()
+    assert other.wanted().request == second
+    # A request for other pods is none of it.
+    changed = Provisioned(leading=False)
+    changed.put(make_group("job", 2, queue="q"), *make_pods("job", 2, LEADER))
+    changed.planner.apply_verdict(scene.verdicts["group-job"])
+    changed.planner.lead(1)
+    changed.settle()
+    assert changed.wanted().request.endswith("-1")
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_gang_that_is_created_again_under_its_id_requests_nothing_twice(*, deleted: bool) -> None:
+    """A gang without a group object has the same id; its request may still exist, or not."""
+    scene = Provisioned()
+    scene.gang()
+    scene.settle()
+    first = scene.wanted().request
+    made = scene.answer(first, "Accepted")
+    scene.settle()
+    scene.remove(*scene.pods_of("job"), make_group("job", 2, queue="q"))
+    scene.settle()
+    assert scene.wanted() == Provisioning(obsolete=(first,))
+    if deleted:
+        scene.remove(made)
+    scene.gang()
+    scene.settle()
+    assert scene.wanted().request == first
+    assert scene.wanted().obsolete == ()
 
 
 def test_other_pods_need_another_request_and_new_pods_of_the_same_shape_do_not() -> None:
@@ -293,6 +492,21 @@ def test_only_gangs_with_quota_request_capacity() -> None:
     assert scene.wanted("b").request
     assert scene.verdicts["group-a"].phase == "Gone"
     assert len(scene.wanted("a").obsolete) == 1
+
+
+def test_a_failed_request_leaves_its_quota_to_other_gangs_during_the_backoff() -> None:
+    scene = Provisioned(capability=amounts(gpu=3))
+    scene.gang("a")
+    scene.gang("b")
+    scene.settle()
+    first = scene.wanted("a").request
+    scene.answer(first, "Failed")
+    scene.settle()
+    assert scene.wanted("b").request
+    # Its next attempt waits until the quota suffices.
+    scene.step(after_ms=MINUTE_MS)
+    scene.settle()
+    assert scene.reason("a") == PendingReason.NOT_ENOUGH_QUOTA
 
 
 def test_a_request_of_a_gang_that_started_without_it_is_deleted() -> None:

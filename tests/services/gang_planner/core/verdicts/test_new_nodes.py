@@ -8,6 +8,14 @@ from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import UNSCHEDULABLE, NewNodes, pod_reason
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import NetworkTopology, Queue, Taint
+from shared.model.terms import Requirement, SelectorTerm
+from tests.services.gang_planner.core.claims import (
+    HOST,
+    bound_to,
+    make_class,
+    make_volume,
+    on_host,
+)
 from tests.services.gang_planner.core.losing import queue_up, running
 from tests.services.gang_planner.core.preemption.crowd import (
     cluster,
@@ -188,6 +196,45 @@ def test_free_capacity_outside_a_domain_does_not_make_an_autoscaler_add_nodes(
     scene.put(make_group("job", members, topology=ONE_ZONE))
     scene.put(*make_pods("job", members, CORES))
     assert outlook(scene) == expected
+
+
+BY_NAME = SelectorTerm(fields=(Requirement(key="metadata.name", operator="In", values=("n-0",)),))
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        pytest.param({"node_selector": ((HOST, "n-0"),)}, id="by a label"),
+        pytest.param({"node_affinity": on_host("n-0")}, id="by an affinity"),
+        pytest.param({"node_affinity": (BY_NAME,)}, id="by the name itself"),
+        pytest.param({"claims": ("disk",), "namespace": "team"}, id="by a volume of the node"),
+    ],
+)
+def test_a_member_that_only_a_named_node_may_hold_buys_no_nodes_for_its_gang(
+    selection: dict[str, Any],
+) -> None:
+    """Nodes for its other members would wait for the named one."""
+    scene = Scene([make_node("n-0", labels=((HOST, "n-0"),)), make_node("n-1")])
+    scene.put(make_class(), make_volume("local", "n-0"), bound_to("disk", "local"))
+    at_home = make_shape({"cpu": 4_000}, node_selector=((HOST, "n-0"),))
+    scene.put(make_group("other", 1), *make_pods("other", 1, at_home))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.put(make_group("job", 3))
+    master = make_shape({"cpu": 4_000}, **selection)
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, master, role="master"))
+    assert outlook(scene) == ("NodesNamed", 0)
+    why = scene.verdict("job").why
+    assert why is not None
+    assert "members or their volumes name their nodes" in why.sentence
+
+
+def test_a_member_that_a_named_node_holds_does_not_keep_its_gang_from_new_nodes() -> None:
+    scene = Scene([make_node("n-0", labels=((HOST, "n-0"),))])
+    scene.put(make_group("job", 3))
+    master = make_shape({"cpu": 4_000}, node_selector=((HOST, "n-0"),))
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, master, role="master"))
+    assert outlook(scene) == ("NotEnoughResources", 3)
 
 
 def test_new_nodes_join_no_hypernode_that_lists_its_nodes() -> None:
