@@ -50,8 +50,8 @@ def main() -> None:
         other_schedulers=tuple(arguments.rival),
     )
     measured = folder / f"session-{digest_of(None, tree)}.json"
-    everything = [*long_tests(), *programs(extent, measured)]
-    chosen = [part for part in everything if not arguments.only or _named(part, arguments.only)]
+    everything = [*long_tests(), *programs(extent, measured.relative_to(ROOT))]
+    chosen = chosen_of(everything, arguments.only)
     if not chosen:
         known = ", ".join(part.name for part in everything)
         sys.exit(f"no part is called {' or '.join(arguments.only)}; there are {known}")
@@ -142,7 +142,12 @@ def _parser() -> argparse.ArgumentParser:
         "--together", type=int, default=2, help="parts that do not measure, at a time"
     )
     parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--only", action="append", default=[], help="parts whose name has this")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        help="the part of this name, or parts whose name has this",
+    )
     parser.add_argument("--again", action="store_true", help="also what has ended already")
     parser.add_argument("--note", default="", help="what a reader of the figures must know")
     parser.add_argument(
@@ -151,8 +156,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _named(part: Part, words: list[str]) -> bool:
-    return any(word in part.name for word in words)
+def chosen_of(parts: Sequence[Part], words: Sequence[str]) -> list[Part]:
+    """The parts that a word names: by its whole name if there is one, else all that contain it.
+    Without words: all.
+    """
+    names = {part.name for part in parts}
+    return [
+        part
+        for part in parts
+        if not words
+        or any(part.name == word if word in names else word in part.name for word in words)
+    ]
 
 
 def _write(

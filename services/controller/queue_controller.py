@@ -2,7 +2,8 @@
 
 All queues are one key: children follow their parents, and a Command about one queue may change
 many. Planning all of them is cheap, and happens when a queue, a Command or the number of groups in
-a queue changes. The allocated resources are read from the standby planner while groups change.
+a queue changes. The allocated resources are read from the standby planner while groups change, and
+for a minute afterwards.
 """
 
 import asyncio
@@ -29,11 +30,11 @@ from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 
 #: The key of all queues.
 _ALL: Final = "queues"
-#: The planner's state is behind the cluster by a fraction of this.
-_REQUEST_EVERY_S: Final = 1.0
-#: Requests after the last change of a group: the second one returns its effects, too.
-_REQUESTS_PER_CHANGE: Final = 2
-#: Retry while no planner answers (none runs, or none has its state yet).
+#: Pauses before the requests that follow a change of a group. The planner's state is behind the
+#: cluster by a fraction of the first. The later requests return what the pods of a deleted group
+#: held, which end up to their grace period later without another change of a group.
+_PAUSES_S: Final[tuple[float, ...]] = (1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+#: Added to a pause while no planner answers (none runs, or none has its state yet).
 _RETRY_S: Final = 5.0
 _REQUEST_TIMEOUT_S: Final = 1.0
 #: Interval of checks while queues are not served: a CRD without any queue causes no change.
@@ -78,10 +79,10 @@ class QueueReconciler:
         self._events = runtime.events
         self._read_allocated = read_allocated
         self._allocated: Allocated | None = None
-        #: Requests to send for changes since the last one.
-        self._requests = _REQUESTS_PER_CHANGE
-        #: The loop's time before which no request is sent.
-        self._request_at_s = float("-inf")
+        #: Pauses before the requests that are still to send for the last change of a group.
+        self._pauses_s = _PAUSES_S
+        #: The loop's time from which the next pause counts.
+        self._counted_from_s = float("-inf")
         #: Unfinished PodGroups by queue.
         self._groups: Counter[str] = Counter()
         #: Set when `root` and `default` exist, or queues are not served.
@@ -147,16 +148,19 @@ class QueueReconciler:
     async def _update_allocated(self) -> float | None:
         """Request the ledger if groups have changed. Returns the seconds until the next request."""
         now_s = asyncio.get_running_loop().time()
-        if self._requests and now_s >= self._request_at_s:
-            self._requests -= 1
+        pauses_s = self._pauses_s
+        if pauses_s and now_s >= self._counted_from_s + pauses_s[0]:
+            self._pauses_s = pauses_s[1:]  # first: a group may change during the request
             allocated = await self._read_allocated()
+            self._counted_from_s = now_s
             if allocated is not None:
                 self._allocated = allocated
-                self._request_at_s = now_s + _REQUEST_EVERY_S
             else:
-                self._requests = max(self._requests, 1)
-                self._request_at_s = now_s + _RETRY_S
-        return max(0.0, self._request_at_s - now_s) if self._requests else None
+                self._pauses_s = max(pauses_s, self._pauses_s, key=len)
+                self._counted_from_s += _RETRY_S
+        if not self._pauses_s:
+            return None
+        return max(0.0, self._counted_from_s + self._pauses_s[0] - now_s)
 
     async def _write(self, change: Change) -> None:
         """Write the changes of a queue, in an order that a repetition completes after any failure.
@@ -215,9 +219,9 @@ class QueueReconciler:
                 self._groups[was] -= 1
             if now is not None:
                 self._groups[now] += 1
-        if was != now or not self._requests:
+        if was != now or self._pauses_s != _PAUSES_S:
             self._wake(_ALL)
-        self._requests = _REQUESTS_PER_CHANGE
+        self._pauses_s = _PAUSES_S
 
 
 def _queue_of(group: PodGroup | None) -> str | None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from bench.certify.__main__ import CertifyRun, uncommitted
+from bench.certify.__main__ import CertifyRun, chosen_of, uncommitted
 from bench.certify.inputs import digest_of
 from bench.certify.page import certificate
 from bench.certify.parts import Extent, Part, parts_of, programs
@@ -237,3 +237,15 @@ def test_what_ran_at_another_commit_on_the_same_code_is_kept_and_named() -> None
 def test_uncommitted_code_is_named_and_uncommitted_documents_are_not() -> None:
     status = " M services/a.py\n M docs/b.md\nM  README.md\n"
     assert uncommitted(status) == ["services/a.py"]
+
+
+def test_a_word_chooses_the_part_of_that_name_or_all_that_have_it() -> None:
+    parts = [
+        Part(name, "module", (), 1.0) for name in ("tests/test_recovery.py", "recovery", "soak")
+    ]
+    assert [part.name for part in chosen_of(parts, ["recovery"])] == ["recovery"]
+    assert [part.name for part in chosen_of(parts, ["recover"])] == [
+        "tests/test_recovery.py",
+        "recovery",
+    ]
+    assert chosen_of(parts, []) == parts

@@ -221,18 +221,18 @@ CANARIES: Final[dict[str, Canary]] = {
         _fencing_off,
         20,
         ("is in force", "stale epoch", "no outcome", "stored as", "opened at sequence"),
-        first=113,
+        first=122,
     ),
     "cluster_fencing_off": Canary(_cluster_fencing_off, 12, ("is of epoch",)),
     "second_outcome": Canary(_second_outcome, 12, ("second outcome",)),
     "ack_before_the_effect": Canary(_ack_before_the_effect, 12, ("no outcome", "not ended")),
     "outcome_lost": Canary(_outcome_lost, 6, ("no outcome",)),
-    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=126),
+    "bound_by_name": Canary(_bound_by_name, 60, ("does not say",), first=133),
     "deleted_by_name": Canary(_deleted_by_name, 80, ("no decision names",), first=107),
     "preflight_skipped": Canary(_preflight_skipped, 8, ("binds again",)),
-    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",)),
+    "late_room_ended_early": Canary(_late_room_ended_early, 40, ("is given away",), first=104),
     "repair_never_opened": Canary(
-        _repair_never_opened, 160, ("without a repair", "undisturbed"), first=145
+        _repair_never_opened, 160, ("without a repair", "undisturbed"), first=185
     ),
     "start_assumed": Canary(_start_assumed, 80, ("never complete",), first=123),
     "stale_epoch_obeyed": Canary(

@@ -38,7 +38,7 @@ def test_no_promise_is_broken_in_thousands_of_gang_lives(tmp_path: Path) -> None
 
 
 @pytest.mark.certify
-@pytest.mark.timeout(2700)
+@pytest.mark.timeout(5100)
 def test_no_promise_is_broken_and_every_fault_meets_every_state(tmp_path: Path) -> None:
-    totals = played(SEEDS, tmp_path / "totals.json", limit_s=2600.0)
+    totals = played(SEEDS, tmp_path / "totals.json", limit_s=5000.0)
     assert set(Coverage(totals.coverage).missing()) <= UNMET

@@ -142,10 +142,30 @@ async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_
         await becomes(allocated, {"cpu": "0", "memory": "0"})
 
 
+async def test_what_pods_of_a_deleted_group_held_is_given_back_when_they_have_ended(
+    either: KubeClient, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They end up to their grace period later, and no group changes then."""
+    shorter = (0.3,) * len(queue_controller._PAUSES_S)
+    monkeypatch.setattr(queue_controller, "_PAUSES_S", shorter)
+    top, _ = names
+    await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
+
+    async def allocated() -> object:
+        queue = await read(either, QUEUES_VOLCANO, top)
+        return queue and queue.get("status", {}).get("allocated", {})
+
+    ending: Allocated = {top: {"pods": "2"}}
+    async with running(either, maker(ending, ending, ending, ending, {})):
+        await becomes(allocated, {"cpu": "0", "memory": "0", "pods": "2"})
+        await becomes(allocated, {"cpu": "0", "memory": "0"})
+
+
 async def test_what_is_held_is_asked_until_a_planner_answers_although_no_group_changes(
     either: KubeClient, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_controller, "_RETRY_S", 0.2)
+    monkeypatch.setattr(queue_controller, "_PAUSES_S", (0.1,))
+    monkeypatch.setattr(queue_controller, "_RETRY_S", 0.1)
     top, _ = names
     await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
 
