@@ -152,7 +152,7 @@ async def test_a_node_has_the_version_of_its_last_change_and_is_built_again_afte
     await client.get("/nodes/n2", status=404)
 
 
-async def test_pod_shapes_are_for_users_who_may_list_nodes(
+async def test_pod_shapes_need_the_right_to_list_nodes(
     client: Client, serving: Serving
 ) -> None:
     shapes = [
