@@ -31,7 +31,9 @@ def explained(
         RequestFailed: 422, the manifests are no objects, or too many.
     """
     try:
-        documents = list(flattened(explanation.spec.manifests))
+        documents = [
+            (place.partition(",")[0], one) for place, one in flattened(explanation.spec.manifests)
+        ]
         if len(documents) > OBJECTS_MAX:
             raise RequestFailed(422, f"spec.manifests: must have at most {OBJECTS_MAX} objects")
         report = understand(documents, namespace=namespace, scheduler_names=tuple(scheduler_names))

@@ -64,6 +64,9 @@ def _plain(schema: Any) -> Any:
     if len(choices) == 1:
         return _plain(choices[0])
     plain = {key: _plain(value) for key, value in schema.items() if key != "title"}
+    if "properties" in schema:
+        # Its keys are names of fields, also `title`.
+        plain["properties"] = {key: _plain(one) for key, one in schema["properties"].items()}
     if plain.get("default", ...) in (None, "", ()):
         del plain["default"]
     if "enum" in plain:

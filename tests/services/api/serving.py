@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from typing_extensions import override
 
 from services.api.api_server import ApiServer
 from services.api.authentication import User
@@ -83,12 +84,15 @@ class Planner(PlannerQuestions):
         self.fit = FitAnswer(fits=True, ever=True)
         self.shapes = FragmentationAnswer()
 
+    @override
     async def ledger(self) -> LedgerAnswer:
         return self.queues
 
+    @override
     async def fragmentation(self) -> FragmentationAnswer:
         return self.shapes
 
+    @override
     async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
         return [self.fit for _ in requests]
 
@@ -99,6 +103,7 @@ class Instances(InstanceQuestions):
     def __init__(self) -> None:
         self.answers: list[ServiceStatus] = []
 
+    @override
     async def statuses(self) -> Sequence[ServiceStatus]:
         return self.answers
 

@@ -152,9 +152,7 @@ async def test_a_node_has_the_version_of_its_last_change_and_is_built_again_afte
     await client.get("/nodes/n2", status=404)
 
 
-async def test_pod_shapes_are_for_users_who_may_list_nodes(
-    client: Client, serving: Serving
-) -> None:
+async def test_pod_shapes_need_the_right_to_list_nodes(client: Client, serving: Serving) -> None:
     shapes = [
         ShapeCapacity(
             id=name,
@@ -260,6 +258,13 @@ async def test_a_fit_names_gangs_that_the_user_sees_and_asks_about_the_users_nam
     assert "at most 50 gangs" in (await ask(json.dumps(many).encode(), 422))["message"]
 
 
+def _as_reported(one: object) -> object:
+    """A struct of the API as data with the names of the report's fields."""
+    if isinstance(one, msgspec.Struct):
+        return {key: _as_reported(value) for key, value in msgspec.structs.asdict(one).items()}
+    return tuple(map(_as_reported, one)) if isinstance(one, tuple) else one
+
+
 async def test_an_explanation_says_how_manifests_are_understood_as_the_command_does(
     client: Client, serving: Serving
 ) -> None:
@@ -299,15 +304,10 @@ async def test_an_explanation_says_how_manifests_are_understood_as_the_command_d
     )
     assert status["complete"] == report.complete
     found = msgspec.convert(status, ExplanationStatus)
-    for mine, theirs in zip(
-        (*found.objects, *found.gangs), (*report.objects, *report.gangs), strict=True
-    ):
-        assert msgspec.structs.asdict(mine).keys() == msgspec.structs.asdict(theirs).keys()
-        assert (mine.title, mine.missing, mine.ignored) == (
-            theirs.title,
-            theirs.missing,
-            theirs.ignored,
-        )
+    assert msgspec.to_builtins(report) == {
+        "objects": _as_reported(found.objects),
+        "gangs": _as_reported(found.gangs),
+    }
     assert serving.rights.asked == 1, "only the verb needs a right"
     for given, code, words in (
         ([1], 400, "not of kind Explanation"),
@@ -405,5 +405,5 @@ async def test_a_client_that_does_not_read_its_watch_is_disconnected(
         assert response.connection is not None
         assert response.connection.transport is not None
         assert len(serving.watching) == 1
-        response.connection.transport.pause_reading()  # type: ignore[attr-defined]
+        response.connection.transport.pause_reading()
         await eventually(lambda: not len(serving.watching), timeout_s=20)

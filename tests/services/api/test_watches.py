@@ -178,7 +178,7 @@ async def test_a_watch_that_ends_while_rights_are_checked_does_not_wait_for_anot
 async def test_many_events_are_several_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.api.watches._WRITE_BYTES", 1_000)
     watched = Watched(a_book(*(f"g{n}" for n in range(10))), ReadOptions())
-    found = []
+    found: list[str] = []
     while len(found) < 10:
         written = await watched.names()
         assert len(written) < 10
