@@ -140,7 +140,7 @@ class ProvisioningController:
         try:
             stored = await self._read(PROVISIONING_REQUESTS, namespace, wanted.request)
         except NotFound:
-            raise RetryLater(f"{wanted.request} was deleted meanwhile", RETRY_S) from None
+            raise RetryLater(f"{wanted.request} was deleted at the same time", RETRY_S) from None
         if stored["metadata"].get("deletionTimestamp"):
             raise RetryLater(f"{wanted.request} is being deleted", RETRY_S)
 

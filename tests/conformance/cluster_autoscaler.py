@@ -123,7 +123,7 @@ def ends_booking(request: Object, pods: Iterable[Object]) -> bool:
     """Whether a Provisioned request is consumed, so that BookingExpired is set (rule 10)."""
     name = request["metadata"]["name"]
     bound = [one for one in pods if one["spec"].get("nodeName") and consumed_by(one) == name]
-    return len(bound) >= sum(one["count"] for one in request["spec"]["podSets"])
+    return len(bound) >= sum(int(one["count"]) for one in request["spec"]["podSets"])
 
 
 def keeps_node(pods: Sequence[Object]) -> bool:

@@ -131,7 +131,7 @@ class Purchases:
             await delete_pods(stage.api, stage.namespace)
             return not await stage.pods()
 
-        await eventually(none_left, because="no pod is left")
+        await eventually(none_left, timeout_s=BOUGHT_S, because="no pod is left")
         for path in (NODE_POOLS, NODE_CLAIMS):
             await stage.api.delete(path)
         await self.gives_back()

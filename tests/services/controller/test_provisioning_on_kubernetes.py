@@ -14,7 +14,7 @@ from shared.contracts.provisioning import template_name
 from shared.contracts.questions import RequestRefused
 from shared.contracts.verdicts import PodSet, Provisioning, Verdict
 from shared.kube.resources import POD_TEMPLATES, PROVISIONING_REQUESTS
-from tests.controlplane.client import Object, RawClient
+from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.nodes import create_pods, pod_manifest
 from tests.services.controller.core.samples import make_verdict
@@ -214,6 +214,27 @@ async def test_a_request_that_is_being_deleted_is_created_again(
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
+async def fill_quota(api: RawClient, namespace: str) -> None:
+    """Create a quota for two templates, which are there. The test counts them, because no
+    controller manager runs here.
+    """
+    quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    hard = {"count/podtemplates": "2"}
+    await api.create(quotas, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
+    await api.patch(f"{quotas}/few/status", {"status": {"hard": hard, "used": hard}})
+    template = {"metadata": {"name": "third"}, "template": pod_manifest("third")}
+
+    async def is_in_force() -> bool:
+        try:
+            path = POD_TEMPLATES.path(namespace)
+            await api.request("POST", path, template, params={"dryRun": "All"})
+        except ApiError as error:
+            return "exceeded quota" in str(error)
+        return False
+
+    await eventually(is_in_force, because="the quota is in force")
+
+
 @pytest.mark.usefixtures("served")
 async def test_a_refusal_is_reported_and_obsolete_requests_are_deleted_all_the_same(
     desk: Desk,
@@ -225,18 +246,10 @@ async def test_a_refusal_is_reported_and_obsolete_requests_are_deleted_all_the_s
     """A quota counts the templates of the obsolete request: they must not wait for the new ones."""
     pods = await make_pods(api, namespace)
     verdict = wanting(make_verdict(uid="", dialect="", namespace=namespace), pods)
-    quota = f"/api/v1/namespaces/{namespace}/resourcequotas"
     async with controllers(desk.url, control_plane.admin_kubeconfig, "status"):
         await desk.say(verdict)
         await desk.all_written(CONSUMER)
-        hard = {"count/podtemplates": "2"}
-        await api.create(quota, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
-
-        async def counted() -> bool:
-            used = (await api.get(f"{quota}/few")).get("status", {}).get("used", {})
-            return bool(used == hard)
-
-        await eventually(counted, because="the quota counts the templates")
+        await fill_quota(api, namespace)
         second = wanting(verdict, pods, request=SECOND, obsolete=(FIRST,))
         await desk.say(second)
         await desk.all_written(CONSUMER)
@@ -248,7 +261,7 @@ async def test_a_refusal_is_reported_and_obsolete_requests_are_deleted_all_the_s
         assert report.message.startswith("403 Forbidden: podtemplates")
         assert "exceeded quota" in report.message
         # The planner asks again.
-        await api.delete(f"{quota}/few")
+        await api.delete(f"/api/v1/namespaces/{namespace}/resourcequotas/few")
         await desk.say(wanting(verdict, pods, request=SECOND, refusal=report.message, repeats=1))
         await eventually(lambda: requests_in(api, namespace), because="it is created")
     assert len(await templates_in(api, namespace)) == 2
