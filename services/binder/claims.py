@@ -8,11 +8,13 @@ import msgspec
 from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
     DONE,
+    POD_IS_GONE,
     Preparation,
     Progress,
     Write,
     device_step,
     device_undo,
+    is_leaving,
     needs_classes,
     needs_volume,
     pod_step,
@@ -97,6 +99,10 @@ class KubeClaims:
             step = await self._step(preparation, again=again)
             if isinstance(step, Progress):
                 return step
+            if step.kind in {"devices/create", "devices/status"} and await self._is_gone(
+                preparation
+            ):
+                return POD_IS_GONE
             answer, _ = await self._write(preparation, step)
             if not 200 <= answer.status < 300:
                 refused = _refused(answer)
@@ -166,6 +172,16 @@ class KubeClaims:
             return _decode(body)
         except msgspec.MsgspecError as error:
             raise _Unanswered(Answer(0, "Undecodable", str(error))) from error
+
+    async def _is_gone(self, preparation: Preparation) -> bool:
+        """Whether the pod for which devices are to be allocated is gone or about to be: then the
+        planner may have given them to another claim.
+        """
+        choice = preparation.choice
+        if not isinstance(choice, DeviceChoice) or not choice.devices:
+            return False
+        pod = await self._pod(preparation)
+        return pod is None or is_leaving(pod, choice.pod_uid)
 
     async def _pod(self, preparation: Preparation) -> Object | None:
         return await self._read(PODS.path(preparation.choice.namespace, preparation.pod_name))

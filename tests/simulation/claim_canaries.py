@@ -20,7 +20,7 @@ from services.gang_planner.core.state.storage.demand import demand_of
 from services.gang_planner.core.state.storage.ledger import Storage
 from shared.contracts.decisions import VolumeChoice
 from shared.model.objects import Shape
-from tests.simulation.claims import DEVICES, ClaimShape
+from tests.simulation.claims import ClaimShape
 from tests.simulation.planting import Canary, Replaced
 
 
@@ -41,11 +41,6 @@ def _volumes_anywhere() -> Replaced:
 
 def _devices_not_given_out() -> Replaced:
     return [(claims, "device_step", lambda *_: claim_preparation.DONE)]
-
-
-def _undo_not_awaited() -> Replaced:
-    """An undo that was refused counts as done, and devices go to another claim."""
-    return [(claims, "_is_done", lambda _: True)]
 
 
 def _choices_forgotten() -> Replaced:
@@ -105,12 +100,6 @@ CANARIES: Final[dict[str, Canary]] = {
         6,
         ("is chosen for two claims", "is allocated twice"),
         claims=ClaimShape(),
-    ),
-    "undo_not_awaited": Canary(
-        _undo_not_awaited,
-        40,
-        ("is chosen for two claims", "is allocated twice"),
-        claims=DEVICES,
     ),
     "volumes_anywhere": Canary(_volumes_anywhere, 8, ("cannot be reached",), claims=ClaimShape()),
     "choices_forgotten": Canary(

@@ -55,6 +55,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 
 DONE: Final = Progress("done")
 WAITING: Final = Progress("waiting")
+POD_IS_GONE: Final = Progress("failed", "the pod is gone")
 
 
 def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:
@@ -205,10 +206,15 @@ def pod_step(pod: Object | None, choice: DeviceChoice) -> Progress | Write:
     if of is None:
         return DONE
     if pod is None or _uid(pod) != choice.pod_uid:
-        return Progress("failed", "the pod is gone")
+        return POD_IS_GONE
     if extended_claim.has_status(pod, choice, of):
         return DONE
     return Write("pod/status", extended_claim.status_patch(pod, choice, of))
+
+
+def is_leaving(pod: Object, uid: str) -> bool:
+    """Whether the pod with this UID is being deleted, or another one has its name."""
+    return _uid(pod) != uid or _leaving(pod)
 
 
 def failed_members(

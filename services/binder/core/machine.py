@@ -13,9 +13,9 @@ may be repeated: the UID is a precondition, and a pod that is already on its nod
 
 Claims are written before the first binding (`preparing`), and read until their controllers have
 completed them. They are undone in a first delivery only: in a later one a pod may be bound that
-this binder does not know of. Undoing is repeated until it is carried out, so that none of its writes
-can be carried out after the next decision. Devices whose write was not answered are not undone. A
-member whose devices are not certainly released is `late`, so that no other pod gets them.
+this binder does not know of. Undoing is repeated until it is carried out, so that none of its
+writes can be carried out after the next decision. Devices whose write was not answered are not
+undone. A member whose devices are not certainly released is `late`, so that no other pod gets them.
 """
 
 from typing import Final, assert_never

@@ -26,6 +26,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import pod_manifest
 from tests.support.rbac import as_account
 
 pytestmark = pytest.mark.integration
@@ -89,6 +90,12 @@ class Desk:
             ),
             "w-0",
         )
+
+    async def pod(self, name: str) -> str:
+        """A new pod; returns its UID."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        made = await self.api.create(path, pod_manifest(name))
+        return str(made["metadata"]["uid"])
 
     async def device_claim(self) -> str:
         request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
@@ -168,10 +175,11 @@ async def test_a_provisioner_has_the_node_until_it_gives_up(desk: Desk) -> None:
 
 async def test_devices_are_allocated_reserved_shared_and_given_back(desk: Desk) -> None:
     uid = await desk.device_claim()
+    pods = {name: await desk.pod(name) for name in ("w-0", "w-1")}
 
     def wanted(pod: str) -> Preparation:
         choice = DeviceChoice(
-            pod_uid=f"u-{pod}",
+            pod_uid=pods[pod],
             namespace=desk.namespace,
             claim="gpus",
             claim_uid=uid,
@@ -217,7 +225,7 @@ async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: D
     manifest: Object = {"metadata": {"name": "gpus"}, "spec": spec}
     made = await desk.api.create(desk.device_claims, manifest)
     choice = DeviceChoice(
-        pod_uid="u-0",
+        pod_uid=await desk.pod("w-0"),
         namespace=desk.namespace,
         claim="gpus",
         claim_uid=made["metadata"]["uid"],
@@ -249,7 +257,7 @@ async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: D
 async def test_a_pod_waits_until_the_driver_reports_its_device_as_attached(desk: Desk) -> None:
     uid = await desk.device_claim()
     choice = DeviceChoice(
-        pod_uid="u-0",
+        pod_uid=await desk.pod("w-0"),
         namespace=desk.namespace,
         claim="gpus",
         claim_uid=uid,

@@ -11,6 +11,7 @@ from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
     DONE,
     FINALIZER,
+    POD_IS_GONE,
     Preparation,
     Progress,
     Write,
@@ -153,3 +154,20 @@ async def test_an_undo_is_done_only_when_the_claim_has_lost_its_devices(answer: 
     send, sent = server({}, pod_patch=_DONE)
     assert await KubeClaims(send).undo(Preparation(CHOICE, "w-0"))
     assert sent == ["resourceclaims"]
+
+
+@pytest.mark.parametrize("there", ["none", "other", "leaving"])
+async def test_no_claim_is_made_for_a_pod_that_is_gone(there: str) -> None:
+    """The planner has given its devices to another claim by then."""
+    found = pod("other" if there == "other" else "u-0")
+    if there == "leaving":
+        found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    async def send(method: str, path: str, _body: object, _type: str) -> tuple[Answer, bytes]:
+        assert method == "GET"
+        if "/pods/" in path and there != "none":
+            return Answer(200), msgspec.json.encode(found)
+        return Answer(404), b"{}"
+
+    progress = await KubeClaims(send).prepare(Preparation(CHOICE, "w-0"), again=False)
+    assert progress == POD_IS_GONE

@@ -1,5 +1,7 @@
 """Preemptors get the devices of their victims' claims (ADR 0091)."""
 
+from fractions import Fraction
+
 import msgspec
 import pytest
 
@@ -403,13 +405,13 @@ def test_a_device_shared_twice_by_a_vacated_claim_keeps_the_parts_of_others() ->
     stage.put(two, other)
     state = stage.planner._state
     slot = required(state.nodes.find("n0"), "n0", "is there")
-    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": 70}
+    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": Fraction(70)}
     state.node_capacity.devices.vacate([two])
-    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": 40}
+    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": Fraction(40)}
     state.node_capacity.devices.vacate([other])
     assert state.node_capacity.devices.on_node(slot).shares(device) is None
     state.node_capacity.devices.occupy([two, other])
-    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": 70}
+    assert state.node_capacity.devices.on_node(slot).shares(device) == {"memory": Fraction(70)}
 
 
 def test_searches_do_not_change_the_units_that_they_share() -> None:
