@@ -3,7 +3,7 @@
 All queues are one key: children follow their parents, and a Command about one queue may change
 many. Planning all of them is cheap, and happens when a queue, a Command or the number of groups in
 a queue changes. The allocated resources are read from the standby planner while groups change, and
-for a minute afterwards.
+seldom while none does.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 
 #: The key of all queues.
 _ALL: Final = "queues"
-#: Pauses before the requests that follow a change of a group. The planner's state is behind the
-#: cluster by a fraction of the first. The later requests return what the pods of a deleted group
-#: held, which end up to their grace period later without another change of a group.
+#: Pauses before the requests that follow a change of a group; the last one repeats. The planner's
+#: state is behind the cluster by a fraction of the first. Without a change of a PodGroup of
+#: Volcano's, pods of a deleted group end, holds expire, and gangs of other APIs come and go.
 _PAUSES_S: Final[tuple[float, ...]] = (1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 #: Added to a pause while no planner answers (none runs, or none has its state yet).
 _RETRY_S: Final = 5.0
@@ -79,7 +79,7 @@ class QueueReconciler:
         self._events = runtime.events
         self._read_allocated = read_allocated
         self._allocated: Allocated | None = None
-        #: Pauses before the requests that are still to send for the last change of a group.
+        #: Pauses before the next requests.
         self._pauses_s = _PAUSES_S
         #: The loop's time from which the next pause counts.
         self._counted_from_s = float("-inf")
@@ -145,12 +145,13 @@ class QueueReconciler:
                 )
                 self._queues.learn((await self._writes.create(QUEUES_VOLCANO, queue)).body)
 
-    async def _update_allocated(self) -> float | None:
-        """Request the ledger if groups have changed. Returns the seconds until the next request."""
+    async def _update_allocated(self) -> float:
+        """Request the ledger if a pause is over. Returns the seconds until the next request."""
         now_s = asyncio.get_running_loop().time()
         pauses_s = self._pauses_s
-        if pauses_s and now_s >= self._counted_from_s + pauses_s[0]:
-            self._pauses_s = pauses_s[1:]  # first: a group may change during the request
+        if now_s >= self._counted_from_s + pauses_s[0]:
+            # First: a group may change during the request.
+            self._pauses_s = pauses_s[1:] or pauses_s
             allocated = await self._read_allocated()
             self._counted_from_s = now_s
             if allocated is not None:
@@ -158,9 +159,7 @@ class QueueReconciler:
             else:
                 self._pauses_s = max(pauses_s, self._pauses_s, key=len)
                 self._counted_from_s += _RETRY_S
-        if not self._pauses_s:
-            return None
-        return max(0.0, self._counted_from_s + self._pauses_s[0] - now_s)
+        return self._counted_from_s + self._pauses_s[0] - now_s
 
     async def _write(self, change: Change) -> None:
         """Write the changes of a queue, in an order that a repetition completes after any failure.

@@ -169,6 +169,12 @@ EXPLAINED: Final = (
         "terminating any more; Volcano's status stops with the refusal",
     ),
     Explained(
+        "queues/queue-close-restart-in-closed",
+        r"2/Queue~1q-rest/status/allocated/.*",
+        "the place of a restarting job's pod may be held for its successor, and then counts as "
+        "allocated",
+    ),
+    Explained(
         "plugins/plugin-ray-without-head",
         r"0/Job~1a/controlledResources",
         "what plugins made is reported also while pods cannot be made",

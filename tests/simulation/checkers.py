@@ -190,7 +190,9 @@ class Checkers:
             if one.result != "bound" and (several or one.late or one.result not in _DEFINITE):
                 self._left_open[one.uid, one.node] = self.loop.now_ms, stored.generation
         life = self._life_of_act(act)
-        if life is not None and any(one.result == "refused" for one in outcome.members):
+        refused = {one.uid for one in outcome.members if one.result == "refused"}
+        # After a restore, a decision about pods that etcd has forgotten may still be carried out.
+        if life is not None and refused & {pod["metadata"]["uid"] for pod in self.etcd.all(PODS)}:
             watched = self.watch(life)
             watched.refused_in, watched.refused_seq = stored.generation, stored.seq
             watched.refused_at = seq

@@ -14,11 +14,7 @@ SEEDS: Final = 510
 SEEDS_EACH_TIME: Final = 30
 
 #: Seed -> what is known of it.
-BROKEN: Final[dict[int, str]] = {
-    227: "after NATS lost its storage, three of four pods were bound and two of them deleted with "
-    "their node. The cluster cannot show then whether the gang ever was complete, so it counts as "
-    "started, as was_never_complete explains.",
-}
+BROKEN: Final[dict[int, str]] = {}
 
 #: Pairs of fault and state that chance does not bring together in this range.
 UNMET: Final[frozenset[tuple[str, str]]] = frozenset()

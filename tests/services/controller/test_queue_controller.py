@@ -142,12 +142,11 @@ async def test_what_the_planner_says_is_held_is_in_the_status_until_it_is_given_
         await becomes(allocated, {"cpu": "0", "memory": "0"})
 
 
-async def test_what_pods_of_a_deleted_group_held_is_given_back_when_they_have_ended(
+async def test_what_pods_of_a_deleted_group_held_is_given_back_whenever_they_have_ended(
     either: KubeClient, names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They end up to their grace period later, and no group changes then."""
-    shorter = (0.3,) * len(queue_controller._PAUSES_S)
-    monkeypatch.setattr(queue_controller, "_PAUSES_S", shorter)
+    monkeypatch.setattr(queue_controller, "_PAUSES_S", (0.3, 0.3))
     top, _ = names
     await make(either, QUEUES_VOLCANO, {"metadata": {"name": top}, "spec": {"weight": 1}})
 
@@ -156,7 +155,7 @@ async def test_what_pods_of_a_deleted_group_held_is_given_back_when_they_have_en
         return queue and queue.get("status", {}).get("allocated", {})
 
     ending: Allocated = {top: {"pods": "2"}}
-    async with running(either, maker(ending, ending, ending, ending, {})):
+    async with running(either, maker(*(ending,) * 5, {})):
         await becomes(allocated, {"cpu": "0", "memory": "0", "pods": "2"})
         await becomes(allocated, {"cpu": "0", "memory": "0"})
 
