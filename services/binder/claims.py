@@ -8,6 +8,7 @@ import msgspec
 from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
     DONE,
+    POD_IS_BOUND,
     POD_IS_GONE,
     Preparation,
     Progress,
@@ -99,10 +100,10 @@ class KubeClaims:
             step = await self._step(preparation, again=again)
             if isinstance(step, Progress):
                 return step
-            if step.kind in {"devices/create", "devices/status"} and await self._is_gone(
-                preparation
-            ):
-                return POD_IS_GONE
+            if step.kind in {"devices/create", "devices/status"}:
+                objection = await self._objection_of_pod(preparation)
+                if objection is not None:
+                    return objection
             answer, _ = await self._write(preparation, step)
             if not 200 <= answer.status < 300:
                 refused = _refused(answer)
@@ -173,15 +174,17 @@ class KubeClaims:
         except msgspec.MsgspecError as error:
             raise _Unanswered(Answer(0, "Undecodable", str(error))) from error
 
-    async def _is_gone(self, preparation: Preparation) -> bool:
-        """Whether the pod for which devices are to be allocated is gone or about to be: then the
-        planner may have given them to another claim.
+    async def _objection_of_pod(self, preparation: Preparation) -> Progress | None:
+        """Why no devices are allocated for the pod: it is gone, or has been bound before and may
+        have ended. The planner may have given them to another claim then. None: it waits.
         """
         choice = preparation.choice
         if not isinstance(choice, DeviceChoice) or not choice.devices:
-            return False
+            return None
         pod = await self._pod(preparation)
-        return pod is None or is_leaving(pod, choice.pod_uid)
+        if pod is None or is_leaving(pod, choice.pod_uid):
+            return POD_IS_GONE
+        return POD_IS_BOUND if pod.get("spec", {}).get("nodeName") else None
 
     async def _pod(self, preparation: Preparation) -> Object | None:
         return await self._read(PODS.path(preparation.choice.namespace, preparation.pod_name))

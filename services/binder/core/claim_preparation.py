@@ -56,6 +56,8 @@ class Write(msgspec.Struct, frozen=True, gc=False):
 DONE: Final = Progress("done")
 WAITING: Final = Progress("waiting")
 POD_IS_GONE: Final = Progress("failed", "the pod is gone")
+#: By an earlier delivery: its claims were prepared then.
+POD_IS_BOUND: Final = Progress("done", "the pod is bound")
 
 
 def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:

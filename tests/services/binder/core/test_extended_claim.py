@@ -11,6 +11,7 @@ from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
     DONE,
     FINALIZER,
+    POD_IS_BOUND,
     POD_IS_GONE,
     Preparation,
     Progress,
@@ -156,12 +157,15 @@ async def test_an_undo_is_done_only_when_the_claim_has_lost_its_devices(answer: 
     assert sent == ["resourceclaims"]
 
 
-@pytest.mark.parametrize("there", ["none", "other", "leaving"])
+@pytest.mark.parametrize("there", ["none", "other", "leaving", "bound"])
 async def test_no_claim_is_made_for_a_pod_that_is_gone(there: str) -> None:
     """The planner has given its devices to another claim by then."""
     found = pod("other" if there == "other" else "u-0")
     if there == "leaving":
         found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    if there == "bound":
+        found["spec"] = {"nodeName": "n-0"}
 
     async def send(method: str, path: str, _body: object, _type: str) -> tuple[Answer, bytes]:
         assert method == "GET"
@@ -170,4 +174,4 @@ async def test_no_claim_is_made_for_a_pod_that_is_gone(there: str) -> None:
         return Answer(404), b"{}"
 
     progress = await KubeClaims(send).prepare(Preparation(CHOICE, "w-0"), again=False)
-    assert progress == POD_IS_GONE
+    assert progress == (POD_IS_BOUND if there == "bound" else POD_IS_GONE)
