@@ -2,8 +2,8 @@
 
 All queues are one key: children follow their parents, and a Command about one queue may change
 many. Planning all of them is cheap, and happens when a queue, a Command or the number of groups in
-a queue changes. The allocated resources are read from the standby planner while groups change, and
-seldom while none does.
+a queue changes. The allocated resources are read from the standby planner: each second while groups
+change, and at growing intervals afterwards (`_PAUSES_S`).
 """
 
 import asyncio
@@ -31,8 +31,9 @@ from shared.kube.resources import COMMANDS, PODGROUPS_VOLCANO, QUEUES_VOLCANO
 #: The key of all queues.
 _ALL: Final = "queues"
 #: Pauses before the requests that follow a change of a group; the last one repeats. The planner's
-#: state is behind the cluster by a fraction of the first. Without a change of a PodGroup of
-#: Volcano's, pods of a deleted group end, holds expire, and gangs of other APIs come and go.
+#: state is behind the cluster by a fraction of the first. The later requests are for what changes
+#: while no PodGroup of Volcano's API does: pods of a deleted group end, holds expire, gangs of
+#: other APIs start and end.
 _PAUSES_S: Final[tuple[float, ...]] = (1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 #: Added to a pause while no planner answers (none runs, or none has its state yet).
 _RETRY_S: Final = 5.0

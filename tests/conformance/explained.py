@@ -171,8 +171,7 @@ EXPLAINED: Final = (
     Explained(
         "queues/queue-close-restart-in-closed",
         r"2/Queue~1q-rest/status/allocated/.*",
-        "the place of a restarting job's pod may be held for its successor, and then counts as "
-        "allocated",
+        "capacity that is reserved for the successor of a restarting job's pod counts as allocated",
     ),
     Explained(
         "plugins/plugin-ray-without-head",

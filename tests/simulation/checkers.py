@@ -191,8 +191,10 @@ class Checkers:
                 self._left_open[one.uid, one.node] = self.loop.now_ms, stored.generation
         life = self._life_of_act(act)
         refused = {one.uid for one in outcome.members if one.result == "refused"}
-        # After a restore, a decision about pods that etcd has forgotten may still be carried out.
-        if life is not None and refused & {pod["metadata"]["uid"] for pod in self.etcd.all(PODS)}:
+        if self._lately_restored():
+            # Of pods that the restore removed, a decision may still be carried out.
+            refused &= {pod["metadata"]["uid"] for pod in self.etcd.all(PODS)}
+        if life is not None and refused:
             watched = self.watch(life)
             watched.refused_in, watched.refused_seq = stored.generation, stored.seq
             watched.refused_at = seq

@@ -23,4 +23,7 @@ SEEDS: Final[dict[str, int]] = {
     # A gang whose eviction was refused stayed out of the backlog, and was reported as being
     # evicted for ever.
     "eviction_refused_and_not_assessed_again": 153,
+    # The checker took a refusal of pods that a restore of etcd had removed for one of their
+    # successors.
+    "refusal_of_pods_that_a_restore_removed": 213,
 }
