@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
+from shared.kube.ages import since
 from shared.kube.resources import CRONJOBS_VOLCANO, JOBFLOWS, JOBTEMPLATES, PODGROUPS_VOLCANO
 from tutti.api import flags
-from tutti.api.ages import since
 from tutti.api.failures import run
 from tutti.api.flags import Selection
 from tutti.api.kind_commands import add_kind_commands

@@ -12,6 +12,7 @@ from bench.planner.world import (
     RACK,
     ZONE,
     World,
+    make_devices,
     make_gang,
     make_nodes,
     make_storage,
@@ -25,6 +26,8 @@ from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, Spre
 NODES: Final = 5_000
 LOADS: Final = ((1000, 3), (3000, 3), (3, 1000), (9, 1000))
 CLAIMS: Final = 1_000
+DEVICE_NODES: Final = 1_000
+DEVICES_PER_NODE: Final = 8
 _RUNS: Final = 3
 _SIZES: Final = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 _APP: Final = Selector(requirements=(Requirement(key="app", operator="In", values=("x",)),))
@@ -96,6 +99,57 @@ def claims() -> Iterator[Figure]:
         best = min(best, world.cycle_s)
     name = f"a gang of {CLAIMS}, a claim each"
     yield Figure(group="claims", name=name, value=best * 1e3, unit="ms")
+
+
+def devices() -> Iterator[Figure]:
+    """Gangs of 64 with a ResourceClaim for one device each, beside the same gangs without."""
+    gangs, size = 100, 64
+    name = f"{gangs} gangs of {size}, a ResourceClaim each"
+    ratios: list[float] = []
+    rate, first_s = 0.0, math.inf
+    for _ in range(_RUNS):
+        reading_s, claimed_s = _drain_devices(gangs, size, claims=True)
+        _, plain_s = _drain_devices(gangs, size, claims=False)
+        rate = max(rate, gangs * size / claimed_s)
+        first_s = min(first_s, reading_s)
+        ratios.append(claimed_s / plain_s)
+    yield _rate("devices", name, rate, 20_000)
+    yield Figure(group="devices", name=f"{name}, over none", value=min(ratios), unit="x")
+    count = f"{DEVICE_NODES * DEVICES_PER_NODE:,} devices"
+    name = f"the first gang after {count} appeared"
+    yield Figure(group="devices", name=name, value=first_s * 1e3, unit="ms")
+
+
+def _drain_devices(gangs: int, size: int, *, claims: bool) -> tuple[float, float]:
+    """CPU seconds of the cycles that place a first gang, and `gangs` more. Their members are alike
+    but for the claims.
+    """
+    world = World(make_nodes(DEVICE_NODES))
+    names = [[f"gpu-{at:03d}-{member:02d}" for member in range(size)] for at in range(gangs + 1)]
+    if claims:
+        make_devices(world, DEVICES_PER_NODE, (name for one in names for name in one))
+    loads = [
+        make_gang(
+            f"job-{at:03d}",
+            size,
+            [
+                shape_of(500, namespace="team", device_claims=(name,) if claims else ())
+                for name in one
+            ],
+            created_ms=at,
+            roles=1,
+        )
+        for at, one in enumerate(names)
+    ]
+    spent: list[float] = []
+    for load in (loads[:1], loads[1:]):
+        world.put_gangs(load)
+        binds, _ = world.decide()
+        placed = sum(len(one.bindings) for one in binds)
+        assert placed == len(load) * size, f"{placed} of {len(load) * size} pods were placed"
+        assert sum(len(one.devices) for one in binds) == (placed if claims else 0)
+        spent.append(world.cpu_s)
+    return spent[0], spent[1]
 
 
 def terms() -> Iterator[Figure]:
@@ -190,6 +244,7 @@ CASES: Final[dict[str, Callable[[], Iterator[Figure]]]] = {
     "placement": placement,
     "topology": topology,
     "claims": claims,
+    "devices": devices,
     "terms": terms,
     "evictions": evicting,
     "full": full_cluster,

@@ -12,14 +12,25 @@ from services.gang_planner.core.planner import Planner
 from shared.contracts.cluster import (
     ClaimChanges,
     CsiDriverChanges,
+    DeviceClassChanges,
     NodeChanges,
     PodChanges,
     PodGroupChanges,
     QueueChanges,
+    ResourceClaimChanges,
+    ResourceSliceChanges,
     StorageCapacityChanges,
     StorageClassChanges,
 )
 from shared.contracts.decisions import EvictionDecision, GangDecision
+from shared.model.devices import (
+    DeviceAttribute,
+    DeviceClass,
+    DeviceDetails,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceSlice,
+)
 from shared.model.objects import NetworkTopology, Node, Owner, Pod, PodGroup, Queue, Shape
 from shared.model.reference_objects import Claim, CsiDriver, StorageCapacity, StorageClass
 from shared.model.terms import Requirement, Selector
@@ -67,10 +78,11 @@ def make_gang(
     topology: NetworkTopology | None = None,
     queue: str = "",
     nodes: Sequence[str] = (),
+    roles: int | None = None,
     **fields: Any,
 ) -> tuple[PodGroup, list[Pod]]:
     """A gang whose members have these shapes by turns; on `nodes`, by turns, they run. Without a
-    `quorum` it needs all of them.
+    `quorum` it needs all of them. They have as many `roles`, by turns; None: one for each shape.
     """
     group = PodGroup(
         uid=f"group-{name}",
@@ -94,7 +106,7 @@ def make_gang(
             ours=True,
             scheduler_name="kube-batch",
             group_name=name,
-            role=f"r{index % len(shapes)}",
+            role=f"r{index % (roles or len(shapes))}",
             index=index,
             owner=owner,
             node=nodes[index % len(nodes)] if nodes else "",
@@ -152,6 +164,55 @@ def make_storage(world: "World", claims: int) -> None:
     world.apply(CsiDriverChanges(**stamp, changed=(csi,)))
     world.apply(StorageCapacityChanges(**stamp, changed=left))
     world.apply(ClaimChanges(**stamp, changed=wanted))
+
+
+def make_devices(world: "World", per_node: int, claims: Iterable[str]) -> None:
+    """Devices of NVIDIA's kind on each node, and claims for one each of the class `gpu`, whose
+    selectors read an attribute.
+    """
+    stamp: dict[str, Any] = {"epoch": 1, "at_ms": _NOW_MS}
+    driver = "gpu.example.com"
+
+    def details(node: int, index: int) -> DeviceDetails:
+        values = {"type": "gpu", "productName": "B200", "uuid": f"GPU-{node:05d}-{index}"}
+        return DeviceDetails(
+            attributes=tuple(
+                DeviceAttribute(name=f"{driver}/{name}", value=value)
+                for name, value in values.items()
+            ),
+            capacity=((f"{driver}/memory", "192Gi"),),
+        )
+
+    selectors = f"device.driver == '{driver}'", f"device.attributes['{driver}'].type == 'gpu'"
+    made = DeviceClass(uid="class", name="gpu", resource_version=1, selectors=selectors)
+    slices = tuple(
+        ResourceSlice(
+            uid=f"slice-{node.name}",
+            name=f"slice-{node.name}",
+            resource_version=1,
+            driver=driver,
+            pool=node.name,
+            generation=1,
+            pool_slices=1,
+            node=node.name,
+            devices=tuple(f"gpu-{index}" for index in range(per_node)),
+            details=tuple(details(at, index) for index in range(per_node)),
+        )
+        for at, node in enumerate(make_nodes(world.nodes))
+    )
+    wanted = tuple(
+        ResourceClaim(
+            uid=f"uid-{name}",
+            namespace="team",
+            name=name,
+            resource_version=1,
+            requests=(DeviceRequest(name="gpu", device_class="gpu"),),
+        )
+        for name in claims
+    )
+    world.apply(DeviceClassChanges(**stamp, changed=(made,)))
+    world.apply(ResourceSliceChanges(**stamp, changed=slices))
+    world.apply(ResourceClaimChanges(**stamp, changed=wanted))
 
 
 class World:

@@ -9,9 +9,3 @@ class BadConfiguration(Exception):
     """The admission configuration file is invalid; the message names the place and the reason. The
     previous configuration stays in force.
     """
-
-
-class CertificateProblem(Exception):
-    """Certificate or key cannot be used; the message names the file and the reason. The previous
-    certificate stays in use.
-    """

@@ -49,15 +49,15 @@ from services.admission_webhook.core.review import (
 from services.admission_webhook.core.rules import ReferenceObjects
 from services.admission_webhook.errors import BadReview
 from services.admission_webhook.group_lookup import GroupLookup
-from services.admission_webhook.guarded_server import (
+from services.admission_webhook.reference_follower import ReferenceFollower
+from services.admission_webhook.reporting import Reporting
+from shared.kube.decoding import shallow
+from shared.runtime.guarded_server import (
     BODY_BYTES_MAX,
     Bodies,
     GuardedServer,
     RequestRefused,
 )
-from services.admission_webhook.reference_follower import ReferenceFollower
-from services.admission_webhook.reporting import Reporting
-from shared.kube.decoding import shallow
 
 #: Longer than the 90 s for which the API server keeps idle connections, so that it closes them.
 KEEPALIVE_S: Final = 120.0

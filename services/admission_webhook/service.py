@@ -17,14 +17,6 @@ from urllib.parse import urlsplit
 
 from services.admission_webhook.admission_spans import AdmissionSpans
 from services.admission_webhook.adviser import Adviser
-from services.admission_webhook.certificates import (
-    CA_FILE,
-    RENEW_EVERY_S,
-    SERVING_FILE,
-    CertificateFiles,
-    ServingCertificate,
-    ensure_certificate,
-)
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import Address
 from services.admission_webhook.errors import BadConfiguration
@@ -38,6 +30,14 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
+from shared.runtime.serving_certificate import (
+    CA_FILE,
+    RENEW_EVERY_S,
+    SERVING_FILE,
+    CertificateFiles,
+    ServingCertificate,
+    ensure_certificate,
+)
 from shared.runtime.settings import SettingsError
 from shared.telemetry.api_calls import ApiCalls
 
@@ -212,7 +212,7 @@ def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
             key=Path(settings.tls_key_file),
             ca=Path(settings.ca_file),
         )
-    if ensure_certificate(folder, _names(settings)):
+    if ensure_certificate(folder, "tutti-admission", _names(settings)):
         log.info("made a serving certificate in %s", folder)
     serving = folder / SERVING_FILE
     return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)

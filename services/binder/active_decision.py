@@ -91,15 +91,25 @@ def activate(
 ) -> ActiveDecision:
     """Choose the protocol of `decision`, which is of this generation of the stream."""
     if isinstance(decision, GangDecision):
-        marks = {
-            annotations.DECISION: f"{generation}/{sender.decision_seq}",
-            annotations.TRACE_ID: decision.trace_id,
-        }
-        if decision.undisturbed:
-            marks |= {annotations.DO_NOT_DISRUPT: "true", annotations.SAFE_TO_EVICT: "false"}
+        marks = pod_annotations(decision, sender.decision_seq, generation)
         return ActiveDecision(lease, Machine(decision, sender, limits), marks)
     machine = Eviction if decision.via == "eviction" else Removal
     return ActiveDecision(lease, machine(decision, sender, limits), _condition_of(decision))
+
+
+def pod_annotations(decision: GangDecision, seq: int, generation: str) -> Marks:
+    """The annotations that its pods get with their binding; `seq` is its sequence."""
+    marks = {
+        annotations.DECISION: f"{generation}/{seq}",
+        annotations.TRACE_ID: decision.trace_id,
+    }
+    if decision.undisturbed:
+        marks |= {annotations.DO_NOT_DISRUPT: "true", annotations.SAFE_TO_EVICT: "false"}
+    if decision.provisioning_request:
+        request, class_name = decision.provisioning_request, decision.provisioning_class
+        marks |= dict.fromkeys(annotations.CONSUMES_REQUEST, request)
+        marks |= dict.fromkeys(annotations.REQUEST_CLASS, class_name)
+    return marks
 
 
 def _condition_of(decision: EvictionDecision) -> Marks:

@@ -1,33 +1,45 @@
 """Reads claims from the API server, and sends the writes of `core.claim_preparation`."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
 from services.binder.core.answers import Answer
 from services.binder.core.claim_preparation import (
+    DONE,
+    POD_IS_BOUND,
+    POD_IS_GONE,
     Preparation,
     Progress,
     Write,
     device_step,
     device_undo,
+    is_leaving,
     needs_classes,
     needs_volume,
+    pod_step,
     volume_step,
     volume_undo,
 )
 from services.binder.core.device_allocation import Object
+from services.binder.core.extended_claim import GATE_IS_OFF, has_status, status_undo
 from shared.contracts.decisions import DeviceChoice, VolumeChoice
-from shared.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from shared.kube.resources import (
+    DEVICE_CLASSES,
+    PODS,
+    RESOURCE_CLAIMS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 
 Send: TypeAlias = Callable[
-    [Literal["GET", "PATCH"], str, object, str], Awaitable[tuple[Answer, bytes]]
+    [Literal["GET", "PATCH", "POST"], str, object, str], Awaitable[tuple[Answer, bytes]]
 ]
 """Sends one request (method, path, body, content type); returns the answer and its body."""
 
 _MERGE: Final = "application/merge-patch+json"
-#: Writes of one preparation: a finalizer, then a status.
+#: Writes of one claim: itself or its finalizer, then its status.
 _WRITES_MAX: Final = 2
 _decode: Final = msgspec.json.Decoder(Object).decode
 
@@ -50,40 +62,85 @@ class KubeClaims:
     async def prepare(self, preparation: Preparation, *, again: bool) -> Progress:
         """Write what the claim needs now, and return how far it is prepared."""
         try:
-            for _ in range(_WRITES_MAX + 1):
-                step = await self._step(preparation, again=again)
-                if isinstance(step, Progress):
-                    return step
-                answer = await self._write(preparation.choice, step)
-                if not 200 <= answer.status < 300:
-                    refused = _refused(answer)
-                    if step.kind == "devices/status" and _leaves_doubt(answer):
-                        return msgspec.structs.replace(refused, in_doubt=True)
-                    return refused
-                if step.kind in {"claim", "volume"}:
-                    return Progress("waiting")
+            progress = await self._prepare(preparation, again=again)
+            if progress == DONE and isinstance(preparation.choice, DeviceChoice):
+                return await self._name_claim(preparation, preparation.choice)
         except _Unanswered as unanswered:
             return _refused(unanswered.answer)
-        return Progress("again", "it changes all the time")
+        return progress
 
     async def undo(self, preparation: Preparation) -> bool:
         """Undo a preparation that no controller has completed. The choice of a volume may stay.
 
         Returns:
             False when it must be tried again: a write was not answered, and carried out late it
-            would take devices from a pod that may use them by then; or the claim's devices could
-            not be read, and no other claim may have them while they may be this claim's.
+            would take devices from a pod that may use them by then; or the claim may still have its
+            devices, and no other claim may get them; or the pod's status still names the claim.
         """
         choice = preparation.choice
         try:
             if isinstance(choice, DeviceChoice):
+                if not await self._forget_claim(preparation, choice):
+                    return False
                 write = device_undo(await self._devices(choice), choice)
             else:
                 claim, volume = await self._claim_and_volume(choice)
                 write = volume_undo(claim, volume, choice)
         except _Unanswered:
             return not isinstance(choice, DeviceChoice)
-        return write is None or not _leaves_doubt(await self._write(choice, write))
+        if write is None:
+            return True
+        answer, _ = await self._write(preparation, write)
+        if isinstance(choice, DeviceChoice):
+            return _is_done(answer)
+        return not _leaves_doubt(answer)
+
+    async def _prepare(self, preparation: Preparation, *, again: bool) -> Progress:
+        for _ in range(_WRITES_MAX + 1):
+            step = await self._step(preparation, again=again)
+            if isinstance(step, Progress):
+                return step
+            if step.kind in {"devices/create", "devices/status"}:
+                objection = await self._objection_of_pod(preparation)
+                if objection is not None:
+                    return objection
+            answer, _ = await self._write(preparation, step)
+            if not 200 <= answer.status < 300:
+                refused = _refused(answer)
+                if step.kind == "devices/status" and _leaves_doubt(answer):
+                    return msgspec.structs.replace(refused, in_doubt=True)
+                return refused
+            if step.kind in {"claim", "volume"}:
+                return Progress("waiting")
+        return Progress("again", "it changes all the time")
+
+    async def _name_claim(self, preparation: Preparation, choice: DeviceChoice) -> Progress:
+        """Write the name of a claim for extended resources into the pod's status."""
+        of = choice.extended
+        if of is None:
+            return DONE
+        step = pod_step(await self._pod(preparation), choice)
+        if isinstance(step, Progress):
+            return step
+        answer, body = await self._write(preparation, step)
+        if not 200 <= answer.status < 300:
+            refused = _refused(answer)
+            return msgspec.structs.replace(refused, in_doubt=_leaves_doubt(answer))
+        try:
+            stored = has_status(_decode(body), choice, of)
+        except msgspec.MsgspecError as error:
+            return Progress("again", str(error))
+        return DONE if stored else Progress("failed", GATE_IS_OFF)
+
+    async def _forget_claim(self, preparation: Preparation, choice: DeviceChoice) -> bool:
+        """Remove it from there; False: it may still be there."""
+        if choice.extended is None:
+            return True
+        patch = status_undo(await self._pod(preparation), choice)
+        if patch is None:
+            return True
+        answer, _ = await self._write(preparation, Write("pod/status", patch))
+        return _is_done(answer)
 
     async def _step(self, preparation: Preparation, *, again: bool) -> Progress | Write:
         choice = preparation.choice
@@ -117,24 +174,54 @@ class KubeClaims:
         except msgspec.MsgspecError as error:
             raise _Unanswered(Answer(0, "Undecodable", str(error))) from error
 
-    async def _write(self, choice: VolumeChoice | DeviceChoice, write: Write) -> Answer:
-        if isinstance(choice, DeviceChoice):
-            subresource = "status" if write.kind == "devices/status" else ""
-            path = RESOURCE_CLAIMS.path(choice.namespace, choice.claim, subresource)
-        elif write.kind == "volume":
-            path = VOLUMES.path("", choice.volume)
-        else:
-            path = VOLUME_CLAIMS.path(choice.namespace, choice.claim)
-        answer, _ = await self._send("PATCH", path, write.patch, _MERGE)
-        return answer
+    async def _objection_of_pod(self, preparation: Preparation) -> Progress | None:
+        """Why no devices are allocated for the pod: it is gone, or has been bound before and may
+        have ended. The planner may have given them to another claim then. None: it waits.
+        """
+        choice = preparation.choice
+        if not isinstance(choice, DeviceChoice) or not choice.devices:
+            return None
+        pod = await self._pod(preparation)
+        if pod is None or is_leaving(pod, choice.pod_uid):
+            return POD_IS_GONE
+        return POD_IS_BOUND if pod.get("spec", {}).get("nodeName") else None
+
+    async def _pod(self, preparation: Preparation) -> Object | None:
+        return await self._read(PODS.path(preparation.choice.namespace, preparation.pod_name))
+
+    async def _write(self, preparation: Preparation, write: Write) -> tuple[Answer, bytes]:
+        choice = preparation.choice
+        namespace, claim = choice.namespace, choice.claim
+        match write.kind:
+            case "devices/create":
+                path = RESOURCE_CLAIMS.path(namespace)
+                return await self._send("POST", path, write.patch, "application/json")
+            case "devices":
+                path = RESOURCE_CLAIMS.path(namespace, claim)
+            case "devices/status":
+                path = RESOURCE_CLAIMS.path(namespace, claim, "status")
+            case "pod/status":
+                path = PODS.path(namespace, preparation.pod_name, "status")
+            case "volume":
+                path = VOLUMES.path("", choice.volume if isinstance(choice, VolumeChoice) else "")
+            case "claim":
+                path = VOLUME_CLAIMS.path(namespace, claim)
+            case _:
+                assert_never(write.kind)
+        return await self._send("PATCH", path, write.patch, _MERGE)
 
 
 def _refused(answer: Answer) -> Progress:
     """What an answer other than a success means: a conflict and a missing answer are retried."""
     text = answer.message or answer.reason or f"HTTP status {answer.status}"
     if answer.status in {0, 401, 408, 409, 429} or answer.status >= 500:
-        return Progress("again", text, answer.retry_after_ms)
+        return Progress("again", text, retry_after_ms=answer.retry_after_ms)
     return Progress("failed", text)
+
+
+def _is_done(answer: Answer) -> bool:
+    """Whether an undo was carried out, or its object is gone."""
+    return 200 <= answer.status < 300 or answer.status == 404
 
 
 def _leaves_doubt(answer: Answer) -> bool:

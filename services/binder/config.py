@@ -26,6 +26,11 @@ class BinderSettings(KubeSettings, frozen=True, kw_only=True):
         float,
         Meta(gt=0, le=3600, description="time for controllers to complete a decision's claims"),
     ] = 120.0
+    #: As kube-scheduler.
+    binding_conditions_wait_s: Annotated[
+        float,
+        Meta(gt=0, le=3600, description="time for the binding conditions of devices to be true"),
+    ] = 600.0
     #: The API server itself gives up on etcd after a few seconds.
     request_timeout_s: Annotated[
         float, Meta(gt=0, le=60, description="time for one request to the API server")

@@ -90,7 +90,10 @@ class Binder:
     ) -> None:
         settings = ctx.settings
         self._ctx = ctx
-        self._limits = limits or Limits(claims_ms=int(settings.claims_wait_s * 1000))
+        self._limits = limits or Limits(
+            claims_ms=int(settings.claims_wait_s * 1000),
+            attaching_ms=int(settings.binding_conditions_wait_s * 1000),
+        )
         #: Set when another decision may be started, and at shutdown.
         self._may_start = asyncio.Event()
         self._dispatcher = RequestDispatcher(

@@ -1,7 +1,8 @@
 """The controllers: they write statuses and objects; all scheduling decisions are the planner's.
 
-Consumes: VERDICTS, by one durable consumer per controller: the newest verdict of each gang
-(status), the newest one that wants a PodGroup (podgroup).
+Consumes: VERDICTS, by one durable consumer per purpose: the newest verdict of each gang (status),
+the newest one that wants a PodGroup (podgroup), the newest one with ProvisioningRequests to write
+(status).
 Emits: nothing on the bus.
 Owns: a memory of what is written; the stored objects are the truth.
 
@@ -14,6 +15,11 @@ function of one verdict (`core.statuses`).
   Scheduled event as far as `--pod-events-per-s` allows. A gang that waits costs one patch, one
   Event, and one condition per pod, again when its reason changes. A release, a hold, and a gang
   that is degraded or partly bound cost one patch and one Event each.
+
+  It also creates and deletes the ProvisioningRequests of gangs whose queue asks for them, with
+  their PodTemplates (`core.provisioning`).
+  Rights: get `pods`; get, create, delete `provisioningrequests` (autoscaling.x-k8s.io); create
+  `podtemplates`. API writes: one request and one template per pod shape, for each attempt.
 
 `--controllers=podgroup` creates the PodGroup of pods that name our scheduler and no group, as
 Volcano's controller does (`core.workloads`), and patches its name onto the pods.

@@ -25,9 +25,8 @@ from services.controller.errors import RETRY_S, RetryLater, is_temporary
 from services.controller.other_controllers import OtherControllers
 from services.controller.owner_walk import OwnerWalk
 from services.controller.reconciling.writes import for_all
-from services.controller.verdict_deliveries import inform_consumer, read_verdict
+from services.controller.request_consumer import RequestConsumer
 from shared.bus.connection import Bus
-from shared.bus.pull import Delivery, PullLoop
 from shared.contracts import subjects
 from shared.contracts.foreign_messages import OnForeign
 from shared.contracts.verdicts import PodRef, Verdict
@@ -55,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 #: Gangs at the same time, and requests for each. Pods wait for their group before they can be
 #: scheduled, so this controller may use as many connections as a binder.
-_GANGS: Final = 8
+_GANGS_MAX: Final = 8
 _PATCHES: Final = 4
 _RETRY_S_MAX: Final = 30.0
 #: While another project's controllers are active, or that is not known yet.
@@ -72,59 +71,29 @@ class PodGroupController:
         self._client = client
         self._walk = OwnerWalk(client)
         self._others = others
-        self._on_foreign = on_foreign
-        self._pulling = PullLoop(bus, subjects.VERDICTS, subjects.PODGROUP_CONSUMER)
-        self._gangs = asyncio.Semaphore(_GANGS)
-        self._group = asyncio.TaskGroup()
-        self._at_work: set[asyncio.Task[None]] = set()
+        self._requests = RequestConsumer(
+            bus, subjects.PODGROUP_CONSUMER, self._ensure_group, on_foreign, gangs_max=_GANGS_MAX
+        )
 
     async def run(self) -> None:
         """Create groups until cancelled. Verdicts without an acknowledgement are delivered
         again.
         """
-        async with self._group:
-            others = self._group.create_task(
+        async with asyncio.TaskGroup() as group:
+            others = group.create_task(
                 self._others.run(lambda: None), name="podgroup-other-controllers"
             )
             await self._others.known.wait()
-            await self._pulling.run(self._take)
+            await self._requests.run()
             others.cancel()
 
     async def stop_taking(self) -> None:
         """Pull no more."""
-        self._pulling.stop()
+        self._requests.stop_taking()
 
     async def finish(self) -> None:
         """Wait until the gangs in flight have their groups."""
-        if self._at_work:
-            await asyncio.wait(self._at_work)
-
-    async def _take(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            verdict = await read_verdict(delivery, self._on_foreign)
-            if verdict is None:
-                continue
-            if not verdict.group_wanted or verdict.phase == "Gone":
-                await inform_consumer(delivery.ack())
-                continue
-            await self._gangs.acquire()
-            task = self._group.create_task(
-                self._handle(verdict, delivery), name=f"podgroup-{delivery.seq}"
-            )
-            self._at_work.add(task)
-            task.add_done_callback(self._at_work.discard)
-
-    async def _handle(self, verdict: Verdict, delivery: Delivery) -> None:
-        """Have the group of one gang and acknowledge the verdict, or have it delivered again."""
-        try:
-            await self._ensure_group(verdict)
-        except RetryLater as later:
-            logger.info("group %s/%s: %s", verdict.namespace, verdict.group_wanted, later)
-            await inform_consumer(delivery.nak(later.delay_s))
-        else:
-            await inform_consumer(delivery.ack())
-        finally:
-            self._gangs.release()
+        await self._requests.finish()
 
     async def _ensure_group(self, verdict: Verdict) -> None:
         """Create the group that the verdict wants, and patch its name onto the pods. Idempotent.
@@ -133,6 +102,8 @@ class PodGroupController:
             RetryLater: A request failed for the moment, or another project's controllers are
                 active.
         """
+        if not verdict.group_wanted or verdict.phase == "Gone":
+            return
         if not self._others.none_active:
             raise RetryLater("another project's controllers are active", _OTHERS_ACTIVE_S)
         try:

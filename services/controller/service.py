@@ -4,7 +4,7 @@ reconcilers, which share caches.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from services.controller.config import ControllerSettings
 from services.controller.cronjob_controller import CronJobReconciler
@@ -17,6 +17,7 @@ from services.controller.jobflow_controller import JobFlowReconciler
 from services.controller.other_controllers import OtherControllers
 from services.controller.planner_heartbeat import PlannerHeartbeat
 from services.controller.podgroup_controller import PodGroupController
+from services.controller.provisioning_controller import ProvisioningController
 from services.controller.queue_controller import QueueReconciler, from_ledger
 from services.controller.reconciling.controller import Controller, Reconciler, Runtime
 from services.controller.reconciling.sharding import Shards
@@ -33,6 +34,8 @@ from shared.runtime.lifecycle import Context, Step
 from shared.telemetry.api_calls import ApiCalls
 
 Make = Callable[[Runtime, Context[ControllerSettings]], Reconciler]
+
+_Running: TypeAlias = Controller | PodGroupController | ProvisioningController | StatusController
 
 #: Reconciling controller -> its constructor.
 RECONCILERS: Final[dict[str, Make]] = {
@@ -69,7 +72,15 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
             others=_others(client, settings, VOLCANO_CONTROLLERS),
             pod_uid=settings.pod_uid,
         )
-        controllers = {name: _make(name, ctx, client, runtime, shards) for name in names}
+        controllers: dict[str, _Running] = {
+            name: _make(name, ctx, client, runtime, shards) for name in names
+        }
+        status = controllers.get("status")
+        if isinstance(status, StatusController):
+            # Gangs wait for their requests even if Volcano's own controllers run its kinds.
+            controllers["provisioning"] = ProvisioningController(
+                ctx.bus, client, status.writes_statuses, ctx.foreign_messages.met
+            )
         ControllerMetrics(ctx.metrics, ctx.now_ms).watch(runtime.informers, names, shards)
         async with asyncio.TaskGroup() as group:
             if reconcilers:
@@ -94,7 +105,8 @@ async def serve(ctx: Context[ControllerSettings]) -> None:
             for name, controller in controllers.items():
                 if isinstance(controller, Controller):
                     await controller.ready()
-                ctx.ready.set(name)
+                if name in names:
+                    ctx.ready.set(name)
 
 
 def _make(
@@ -103,7 +115,7 @@ def _make(
     client: KubeClient,
     runtime: Runtime,
     shards: Shards,
-) -> Controller | PodGroupController | StatusController:
+) -> _Running:
     if name in RECONCILERS:
         return Controller(RECONCILERS[name](runtime, ctx), shards)
     if name == "podgroup":

@@ -2,8 +2,8 @@
 
 Consumes: CLUSTER (and the watcher's snapshots), DECISIONS (its own memory, and what an earlier
 planner left), OUTCOMES. Emits: decisions and notes on DECISIONS, fenced; verdicts on VERDICTS;
-answers on `ask.planner.fit` and `.ledger` (the standby only). Owns: the planner's state (`core`),
-its place in the three logs, its lease. Rights in Kubernetes: none, it has no token.
+answers on `ask.planner.fit`, `.ledger` and `.fragmentation` (the standby only). Owns: the planner's
+state (`core`), its place in the three logs, its lease. Rights in Kubernetes: none, it has no token.
 
 Invariants:
 * A planner has applied all of DECISIONS before it decides: the fence refuses the append otherwise.

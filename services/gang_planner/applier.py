@@ -18,6 +18,7 @@ from services.gang_planner.inbox import (
     ForeignArrival,
     IrrelevantArrival,
     OutcomeArrival,
+    RefusalArrival,
     SnapshotArrival,
     VerdictArrival,
 )
@@ -80,18 +81,10 @@ class Applier:
                     self._apply_outcome(arrival)
                 case VerdictArrival():
                     self._keep_verdict(arrival)
-                case EndsArrival(_, decisions, outcomes, verdicts):
-                    # Not CLUSTER's: a takeover does not depend on a living watcher.
-                    self._decisions_goal = decisions
-                    self._outcomes_goal = outcomes
-                    self._verdicts_goal = verdicts
-                case SnapshotArrival(pages, arrived_s):
-                    self._planner.load_snapshot(pages)
-                    self._synced_s = arrived_s
-                    self.cluster_seq = pages[0].cluster_seq
-                    self._has_cluster_state = True
-                case CheckpointArrival():
-                    self._apply_checkpoint(arrival)
+                case RefusalArrival(report):
+                    self._planner.apply_refusal(report)
+                case EndsArrival() | SnapshotArrival() | CheckpointArrival():
+                    self._apply_base(arrival)
                 case _:
                     assert_never(arrival)
 
@@ -119,17 +112,32 @@ class Applier:
         verdicts that arrive later are its own. `on_verdict` is called for each, too.
 
         Returns:
-            The gangs that request a PodGroup.
+            The subjects of their requests to controllers.
         """
         requests: set[str] = set()
         for payload in self._verdicts.values():
             verdict = codec.decode_verdict(payload)
             self._planner.apply_verdict(verdict)
             on_verdict(verdict)
-            if verdict.group_wanted:
-                requests.add(verdict.gang_id)
+            requests |= verdict.request_subjects
         self._verdicts.clear()
         return requests
+
+    def _apply_base(self, arrival: EndsArrival | SnapshotArrival | CheckpointArrival) -> None:
+        """Apply what a reader has read before the records of a log, or to know where they end."""
+        match arrival:
+            case EndsArrival(_, decisions, outcomes, verdicts):
+                # Not CLUSTER's: a takeover does not depend on a living watcher.
+                self._decisions_goal = decisions
+                self._outcomes_goal = outcomes
+                self._verdicts_goal = verdicts
+            case SnapshotArrival(pages, arrived_s):
+                self._planner.load_snapshot(pages)
+                self._synced_s = arrived_s
+                self.cluster_seq = pages[0].cluster_seq
+                self._has_cluster_state = True
+            case CheckpointArrival():
+                self._apply_checkpoint(arrival)
 
     def _skip_foreign(self, message: ForeignArrival) -> None:
         """Count the message as applied. On a verdict's subject it has overwritten the verdict,

@@ -72,8 +72,8 @@ class DecisionWriter:
         self._verdict_repair = VerdictRepair(context.bus, context.foreign_messages.met)
         #: Verdicts that are not acknowledged, by subject.
         self._in_flight: dict[str, Verdict] = {}
-        #: Gangs whose request for a PodGroup is in the stream.
-        self._group_requests: set[str] = set()
+        #: Subjects of requests to controllers that are in the stream (`Verdict.request_subjects`).
+        self._requests: set[str] = set()
         #: Verdicts that were not stored, by gang id.
         self._unsent: dict[str, Verdict] = {}
         #: Gangs whose last verdict was overwritten in the stream.
@@ -132,7 +132,7 @@ class DecisionWriter:
         fence.overlook(partial(is_foreign, subjects.DECISIONS))
         self._fence = fence
         self._verdict_repair.begin(self._applier.verdicts_seq, verdicts)
-        self._group_requests = self._applier.recall_verdicts(self._reporting.recalled)
+        self._requests = self._applier.recall_verdicts(self._reporting.recalled)
         self._planner.apply_decision(seq[0], record)
         self._planner.lead(seq[0])
         self._applier.decided(seq[0])
@@ -209,13 +209,15 @@ class DecisionWriter:
         self._unsent.pop(gang_id, None)
         payload = codec.encode(verdict)
         gone = verdict.phase == "Gone"
-        await self._send(subjects.verdict(gang_id), verdict, payload, _GONE_TTL_S if gone else None)
-        requests = bool(verdict.group_wanted) and not gone
-        if requests:
-            self._group_requests.add(gang_id)
-        if gang_id in self._group_requests:
-            ttl_s = None if requests else _REQUEST_ENDED_TTL_S
-            await self._send(subjects.wanted(gang_id), verdict, payload, ttl_s)
+        ttl_s = _GONE_TTL_S if gone else None
+        await self._send(subjects.verdict(gang_id), verdict, payload, ttl_s)
+        requests = verdict.request_subjects
+        for subject in sorted(requests):
+            self._requests.add(subject)
+            await self._send(subject, verdict, payload, ttl_s)
+        for subject in (subjects.wanted(gang_id), subjects.provisioning(gang_id)):
+            if subject in self._requests and subject not in requests:
+                await self._send(subject, verdict, payload, _REQUEST_ENDED_TTL_S)
         self._reporting.published(verdict)
         if gone:
             self._traces.take_gone(verdict)
@@ -251,8 +253,8 @@ class DecisionWriter:
             return
         if not self._unsent:
             self._context.ready.set("verdicts")
-        if subject == subjects.wanted(gang_id) and not verdict.group_wanted:
-            self._group_requests.discard(gang_id)
+        if verdict.phase == "Gone" or subject not in verdict.request_subjects:
+            self._requests.discard(subject)
 
     def _take_overwritten(self) -> list[Verdict]:
         last = (self._planner.last_verdict(gang_id) for gang_id in sorted(self._overwritten))

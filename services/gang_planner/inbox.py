@@ -8,6 +8,7 @@ from shared.contracts import codec
 from shared.contracts.cluster import ClusterRecord, SnapshotPage
 from shared.contracts.decisions import Checkpoint, DecisionRecord
 from shared.contracts.outcomes import Outcome
+from shared.contracts.questions import RequestRefused
 
 #: Enough for a burst; beyond it the log readers wait, and NATS keeps the records.
 ARRIVALS_MAX: Final = 4096
@@ -80,6 +81,14 @@ class VerdictArrival(NamedTuple):
     payload: bytes
 
 
+class RefusalArrival(NamedTuple):
+    """A report of the controller. It is in no log: the controller sends it again to a planner that
+    does not know it.
+    """
+
+    report: RequestRefused
+
+
 class EndsArrival(NamedTuple):
     """The last sequences of the streams when this planner read them: it is caught up once it has
     applied these.
@@ -120,6 +129,7 @@ Arrival: TypeAlias = (
     | OutcomeArrival
     | IrrelevantArrival
     | VerdictArrival
+    | RefusalArrival
     | EndsArrival
     | SnapshotArrival
     | CheckpointArrival

@@ -21,7 +21,7 @@ from services.gang_planner.core.planner import Planner
 from services.gang_planner.core.queries.queue_figures import QueueFigures
 from services.gang_planner.core.state.gang_settings import Defaults
 from services.gang_planner.decision_writer import DecisionWriter
-from services.gang_planner.inbox import Arrival, Inbox
+from services.gang_planner.inbox import Arrival, Inbox, RefusalArrival
 from services.gang_planner.log_follower import STANDBY_PAUSE_S, LogFollower
 from services.gang_planner.policy_file import PolicyFile
 from services.gang_planner.readiness import ColdStart, ViewReadiness
@@ -30,7 +30,9 @@ from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
 from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
-from shared.contracts import subjects
+from shared.bus.questions import serve
+from shared.contracts import codec, subjects
+from shared.contracts.questions import RequestRefused
 from shared.runtime.endings import StateVoid
 from shared.runtime.lifecycle import Context, Step
 
@@ -110,7 +112,13 @@ class GangPlanner:
 
         context.on_shutdown(Step.RELEASE_LEASE, "lease", release_lease)
         await self._standby.serve()
+        await serve(
+            context.bus, subjects.REPORT_REFUSED, codec.decode_request_refused, self._on_refused
+        )
         await self._loop()
+
+    async def _on_refused(self, report: RequestRefused) -> None:
+        await self._inbox.put([RefusalArrival(report)])
 
     def _can_decide(self) -> bool:
         """Whether this process could decide now; called in the lease's thread."""

@@ -18,7 +18,14 @@ from shared.bus.cluster_log import fetch_snapshot
 from shared.bus.questions import serve
 from shared.contracts import codec, subjects
 from shared.contracts.cluster import SnapshotPage
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer, LedgerRequest
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
+    LedgerAnswer,
+    LedgerRequest,
+)
 from shared.runtime.lifecycle import Context
 
 #: Records reach the disk after this at the latest, so that a bundle has the newest ones.
@@ -49,16 +56,25 @@ class Standby:
         self._since_base: list[Frame] = []
 
     async def serve(self) -> None:
-        """Answer `ask.planner.fit` and `ask.planner.ledger` from now on."""
+        """Answer `ask.planner.fit`, `.ledger` and `.fragmentation` from now on."""
         bus = self._context.bus
         await serve(bus, subjects.ASK_FIT, codec.decode_fit_request, self._answer_fit)
         await serve(bus, subjects.ASK_LEDGER, codec.decode_ledger_request, self._answer_ledger)
+        await serve(
+            bus,
+            subjects.ASK_FRAGMENTATION,
+            codec.decode_fragmentation_request,
+            self._answer_fragmentation,
+        )
 
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
         return self._planner.would_fit(question) if self._answers else None
 
     async def _answer_ledger(self, _: LedgerRequest) -> LedgerAnswer | None:
         return self._planner.ledger() if self._answers else None
+
+    async def _answer_fragmentation(self, _: FragmentationRequest) -> FragmentationAnswer | None:
+        return self._planner.fragmentation() if self._answers else None
 
     @property
     def _answers(self) -> bool:

@@ -24,7 +24,7 @@ CHECK_PERIOD_S: Final = 5.0
 #: Messages read in one check; the next check continues.
 _READ_MAX: Final = 1024
 _AT_ONCE: Final = 64
-_KINDS: Final = (subjects.verdict(""), subjects.wanted(""))
+_KINDS: Final = (subjects.verdict(""), subjects.wanted(""), subjects.provisioning(""))
 
 
 class VerdictRepair:

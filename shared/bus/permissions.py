@@ -17,7 +17,7 @@ from shared.bus.consumer_sets import lease_key
 from shared.bus.setup import PLANNER_SETS, consumer_configs, observer_configs, stream_configs
 from shared.contracts import subjects
 
-#: Replicas of the webhook for which `shared.bus.setup` creates consumers.
+#: Replicas of the webhook, and of the API service, for which `shared.bus.setup` creates consumers.
 REPLICAS: Final = 2
 
 #: The user that sets up streams; also for `tutti` commands that query running services.
@@ -50,20 +50,27 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     apart: bool = False
 
 
-def users(*, planners: int = PLANNER_SETS, webhooks: int = REPLICAS) -> tuple[User, ...]:
-    """Every user, for so many consumer sets of planners and replicas of the webhook."""
+def users(
+    *, planners: int = PLANNER_SETS, webhooks: int = REPLICAS, apis: int = REPLICAS
+) -> tuple[User, ...]:
+    """Every user, for so many consumer sets of planners, and replicas of the webhook and of the API
+    service.
+    """
     return (
         _watcher(),
         _planner(planners),
         _binder(),
         _webhook(webhooks),
+        _api(apis),
         *_controllers(),
-        _provision(planners, webhooks),
+        _provision(planners, webhooks, apis),
         _reader(),
     )
 
 
-def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tuple[User, ...]:
+def local_users(
+    *, planners: int, webhooks: int, apis: int, observed: bool = False
+) -> tuple[User, ...]:
     """The users of `tutti up`'s own NATS: those of a cluster, and one for the process that runs all
     controllers, with the rights of both controllers. `observed`: an observer replaces binders and
     controllers.
@@ -73,7 +80,7 @@ def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tupl
             _watcher(),
             _planner(planners),
             _observer(),
-            _provision(planners, webhooks, observed=True),
+            _provision(planners, webhooks, apis, observed=True),
             _reader(observed=True),
         )
     status, jobs = _controllers()
@@ -82,7 +89,7 @@ def local_users(*, planners: int, webhooks: int, observed: bool = False) -> tupl
         publish=tuple({*status.publish, *jobs.publish}),
         subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),
     )
-    return (*users(planners=planners, webhooks=webhooks), both)
+    return (*users(planners=planners, webhooks=webhooks, apis=apis), both)
 
 
 def at_services(subject: str) -> str:
@@ -122,6 +129,7 @@ def _planner(replicas: int) -> User:
             subjects.DECISIONS_SUBJECTS,
             subjects.VERDICTS_SUBJECTS,
             subjects.WANTED_SUBJECTS,
+            subjects.PROVISIONING_SUBJECTS,
             subjects.ASK_SNAPSHOT,
             *_fencing(subjects.DECISIONS),
             *(_info(stream) for stream in subjects.STREAMS if stream != subjects.DECISIONS),
@@ -133,6 +141,8 @@ def _planner(replicas: int) -> User:
         subscribe=(
             subjects.ASK_FIT,
             subjects.ASK_LEDGER,
+            subjects.ASK_FRAGMENTATION,
+            subjects.REPORT_REFUSED,
             *_leases(subjects.PLANNER_LEASE_KEY),
             *sets,
         ),
@@ -163,6 +173,29 @@ def _webhook(replicas: int) -> User:
     )
 
 
+def _api(replicas: int) -> User:
+    read = (subjects.CLUSTER, subjects.DECISIONS, subjects.VERDICTS)
+    following = (
+        subject
+        for ordinal in range(replicas)
+        for stream in read
+        for subject in _following(stream, subjects.api_consumer(stream, ordinal))
+    )
+    return _user(
+        "api",
+        publish=(
+            subjects.ASK_SNAPSHOT,
+            subjects.ASK_FIT,
+            subjects.ASK_LEDGER,
+            subjects.ASK_FRAGMENTATION,
+            subjects.ASK_STATUS,
+            _get(subjects.VERDICTS),
+            *(_info(stream) for stream in read),
+            *following,
+        ),
+    )
+
+
 def _controllers() -> tuple[User, User]:
     verdicts = subjects.VERDICTS
     return (
@@ -172,6 +205,8 @@ def _controllers() -> tuple[User, User]:
                 _info(verdicts),
                 _get(verdicts),
                 *_working(verdicts, subjects.CONTROLLER_CONSUMER),
+                *_working(verdicts, subjects.PROVISIONING_CONSUMER),
+                subjects.REPORT_REFUSED,
             ),
             # The controller shows users on a Lease of the API server that a planner is alive.
             subscribe=(subjects.lease(subjects.PLANNER_LEASE_KEY),),
@@ -202,7 +237,7 @@ def _observer() -> User:
     )
 
 
-def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
+def _provision(planners: int, webhooks: int, apis: int, *, observed: bool = False) -> User:
     streams = (
         f"{_API}.STREAM.{call}.{stream['name']}"
         for stream in stream_configs(1)
@@ -211,7 +246,7 @@ def _provision(planners: int, webhooks: int, *, observed: bool = False) -> User:
     consumers = (
         f"{_API}.CONSUMER.CREATE.{stream}.{consumer['durable_name']}"
         for stream, consumer in (
-            *consumer_configs(planners, webhooks),
+            *consumer_configs(planners, webhooks, apis),
             *(observer_configs() if observed else ()),
         )
     )

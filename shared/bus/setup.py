@@ -84,13 +84,14 @@ async def ensure_streams(
     replicas: int = 1,
     planners: int = 2,
     webhooks: int = 2,
+    apis: int = 2,
     observed: bool = False,
     survivors_wait_s: float = 0.0,
     remembered: str = "",
 ) -> str:
     """Create or update all streams, each stored by so many NATS servers (1 or 3), and consumers:
-    sets for planners and webhooks, of which each replica uses one; `observed`: for an observer in
-    place of the binders. Safe to repeat at any time, also while services run.
+    sets for planners, webhooks and API services, of which each replica uses one; `observed`: for an
+    observer in place of the binders. Safe to repeat at any time, also while services run.
 
     If DECISIONS is missing, its generation is the one that an earlier call returned (`remembered`),
     since the services may have died with the streams, or that of a running service which reports it
@@ -113,7 +114,7 @@ async def ensure_streams(
         await _ensure_stream(bus, config)
     await _write_record_one(bus, subjects.CLUSTER, subjects.CLUSTER_OPENED)
     made = await _write_record_one(bus, subjects.DECISIONS, subjects.DECISIONS_OPENED, lost)
-    for stream, config in consumer_configs(planners, webhooks):
+    for stream, config in consumer_configs(planners, webhooks, apis):
         await _ensure_consumer(bus, stream, config)
     for stream, config in observer_configs() if observed else ():
         await _ensure_consumer(bus, stream, config)
@@ -161,9 +162,13 @@ def stream_configs(replicas: int) -> list[Config]:
             subjects.VERDICTS_SUBJECTS,
             VERDICTS_BYTES,
             0,
-            # Verdicts that request a PodGroup have a subject of their own, so that the controller
-            # which creates PodGroups need not read all verdicts.
-            subjects=[subjects.VERDICTS_SUBJECTS, subjects.WANTED_SUBJECTS],
+            # Verdicts that request a PodGroup, or a ProvisioningRequest, have a subject of their
+            # own, so that the controllers which create these need not read all verdicts.
+            subjects=[
+                subjects.VERDICTS_SUBJECTS,
+                subjects.WANTED_SUBJECTS,
+                subjects.PROVISIONING_SUBJECTS,
+            ],
             max_msgs_per_subject=1,
             allow_msg_ttl=True,
         ),
@@ -181,7 +186,7 @@ def stream_configs(replicas: int) -> list[Config]:
     ]
 
 
-def consumer_configs(planners: int, webhooks: int) -> list[tuple[str, Config]]:
+def consumer_configs(planners: int, webhooks: int, apis: int) -> list[tuple[str, Config]]:
     """Every durable consumer: its stream, and its configuration as JetStream's API takes it."""
 
     def worker(name: str, deliver: str, subject: str, ack_wait_s: int, in_flight: int) -> Config:
@@ -213,6 +218,16 @@ def consumer_configs(planners: int, webhooks: int) -> list[tuple[str, Config]]:
         (subjects.CLUSTER, _reader(subjects.webhook_consumer(ordinal), *of_webhooks))
         for ordinal in range(webhooks)
     ]
+    of_apis = (
+        (subjects.CLUSTER,),
+        (subjects.DECISIONS, subjects.DECISIONS_ACT),
+        (subjects.VERDICTS, subjects.VERDICTS_SUBJECTS),
+    )
+    configs += [
+        (stream, _reader(subjects.api_consumer(stream, ordinal), *filters))
+        for ordinal in range(apis)
+        for stream, *filters in of_apis
+    ]
     name, acts = subjects.BINDER_CONSUMER, subjects.DECISIONS_ACT
     binder = worker(name, "all", acts, BINDER_ACK_WAIT_S, BINDER_IN_FLIGHT_MAX)
     configs.append((subjects.DECISIONS, {**binder, "max_deliver": BINDER_DELIVERIES_MAX}))
@@ -220,6 +235,7 @@ def consumer_configs(planners: int, webhooks: int) -> list[tuple[str, Config]]:
     for name, filter_subject in (
         (subjects.CONTROLLER_CONSUMER, subjects.VERDICTS_SUBJECTS),
         (subjects.PODGROUP_CONSUMER, subjects.WANTED_SUBJECTS),
+        (subjects.PROVISIONING_CONSUMER, subjects.PROVISIONING_SUBJECTS),
     ):
         controller = worker(name, "last_per_subject", filter_subject, wait_s, in_flight)
         configs.append((subjects.VERDICTS, controller))
@@ -352,6 +368,7 @@ async def _set_up(arguments: argparse.Namespace, patience_s: float) -> None:
             replicas=arguments.replicas,
             planners=arguments.planners,
             webhooks=arguments.webhooks,
+            apis=arguments.apis,
             survivors_wait_s=SURVIVORS_WAIT_S,
         )
     finally:
@@ -377,6 +394,7 @@ def main(argv: Sequence[str]) -> int:
         help="sets of consumers for planners: replicas, and two for those that are replaced",
     )
     parser.add_argument("--webhooks", type=int, default=2, help="webhook replicas")
+    parser.add_argument("--apis", type=int, default=2, help="replicas of the API service")
     parser.add_argument("--patience-s", type=float, default=60.0, help="try for this long")
     logging.basicConfig(format="setup: %(message)s")
     try:

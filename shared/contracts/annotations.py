@@ -50,6 +50,10 @@ SCHEDULE = "tutti.dev/schedule"
 #: "true": the gang's pods carry `DO_NOT_DISRUPT` and `SAFE_TO_EVICT` from their binding until the
 #: gang has ended; "false" on a group: not even if its queue says "true".
 UNDISTURBED = "tutti.dev/do-not-disrupt"
+#: On a queue: the class of the ProvisioningRequest that each of its gangs waits for; "": none.
+PROVISIONING_CLASS = "tutti.dev/provisioning-class"
+#: On a queue: the parameters of these requests, "name=value,name=value".
+PROVISIONING_PARAMETERS = "tutti.dev/provisioning-parameters"
 # Topology by node labels, on a group of any dialect: the key of a label whose value is a domain.
 #: All members inside one domain.
 REQUIRED_TOPOLOGY = "tutti.dev/required-topology"
@@ -77,3 +81,13 @@ TASK_PRIORITY = "volcano.sh/task-priority"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 #: On a pod: cluster-autoscaler does not remove its node ("false").
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+#: On a pod: the ProvisioningRequest whose capacity it uses, and the request's class; then the keys
+#: that older versions of cluster-autoscaler read.
+CONSUMES_REQUEST = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+REQUEST_CLASS = (
+    "autoscaling.x-k8s.io/provisioning-class-name",
+    "cluster-autoscaler.kubernetes.io/provisioning-class-name",
+)

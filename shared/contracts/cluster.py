@@ -25,6 +25,7 @@ from shared.model.reference_objects import (
     CsiNode,
     HyperNode,
     Namespace,
+    ProvisioningRequest,
     ResourceQuota,
     StorageCapacity,
     StorageClass,
@@ -142,6 +143,12 @@ class WorkloadChanges(_Changes, frozen=True, kw_only=True, tag="workloads.change
     changed: tuple[Workload, ...] = ()
 
 
+class ProvisioningRequestChanges(
+    _Changes, frozen=True, kw_only=True, tag="provisioningrequests.changed"
+):
+    changed: tuple[ProvisioningRequest, ...] = ()
+
+
 class Synced(Struct, frozen=True, kw_only=True, tag="cluster.synced"):
     """The watcher's cluster state is complete and its watches are alive. The watcher writes it when
     it opens an epoch, and then every second.
@@ -185,6 +192,7 @@ ReferenceObjectChanges: TypeAlias = (
     | DeviceTaintRuleChanges
     | ResourceClaimChanges
     | WorkloadChanges
+    | ProvisioningRequestChanges
 )
 """Changes of the kinds that the planner stores unchanged, and looks up."""
 

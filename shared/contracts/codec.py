@@ -16,8 +16,11 @@ from shared.contracts.outcomes import OutcomeRecord
 from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
     LedgerAnswer,
     LedgerRequest,
+    RequestRefused,
     ServiceStatus,
     StatusRequest,
 )
@@ -64,8 +67,11 @@ decode_status_request: Final = _reader(msgspec.msgpack.Decoder(StatusRequest).de
 decode_status: Final = _reader(msgspec.msgpack.Decoder(ServiceStatus).decode)
 decode_fit_request: Final = _reader(msgspec.msgpack.Decoder(FitRequest).decode)
 decode_fit_answer: Final = _reader(msgspec.msgpack.Decoder(FitAnswer).decode)
+decode_fragmentation_request: Final = _reader(msgspec.msgpack.Decoder(FragmentationRequest).decode)
+decode_fragmentation_answer: Final = _reader(msgspec.msgpack.Decoder(FragmentationAnswer).decode)
 decode_ledger_request: Final = _reader(msgspec.msgpack.Decoder(LedgerRequest).decode)
 decode_ledger_answer: Final = _reader(msgspec.msgpack.Decoder(LedgerAnswer).decode)
+decode_request_refused: Final = _reader(msgspec.msgpack.Decoder(RequestRefused).decode)
 decode_observation_request: Final = _reader(msgspec.msgpack.Decoder(ObservationRequest).decode)
 decode_observation: Final = _reader(msgspec.msgpack.Decoder(Observation).decode)
 decode_shape: Final = _reader(msgspec.msgpack.Decoder(Shape).decode)

@@ -65,6 +65,28 @@ class DeviceShare(Struct, frozen=True, kw_only=True):
     capacity: tuple[tuple[str, str], ...] = ()
 
 
+class DeviceConditions(Struct, frozen=True, kw_only=True):
+    """Conditions of a device in its claim's status: its pod is bound once all of `binding` are
+    true, and the preparation fails once one of `failure` is.
+    """
+
+    #: Position in `DeviceChoice.devices`.
+    index: int
+    binding: tuple[str, ...]
+    failure: tuple[str, ...] = ()
+
+
+class ExtendedClaim(Struct, frozen=True, kw_only=True):
+    """A ResourceClaim for extended resources of a pod, which the pod owns. The binder makes it,
+    unless it exists, and writes into the pod's status which request serves which container.
+    """
+
+    #: Name, DeviceClass and number of devices of each request.
+    requests: tuple[tuple[str, str, int], ...]
+    #: (container, resource, request), each once.
+    mappings: tuple[tuple[str, str, str], ...]
+
+
 class DeviceChoice(Struct, frozen=True, kw_only=True):
     """The devices that a ResourceClaim gets, (request, driver, pool, device) each, before its pod
     is bound; without `devices`, it has some, and is reserved for the pod.
@@ -84,6 +106,11 @@ class DeviceChoice(Struct, frozen=True, kw_only=True):
     node_affinity: tuple[SelectorTerm, ...] | None = None
     #: DeviceClasses of the claim's requests that have configuration, which the binder copies.
     classes: tuple[str, ...] = ()
+    #: Of the claim for the pod's extended resources: how it is made. `claim_uid` is "" until it has
+    #: devices.
+    extended: ExtendedClaim | None = None
+    #: Of the devices that have conditions.
+    conditions: tuple[DeviceConditions, ...] = ()
 
 
 class ReservedRoom(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -143,6 +170,10 @@ class GangDecision(Struct, frozen=True, kw_only=True, tag="gang.decided"):
     reserves: tuple[ReservedRoom, ...] = ()
     #: The pods get annotations that ask autoscalers to keep their nodes.
     undisturbed: bool = False
+    #: The ProvisioningRequest whose capacity the pods use, and its class: they get annotations that
+    #: name both. "": none.
+    provisioning_request: str = ""
+    provisioning_class: str = ""
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -71,6 +71,15 @@ class PendingReason(enum.StrEnum):
     #: It is being evicted for another gang. It is placed again after all its pods have left.
     EVICTED = "Evicted"
 
+    # Its ProvisioningRequest, if its queue asks for one.
+    #: The request is not provisioned yet.
+    AWAITS_PROVISIONING = "AwaitsProvisioning"
+    #: The request failed, or its capacity is not kept any more, and another one follows after a
+    #: backoff; or the API server refuses it, and it is tried again.
+    PROVISIONING_FAILED = "ProvisioningFailed"
+    #: The API server does not serve ProvisioningRequests, or its pods have too many shapes for one.
+    PROVISIONING_UNAVAILABLE = "ProvisioningUnavailable"
+
     # The planner.
     #: No pod of it was placed by its placement deadline, so none is placed any more.
     PLACEMENT_DEADLINE = "PlacementDeadline"

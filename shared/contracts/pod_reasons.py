@@ -22,8 +22,8 @@ class NewNodes(enum.StrEnum):
 
     #: Yes: with enough of them its waiting members could be placed.
     HELP = "Unschedulable"
-    #: Some members fit on no node that they may use, even when it is empty. Only these members are
-    #: Unschedulable: an autoscaler adds nodes of a kind that holds them, or none.
+    #: Some members fit on no node that they may use, even when it is empty. Only the largest of
+    #: these are Unschedulable: an autoscaler adds nodes of a kind that holds them, or none.
     OTHER_KIND = "NodesTooSmall"
     #: Nodes that it may use have free capacity, which its topology does not allow it to use: an
     #: autoscaler does not see topologies, so it would count this capacity.
@@ -31,12 +31,17 @@ class NewNodes(enum.StrEnum):
     #: Its topology consists of HyperNodes that list their nodes by name, so new nodes would be in
     #: none of them.
     NO_DOMAIN = "OutsideTopology"
+    #: Members that do not fit select nodes by their names, or their volumes do: a new node has
+    #: another name.
+    NAMED_NODES = "NodesNamed"
     #: It would fit without the reservations for other gangs.
     RESERVED = "CapacityReserved"
     #: It may be allowed to evict pods, which is not searched yet.
     MAY_PREEMPT = "PreemptionUndecided"
     #: Its pods fit, and the rest of its `minResources`, for which no pods exist, does not.
     MIN_RESOURCES = "MinResources"
+    #: Its ProvisioningRequest is provisioned: its nodes were added, and may still be joining.
+    PROVISIONED = "Provisioned"
     #: Its pods fit by now, and are tried again.
     FITS = "Retried"
 
@@ -79,6 +84,9 @@ def pod_reason(reason: PendingReason, new_nodes: NewNodes) -> str:
             | PendingReason.SEARCH_BUDGET_EXCEEDED
             | PendingReason.PREEMPTING
             | PendingReason.EVICTED
+            | PendingReason.AWAITS_PROVISIONING
+            | PendingReason.PROVISIONING_FAILED
+            | PendingReason.PROVISIONING_UNAVAILABLE
             | PendingReason.PLACEMENT_DEADLINE
             | PendingReason.CLUSTER_VIEW_STALE
             | PendingReason.BINDING_THROTTLED

@@ -1,13 +1,14 @@
-"""Questions over plain NATS requests (`ask.…`), outside every stream.
+"""Questions over plain NATS requests (`ask.…`), and reports (`report.…`), outside every stream.
 
 Requests of operators (`tutti status`), and of the webhook to the planner's standby. An answer that
-does not come in time is no error: the requester continues without it.
+does not come in time is no error: the requester continues without it. A report has no answer; what
+it reports is reported again while it lasts.
 """
 
 import msgspec
 
 from shared.model.objects import Pod, PodGroup, Resources
-from shared.model.terms import Struct
+from shared.model.terms import Labels, Struct
 
 
 class StatusRequest(Struct, frozen=True, kw_only=True, tag="status.ask"):
@@ -77,6 +78,45 @@ class FitAnswer(Struct, frozen=True, kw_only=True, tag="fit.answer"):
     refused: bool = False
 
 
+class FragmentationRequest(msgspec.Struct, frozen=True, kw_only=True, tag="fragmentation.ask"):
+    """Asks how many more pods of common shapes fit, on `ask.planner.fragmentation`."""
+
+
+class TierCapacity(Struct, frozen=True, kw_only=True):
+    """The domain of one tier that holds the most further pods of a shape; "": none holds any."""
+
+    tier: str
+    domain: str = ""
+    pods: int = 0
+
+
+class ShapeCapacity(Struct, frozen=True, kw_only=True):
+    """How many more pods of one shape fit now; upper bounds for shapes with rules between pods."""
+
+    #: A hash of the shape, which stays the same: 12 hexadecimal digits.
+    id: str
+    requests: Resources
+    node_selector: Labels = ()
+    #: Members of gangs with this shape, and those of them without a node.
+    members: int
+    waiting: int
+    #: On all nodes: the largest gang that fits anywhere.
+    total: int
+    #: If all free amounts of the nodes that it may use were on one node.
+    unfragmented: int
+    #: The node that holds the most; "": none holds any.
+    node: str = ""
+    on_node: int = 0
+    #: From the lowest tier of HyperNodes up.
+    tiers: tuple[TierCapacity, ...] = ()
+
+
+class FragmentationAnswer(Struct, frozen=True, kw_only=True, tag="fragmentation.answer"):
+    """The most common shapes, most members first."""
+
+    shapes: tuple[ShapeCapacity, ...] = ()
+
+
 class LedgerRequest(msgspec.Struct, frozen=True, kw_only=True, tag="ledger.ask"):
     """Requests the queue ledger, on `ask.planner.ledger`."""
 
@@ -136,3 +176,15 @@ class LedgerAnswer(Struct, frozen=True, kw_only=True, tag="ledger.answer"):
     shared: bool = True
     #: One for each resource that a queue names.
     totals: tuple[LedgerTotal, ...] = ()
+
+
+class RequestRefused(Struct, frozen=True, kw_only=True, tag="request.refused"):
+    """The API server does not create a ProvisioningRequest, or one of its PodTemplates (ADR 0097).
+    Sent by the controller unless the verdict has this refusal already.
+    """
+
+    gang_id: str
+    #: The name of the request.
+    request: str
+    #: Status, reason and message of the API server's answer, at most `REFUSAL_CHARACTERS_MAX`.
+    message: str

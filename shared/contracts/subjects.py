@@ -33,10 +33,15 @@ VERDICTS_SUBJECTS: Final = "verdicts.>"
 #: Also in the stream VERDICTS: verdicts whose gang needs a PodGroup, for the controller that
 #: creates it.
 WANTED_SUBJECTS: Final = "wanted.>"
+#: Likewise: verdicts with ProvisioningRequests to create or to delete.
+PROVISIONING_SUBJECTS: Final = "provisioning.>"
 
 ASK_SNAPSHOT: Final = "ask.watcher.snapshot"
 ASK_FIT: Final = "ask.planner.fit"
 ASK_LEDGER: Final = "ask.planner.ledger"
+ASK_FRAGMENTATION: Final = "ask.planner.fragmentation"
+#: Reports of the controller to all planners: ProvisioningRequests that the API server refuses.
+REPORT_REFUSED: Final = "report.planner.refused"
 ASK_STATUS: Final = "ask.status"
 ASK_OBSERVATION: Final = "ask.observer.report"
 
@@ -46,6 +51,8 @@ BINDER_CONSUMER: Final = "binder"
 CONTROLLER_CONSUMER: Final = "controller"
 #: Durable consumer of the podgroup controller on VERDICTS, of verdicts that request a PodGroup.
 PODGROUP_CONSUMER: Final = "podgroup-controller"
+#: Durable consumer on VERDICTS, of verdicts with ProvisioningRequests to create or to delete.
+PROVISIONING_CONSUMER: Final = "provisioning-controller"
 
 #: A message is at most this long (nats-server's default max_payload): about 10,000 bindings.
 MESSAGE_BYTES_MAX: Final = 1024 * 1024
@@ -93,6 +100,11 @@ def wanted(gang_id: str) -> str:
     return f"wanted.{gang_id}"
 
 
+def provisioning(gang_id: str) -> str:
+    """Subject of a gang's last verdict for as long as it has ProvisioningRequests to write."""
+    return f"provisioning.{gang_id}"
+
+
 def planner_consumer(stream: str, ordinal: int) -> str:
     """Durable consumer of planner replica `ordinal` on a log stream."""
     return f"gang-planner-{ordinal}-{stream.lower()}"
@@ -106,3 +118,8 @@ def webhook_consumer(ordinal: int) -> str:
 def observer_consumer(stream: str) -> str:
     """Durable consumer of the observer on a log stream."""
     return f"observer-{stream.lower()}"
+
+
+def api_consumer(stream: str, ordinal: int) -> str:
+    """Durable consumer of API replica `ordinal` on a log stream."""
+    return f"api-{ordinal}-{stream.lower()}"

@@ -6,8 +6,9 @@ of one verdict.
 
 from typing import Literal
 
+from shared.contracts import subjects
 from shared.contracts.pending_reasons import PendingReason
-from shared.model.terms import Struct
+from shared.model.terms import Labels, Struct
 
 GangPhase = Literal["Pending", "Inqueue", "Starting", "Running", "Unknown", "Completed", "Gone"]
 """Pending: not admitted. Inqueue: admitted, waits for free capacity or for pods. Starting: decided,
@@ -37,6 +38,9 @@ class Condition(Struct, frozen=True, kw_only=True):
     names them. Degraded: it has started, is below its quorum, and no capacity is reserved for it.
     RoomHeld: capacity is reserved for lost members; the message names members, nodes and time.
     Releasing: its bound pods are being deleted, because its quorum could not be placed.
+    Provisioned: its ProvisioningRequest is, and its capacity is kept. ProvisioningFailed: the
+    request failed or has lost its capacity, and another one follows; or the API server refuses it,
+    or no autoscaler accepts it.
     OtherScheduler: pods of it name kube-scheduler, which does not read its group.
     """
 
@@ -87,6 +91,36 @@ class Why(Struct, frozen=True, kw_only=True):
     pod_reason: str = ""
 
 
+class PodSet(Struct, frozen=True, kw_only=True):
+    """Pods of one shape in a ProvisioningRequest: the pod after which their template is made, by
+    name and UID, and their number.
+    """
+
+    name: str
+    uid: str
+    count: int
+
+
+class Provisioning(Struct, frozen=True, kw_only=True):
+    """The ProvisioningRequests of a gang, by their names in its namespace (ADR 0087)."""
+
+    #: The one that must exist; "": none.
+    request: str = ""
+    class_name: str = ""
+    #: Sorted by name.
+    parameters: Labels = ()
+    #: At most 32.
+    pod_sets: tuple[PodSet, ...] = ()
+    #: Those to delete, after `request` was created.
+    obsolete: tuple[str, ...] = ()
+    #: How often `request` was asked for again, because it was not seen for a minute: so the verdict
+    #: differs from the last one, and the controller reads it.
+    repeats: int = 0
+    #: The API server's answer to the last attempt to create `request`; "": it has not refused it,
+    #: or this planner does not know.
+    refusal: str = ""
+
+
 class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     """Phase, counts and conditions of one gang, and the pending reason while it waits."""
 
@@ -131,12 +165,24 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     ended: tuple[PodRef, ...] = ()
     #: Members that do not name `group_wanted` yet, at most 500 at a time.
     unnamed: tuple[PodRef, ...] = ()
+    #: None: nothing is to be written, and existing requests stay.
+    provisioning: Provisioning | None = None
     trace_id: str = ""
     first_seen_ms: int = 0
     #: The HyperNode that a gang with a topology was placed in last; "": none.
     domain: str = ""
     #: The value of the node label that the gang's group requires (KAI's node pool); "": none.
     node_pool: str = ""
+
+    @property
+    def request_subjects(self) -> frozenset[str]:
+        """The subjects on which controllers read the verdict that write objects for its gang."""
+        found: set[str] = set()
+        if self.group_wanted:
+            found.add(subjects.wanted(self.gang_id))
+        if self.provisioning is not None:
+            found.add(subjects.provisioning(self.gang_id))
+        return frozenset(found)
 
     def waits_for(self, reason: PendingReason) -> bool:
         """Whether this is the gang's pending reason."""

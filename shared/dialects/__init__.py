@@ -41,8 +41,9 @@ A dialect by annotations needs no kinds, for example::
 
 Precedences in use: `kubernetes` -10, `group_name` 0, `volcano` 10, `incubator` 20, `sigs` 30,
 `coscheduling` 35, `koordinator` 36, `kubeflow` 40, `kuberay` 50, `spark` 60, `jobset` 70,
-`leader_worker_set` 80, `native` 90, `grove` 91, `kai` 92, `kueue` 94, `yunikorn` 95; 1000 by
-default. An operator comes before the API that it uses to create its pods.
+`leader_worker_set` 80, `native` 90, `grove` 91, `kai` 92, `kueue` 94, `yunikorn` 95,
+`cluster_autoscaler` 96; 1000 by default. An operator comes before the API that it uses to create
+its pods.
 
 All of it is pure. A reader never raises for what users wrote: it leaves out what cannot be read, or
 names it in `errors`. Texts and collections that users choose freely are cut at bounds, so that no

@@ -11,6 +11,7 @@ from typing import Final
 from shared.dialects import selectors
 from shared.dialects.protocol import identity
 from shared.kube import reference_objects as looked_up
+from shared.kube.requests import EXTENDED_CLAIM
 from shared.model import devices
 
 #: Characters of all expressions of one class or claim. Kubernetes allows 10,240 in each.
@@ -48,9 +49,11 @@ def read_device_claim(found: looked_up.ResourceClaim) -> devices.ResourceClaim:
             if one.share_id is not None
         ),
         node_affinity=selectors.terms(selector) if selector is not None else None,
-        reserved_for=tuple(sorted(one.uid for one in status.reserved_for)),
+        reserved_for=tuple(sorted(one.uid for one in status.reserved_for if one.is_pod)),
+        reserved_beyond_pods=not all(one.is_pod for one in status.reserved_for),
         owner_uid=owner.uid if owner is not None and owner.kind == "Pod" else "",
         deleting=metadata.deletion_timestamp is not None,
+        extended=metadata.annotations.get(EXTENDED_CLAIM) == "true",
     )
 
 

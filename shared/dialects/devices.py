@@ -41,6 +41,8 @@ def read_device_class(found: looked_up.DeviceClass) -> devices.DeviceClass:
         selectors=() if unsupported else expressions(found.spec.selectors),
         unsupported=unsupported,
         configured=bool(found.spec.config),
+        extended_resource=found.spec.extended_resource_name[:TEXT_CHARACTERS_MAX],
+        created_ms=found.metadata.created_ms,
     )
 
 
@@ -130,6 +132,7 @@ def _detail(driver: str, device: looked_up.Device) -> devices.DeviceDetails:
         all_nodes=device.all_nodes,
         binds_to_node=device.binds_to_node,
         binding_conditions=device.binding_conditions,
+        binding_failure_conditions=device.binding_failure_conditions,
     )
 
 

@@ -18,6 +18,7 @@ from shared.dialects.shapes import shape, unjudged
 from shared.kinds.durations import duration_ms
 from shared.kube import objects as kube
 from shared.kube.decoding import Undecodable
+from shared.kube.requests import extended_requests
 from shared.model import objects as model
 
 #: Whether a pod may be evicted (Volcano), and for how long after its start it may not.
@@ -125,6 +126,7 @@ def read_pod(found: kube.Pod, context: ReadingContext) -> model.Pod:
         and not ours
         and spec.scheduler_name == DEFAULT_SCHEDULER
         and vocabulary.references.is_ignored_by_kube_scheduler(metadata, spec, context.served),
+        extended=_same_devices(extended_requests(spec)) if ours else (),
     )
 
 
@@ -208,6 +210,12 @@ def _min_member(
 def _shared(group: model.PodGroup) -> model.PodGroup:
     """One object for all pods that declare an equal group, to save memory."""
     return group
+
+
+@lru_cache(maxsize=_SHARED_MAX)
+def _same_devices(found: tuple[model.ContainerDevices, ...]) -> tuple[model.ContainerDevices, ...]:
+    """One object for all pods of a template, to save memory."""
+    return found
 
 
 @lru_cache(maxsize=_SHARED_MAX)

@@ -27,6 +27,13 @@ _ROLE: Final = r"[A-Za-z0-9]([-\w.]*\w)?(=[1-9][0-9]{0,5})?"
 _ROLES: Final = re.compile(f"{_ROLE}(,{_ROLE})*", re.ASCII)
 _ROLES_CHARACTERS_MAX: Final = 1_000
 _PREFLIGHT: Final = ("", "always")
+#: The API of ProvisioningRequests limits names of classes, and number and length of parameters.
+_CLASS: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
+_CLASS_CHARACTERS_MAX: Final = 253
+_PARAMETERS_MAX: Final = 100
+_PARAMETER: Final = re.compile(r"[^\s=,]{1,255}=[^,]{0,255}")
 _SWITCH: Final = ("", "true", "false")
 SETTINGS: Final = tuple(
     sorted(
@@ -35,6 +42,8 @@ SETTINGS: Final = tuple(
             annotations.ENQUEUE_WITHOUT_ROOM,
             annotations.LATE_ROLES,
             annotations.PREFLIGHT,
+            annotations.PROVISIONING_CLASS,
+            annotations.PROVISIONING_PARAMETERS,
             annotations.UNDISTURBED,
         )
     )
@@ -80,10 +89,27 @@ def _objection(key: str, value: str) -> str:
     if key == annotations.LATE_ROLES:
         known = len(value) <= _ROLES_CHARACTERS_MAX and _ROLES.fullmatch(value)
         return "" if known else f'"{value[:50]}" is not a list of roles, as in "launcher,driver=2"'
+    if key == annotations.PROVISIONING_CLASS:
+        named = len(value) <= _CLASS_CHARACTERS_MAX and (not value or _CLASS.fullmatch(value))
+        return "" if named else f'"{value[:50]}" is not the name of a provisioning class'
+    if key == annotations.PROVISIONING_PARAMETERS:
+        return _parameters_objection(value)
     if value.isascii() and value.isdigit() and len(value) < 10:
         return ""
     what = "" if key == annotations.ENQUEUE_WITHOUT_ROOM else " of seconds"
     return f'"{value[:50]}" is not a whole number{what}'
+
+
+def _parameters_objection(value: str) -> str:
+    parts = value.split(",") if value else []
+    names = {part.partition("=")[0] for part in parts}
+    good = all(_PARAMETER.fullmatch(part) for part in parts) and len(names) == len(parts)
+    if good and len(parts) <= _PARAMETERS_MAX:
+        return ""
+    return (
+        f'"{value[:50]}" is not a list of at most {_PARAMETERS_MAX} parameters with different '
+        'names, as in "ValidUntilSeconds=3600,noRetry=true"'
+    )
 
 
 def _path(key: str) -> str:

@@ -24,6 +24,7 @@ from shared.kube import objects as kube
 from shared.kube.decoding import without_nulls
 from shared.kube.pod_usage import usage_of
 from shared.kube.quantities import QuantityError
+from shared.kube.requests import extended_requests
 from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO
 from shared.model.objects import Pod, PodGroup, Resources
 
@@ -115,7 +116,9 @@ def template_pod(one: JsonObject, context: ReadingContext) -> Pod:
         init_containers=tuple(map(_filled, spec.init_containers)),
     )
     read = read_pod(msgspec.structs.replace(found, spec=spec), context)
-    return msgspec.structs.replace(read, uid=read.uid or read.name, ours=True)
+    return msgspec.structs.replace(
+        read, uid=read.uid or read.name, ours=True, extended=extended_requests(spec)
+    )
 
 
 def _filled(container: kube.Container) -> kube.Container:

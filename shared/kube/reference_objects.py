@@ -241,6 +241,7 @@ class DeviceSelector(KubeStruct, frozen=True, kw_only=True):
 
 class DeviceClassSpec(KubeStruct, frozen=True, kw_only=True):
     selectors: tuple[DeviceSelector, ...] = ()
+    extended_resource_name: str = ""
     config: tuple[Present, ...] = ()
 
 
@@ -310,6 +311,7 @@ class Device(KubeStruct, frozen=True, kw_only=True):
     consumes_counters: tuple[CounterConsumption, ...] = ()
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
     binds_to_node: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None
@@ -425,7 +427,13 @@ class Allocation(KubeStruct, frozen=True, kw_only=True):
 
 
 class ClaimConsumer(KubeStruct, frozen=True, kw_only=True):
+    api_group: str = ""
+    resource: str = ""
     uid: str = ""
+
+    @property
+    def is_pod(self) -> bool:
+        return not self.api_group and self.resource in {"", "pods"}
 
 
 class ResourceClaimStatus(KubeStruct, frozen=True, kw_only=True):
@@ -462,3 +470,13 @@ class Workload(KubeObject, frozen=True, kw_only=True):
 
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
+
+
+class ProvisioningRequestStatus(KubeStruct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class ProvisioningRequest(KubeObject, frozen=True, kw_only=True):
+    """The answer to a request; what it asks for is in its name."""
+
+    status: ProvisioningRequestStatus = ProvisioningRequestStatus()

@@ -10,6 +10,7 @@ does not count. Amounts are rounded up per container, while kube-scheduler adds 
 never less, and equal for quantities in whole milli-CPU and bytes, which the API server requires.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -22,8 +23,11 @@ from shared.kube.objects import (
     ResourceRequirements,
 )
 from shared.kube.quantities import INT64_MAX, QuantityError, amount
-from shared.model.objects import HostPort, Resources
+from shared.model.devices import CLASS_RESOURCE_PREFIX
+from shared.model.objects import ContainerDevices, HostPort, Resources
 
+#: Annotation ("true") of a ResourceClaim that a scheduler made for a pod's extended resources.
+EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 #: The name under which a node counts its pods.
 PODS: Final = "pods"
 
@@ -121,6 +125,44 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     return tuple(
         HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(claimed)
     )
+
+
+def extended_requests(spec: PodSpec) -> tuple[ContainerDevices, ...]:
+    """The containers that request extended resources, in order; none if an amount is malformed,
+    which `effective_requests` reports.
+    """
+    try:
+        return tuple(_extended_requests(spec))
+    except QuantityError:
+        return ()
+
+
+def _extended_requests(spec: PodSpec) -> Iterator[ContainerDevices]:
+    for index, container in enumerate((*spec.init_containers, *spec.containers)):
+        init = index < len(spec.init_containers)
+        if not any(map(_is_extended, (*container.resources.requests, *container.resources.limits))):
+            continue
+        field = f"spec.{'initContainers' if init else 'containers'}[{container.name}].resources"
+        requested = _requests(container.resources, field)
+        found = tuple(
+            (name, position, requested[name])
+            for position, name in enumerate(sorted(requested))
+            if _is_extended(name) and requested[name]
+        )
+        if found:
+            yield ContainerDevices(
+                container=container.name,
+                index=index,
+                short_lived=init and not _is_sidecar(container),
+                requests=found,
+            )
+
+
+def _is_extended(name: str) -> bool:
+    """Whether a resource is none of Kubernetes' own, or that of a DeviceClass."""
+    if name.startswith(CLASS_RESOURCE_PREFIX):
+        return True
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
 def _include_init_containers(total: Amounts, spec: PodSpec, resize: Resize) -> None:

@@ -104,6 +104,10 @@ DEVICE_TAINT_RULES: Final = Resource(
     namespaced=False,
     further_versions=("v1alpha3",),
 )
+PROVISIONING_REQUESTS: Final = Resource(
+    "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest"
+)
+POD_TEMPLATES: Final = Resource("", "v1", "podtemplates", "PodTemplate")
 TOPOLOGIES_KAI: Final = _of_cluster("kai.scheduler", "v1alpha1", "topologies", "Topology")
 HYPERNODES: Final = _of_cluster("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 PODGROUPS_VOLCANO: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
@@ -153,6 +157,11 @@ SPARK_APPLICATIONS: Final = Resource(
 CUSTOM_RESOURCE_DEFINITIONS: Final = _of_cluster(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
 )
+API_SERVICES: Final = _of_cluster("apiregistration.k8s.io", "v1", "apiservices", "APIService")
+ACCESS_REVIEWS: Final = _of_cluster(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"
+)
+TOKEN_REVIEWS: Final = _of_cluster("authentication.k8s.io", "v1", "tokenreviews", "TokenReview")
 CLUSTER_ROLES: Final = _of_cluster("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole")
 CLUSTER_ROLE_BINDINGS: Final = _of_cluster(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"

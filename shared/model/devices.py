@@ -4,11 +4,13 @@ claims.
 Quantities are texts, because they may be larger or finer than any integer of a message.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from shared.model.reference_objects import ClusterScoped, Namespaced
 from shared.model.terms import SelectorTerm, Struct
 
+CLASS_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""The extended resource that every DeviceClass has: this prefix and its name."""
 TaintEffect: TypeAlias = Literal["NoSchedule", "NoExecute"]
 """The effects that keep devices from being allocated; others are ignored."""
 
@@ -25,6 +27,10 @@ class DeviceClass(ClusterScoped, frozen=True, kw_only=True):
     unsupported: tuple[str, ...] = ()
     #: Whether it has configuration, which the binder copies into allocations.
     configured: bool = False
+    #: The extended resource that its devices serve, beside the one with `CLASS_RESOURCE_PREFIX`.
+    #: "": none.
+    extended_resource: str = ""
+    created_ms: int = 0
 
 
 class DeviceAttribute(Struct, frozen=True, kw_only=True):
@@ -99,8 +105,9 @@ class DeviceDetails(Struct, frozen=True, kw_only=True):
     all_nodes: bool = False
     #: Whether a claim with the device can only be used on the node for which it was chosen.
     binds_to_node: bool = False
-    #: Conditions that must be true before a pod is bound; such a device is not allocated.
+    #: Conditions that must be true before a pod is bound, and those that end the attempt.
     binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class ResourceSlice(ClusterScoped, frozen=True, kw_only=True):
@@ -194,8 +201,12 @@ class ResourceClaim(Namespaced, frozen=True, kw_only=True):
     node_affinity: tuple[SelectorTerm, ...] | None = None
     #: UIDs of pods that it is reserved for.
     reserved_for: tuple[str, ...] = ()
+    #: Whether it is reserved for an object that is not a pod, such as a PodGroup.
+    reserved_beyond_pods: bool = False
     owner_uid: str = ""
     deleting: bool = False
+    #: A scheduler made it for extended resources that its owner, a pod, requests.
+    extended: bool = False
 
     @property
     def is_allocated(self) -> bool:

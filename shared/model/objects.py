@@ -23,6 +23,7 @@ from shared.model.reference_objects import (
     CsiNode,
     HyperNode,
     Namespace,
+    ProvisioningRequest,
     ResourceQuota,
     StorageCapacity,
     StorageClass,
@@ -126,6 +127,26 @@ GANG_PREFIX: Final = "gang:"
 """Prefix of an entry of `Shape.unsupported`: a sentence about an unsupported gang declaration."""
 
 
+class ContainerDevices(Struct, frozen=True, kw_only=True):
+    """The extended resources that one container requests, such as `nvidia.com/gpu`."""
+
+    container: str
+    #: Its position among the pod's init containers and then its containers.
+    index: int
+    #: It is an init container that ends before the containers start.
+    short_lived: bool = False
+    #: Resource, position of its name among those of all resources that the container requests, and
+    #: amount (above 0).
+    requests: tuple[tuple[str, int, int], ...]
+
+
+class PodDevices(Struct, frozen=True, kw_only=True):
+    """The devices that serve the extended resources of one pod, where its node has them by DRA."""
+
+    pod_uid: str
+    containers: tuple[ContainerDevices, ...]
+
+
 class Shape(Struct, frozen=True, kw_only=True):
     """All properties of a pod that determine where it may run. Pods with equal shapes are
     interchangeable.
@@ -155,7 +176,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     #: The `claims` of ephemeral volumes, each with the UID of the pod, which must own it.
     own_claims: tuple[tuple[str, str], ...] = ()
     #: Names of DRA ResourceClaims; "?<name>" for a template that has no ResourceClaim yet.
-    device_claims: tuple[str, ...] = ()
+    #: `PodDevices` only where the planner made the shape for one pod.
+    device_claims: tuple[str | PodDevices, ...] = ()
     #: Disks of types that two pods on a node cannot share, sorted.
     disks: tuple[Disk, ...] = ()
     #: The pod's namespace where terms, claims or spread constraints are read in it, else "".
@@ -243,6 +265,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     part: str = ""
     #: It declares a gang and names `default-scheduler`, which does not read such declarations.
     misdirected: bool = False
+    #: Its containers that request extended resources, if it is ours.
+    extended: tuple[ContainerDevices, ...] = ()
 
 
 class NetworkTopology(Struct, frozen=True, kw_only=True):
@@ -446,6 +470,7 @@ ReferenceObject: TypeAlias = (
     | DeviceTaintRule
     | ResourceClaim
     | Workload
+    | ProvisioningRequest
 )
 """Kinds that the planner stores unchanged, for look-ups."""
 
@@ -474,5 +499,6 @@ KINDS: dict[str, type[ClusterObject]] = {
     "devicetaintrule": DeviceTaintRule,
     "resourceclaim": ResourceClaim,
     "workload": Workload,
+    "provisioningrequest": ProvisioningRequest,
 }
 """Neutral kinds, as they appear in subjects (`cluster.<kind>`)."""

@@ -5,7 +5,7 @@ The watcher reads them and the planner looks them up: each has only the fields t
 depends on. Units and ordering as in `shared.model.objects`.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from shared.model.terms import Labels, Resources, Selector, SelectorTerm, Struct
 
@@ -183,3 +183,27 @@ class Workload(Struct, frozen=True, kw_only=True):
     owner_uid: str = ""
     #: Number of its parts, which are numbered from 0; None: its parts are not numbered.
     parts: int | None = None
+
+
+ProvisioningState: TypeAlias = Literal[
+    "", "Accepted", "Provisioned", "BookingExpired", "CapacityRevoked", "Failed"
+]
+"""The answer of an autoscaler to a ProvisioningRequest; "": none yet. See `autoscaling.x-k8s.io`.
+
+Accepted: it tries to provide the capacity. Provisioned: the capacity exists, or was ordered, and is
+kept for the request. BookingExpired: it is not kept any more, because the time is over or because
+the pods have been bound. CapacityRevoked: it was taken away. Failed: it cannot be provided.
+"""
+
+
+class ProvisioningRequest(Namespaced, frozen=True, kw_only=True):
+    """A ProvisioningRequest that was made for a gang; the first three fields are in its name."""
+
+    gang_id: str
+    #: The digest of what it requests (`shared.contracts.provisioning`).
+    digest: str
+    attempt: int
+    state: ProvisioningState = ""
+    #: Reason and message of the condition with the state; before that of the condition Provisioned.
+    reason: str = ""
+    message: str = ""

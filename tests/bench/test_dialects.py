@@ -5,8 +5,8 @@ import pytest
 from bench.dialects import rows
 from bench.gang_apis import GangApi
 from bench.load import Load, pod, pod_group
+from shared.explanation.understanding import understand
 from tests.bench.sessions import drain_run
-from tutti.explain.understanding import understand
 
 
 @pytest.mark.parametrize("api", GangApi)

@@ -21,6 +21,7 @@ from tests.controlplane.components import (
     APISERVER,
     CONTROLLER_MANAGER,
     ETCD,
+    FRONT_PROXY,
     SCHEDULER,
     ControlPlaneOptions,
     Files,
@@ -64,6 +65,7 @@ class ControlPlane:
         self.options = options or ControlPlaneOptions()
         self.binaries = binaries or ensure_binaries()
         self.authority = Authority()
+        self.front_proxy_authority = Authority()
         self._components: dict[str, Component] = {}
         self._ports: dict[str, ReservedPort] = {}
         self._workspace: Workspace | None = None
@@ -239,6 +241,10 @@ class ControlPlane:
         files.apiserver_cert.write_bytes(pair.certificate_pem)
         files.apiserver_key.write_bytes(pair.key_pem)
         files.service_account_key.write_bytes(service_account_key_pem())
+        files.front_proxy_ca.write_bytes(self.front_proxy_authority.certificate_pem)
+        pair = self.front_proxy_authority.client(FRONT_PROXY)
+        files.front_proxy_cert.write_bytes(pair.certificate_pem)
+        files.front_proxy_key.write_bytes(pair.key_pem)
         self._write_kubeconfig(files.admin_kubeconfig, "admin", ADMIN_GROUPS)
         etcd_port = ports[ETCD].number
         commands = {

@@ -10,6 +10,8 @@ ETCD = "etcd"
 APISERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
+# The name in the certificate with which the API server connects to aggregated APIs.
+FRONT_PROXY = "front-proxy-client"
 
 # The controllers that workloads need. Not the node's: without kubelets they would drain every node.
 WORKLOAD_CONTROLLERS = (
@@ -70,6 +72,9 @@ class Files:
     apiserver_cert: Path = field(init=False)
     apiserver_key: Path = field(init=False)
     service_account_key: Path = field(init=False)
+    front_proxy_ca: Path = field(init=False)
+    front_proxy_cert: Path = field(init=False)
+    front_proxy_key: Path = field(init=False)
     admin_kubeconfig: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +84,9 @@ class Files:
             "apiserver_cert": "apiserver.crt",
             "apiserver_key": "apiserver.key",
             "service_account_key": "service-account.key",
+            "front_proxy_ca": "front-proxy-ca.crt",
+            "front_proxy_cert": "front-proxy-client.crt",
+            "front_proxy_key": "front-proxy-client.key",
             "admin_kubeconfig": "admin.kubeconfig",
         }
         for attribute, name in names.items():
@@ -137,6 +145,14 @@ def apiserver_command(
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={files.service_account_key}",
         f"--service-account-signing-key-file={files.service_account_key}",
+        # Aggregated APIs, as kubeadm sets them up.
+        f"--requestheader-client-ca-file={files.front_proxy_ca}",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={files.front_proxy_cert}",
+        f"--proxy-client-key-file={files.front_proxy_key}",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC",
         "--allow-privileged=true",

@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from tests.controlplane.autoscalers import karpenter
 from tests.controlplane.binaries import Binaries, ensure_binaries, ensure_oracle
 from tests.controlplane.client import RawClient
 from tests.controlplane.cluster import ControlPlane
@@ -47,6 +48,7 @@ BUILDS: Final[dict[str, Callable[[], object]]] = {
     "lws_operator": partial(ensure_operator, managers.LEADER_WORKER_SET.recipe),
     "kueue_operator": partial(ensure_operator, kueue.KUEUE.recipe),
     "scheduler_plugins_operator": partial(ensure_operator, scheduler_plugins.RECIPE),
+    "karpenter_program": partial(ensure_operator, karpenter.RECIPE),
     "jaeger_program": ensure_jaeger,
     "helm": ensure_helm,
     "compose_loader": ensure_compose_loader,
@@ -128,6 +130,12 @@ def kueue_operator() -> BuiltOperator:
 def scheduler_plugins_operator() -> BuiltOperator:
     """The scheduler plugins' controller, built."""
     return ensure_operator(scheduler_plugins.RECIPE)
+
+
+@pytest.fixture(scope="session")
+def karpenter_program() -> BuiltOperator:
+    """Karpenter with its kwok provider, built."""
+    return ensure_operator(karpenter.RECIPE)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ One ``FakeKubelet`` plays the kubelets of all nodes. As a real one does, it refu
 not fit what its node has left: phase Failed with reason OutOfcpu, OutOfpods, OutOf<resource>,
 NodeAffinity (node selector) or NodePorts. So a scheduler that binds too much is detected. Node
 affinity, taints and volumes are not checked. A pod that ends by itself carries the annotation
-``RUN_SECONDS``.
+``RUN_SECONDS``. Nodes are Ready when they are created, except those that an autoscaler makes for
+kwok (label ``KWOK_NODE``): the kubelets report these as Ready.
 """
 
 import asyncio
@@ -18,7 +19,12 @@ from typing import Final
 from aiohttp import ClientError
 
 from tests.controlplane.client import STRATEGIC_PATCH, ApiError, Object, RawClient
-from tests.controlplane.pod_status import failed_status, finished_status, running_status
+from tests.controlplane.pod_status import (
+    failed_status,
+    finished_status,
+    ready_node_status,
+    running_status,
+)
 from tests.controlplane.requests import Requests, host_ports, node_allocatable, pod_requests
 
 RUN_SECONDS: Final = "tutti.test/run-seconds"
@@ -26,6 +32,12 @@ RUN_SECONDS: Final = "tutti.test/run-seconds"
 
 EXIT_CODE: Final = "tutti.test/exit-code"
 """Pod annotation: how its containers end by themselves; 0 (Succeeded) by default."""
+
+STOP_SECONDS: Final = "tutti.test/stop-seconds"
+"""Pod annotation: seconds from its deletion to the end of its containers; 0 by default."""
+
+KWOK_NODE: Final = ("kwok.x-k8s.io/node", "fake")
+"""Label of nodes that have no kubelet but a simulated one."""
 
 TERMINATED: Final = 143
 """How the containers of a pod end that is deleted: 128 and the number of SIGTERM."""
@@ -49,9 +61,11 @@ class FakeKubelet:
         self._admitted: dict[str, Requests] = {}
         self._admitted_on: dict[str, set[str]] = defaultdict(set)
         self._starts_at_s: dict[str, float] = {}
+        self._stops_at_s: dict[str, float] = {}
         self._timed: set[str] = set()
         self._queue: asyncio.Queue[str] = asyncio.Queue()
         self._queued: set[str] = set()
+        self._new_nodes: asyncio.Queue[str] = asyncio.Queue()
         self._ending: dict[str, int] = {}
         self._ips = 0
 
@@ -62,6 +76,7 @@ class FakeKubelet:
             query = {"fieldSelector": "spec.nodeName!="}
             pods = self._follow("/api/v1/pods", self._see_pod, **query)
             group.create_task(pods, name="kubelet-pods")
+            group.create_task(self._report_nodes(), name="kubelet-new-nodes")
             for index in range(WORKERS):
                 group.create_task(self._work(), name=f"kubelet-worker-{index}")
 
@@ -98,10 +113,26 @@ class FakeKubelet:
             return
         is_new = name not in self._nodes
         self._nodes[name] = node
+        if is_new and _awaits_kubelet(node):
+            self._new_nodes.put_nowait(name)
         if is_new:  # pods may have been bound to it before it was there
             for uid, pod in self._pods.items():
                 if pod["spec"]["nodeName"] == name:
                     self._enqueue(uid)
+
+    async def _report_nodes(self) -> None:
+        """Report new nodes of kwok as Ready."""
+        while True:
+            name = await self._new_nodes.get()
+            path = f"/api/v1/nodes/{name}/status"
+            try:
+                await self._client.patch(path, {"status": ready_node_status()}, STRATEGIC_PATCH)
+            except (ApiError, ClientError, TimeoutError) as error:
+                if isinstance(error, ApiError) and error.status == 404:
+                    continue
+                logger.info("node %s: trying again after: %s", name, error)
+                loop = asyncio.get_running_loop()
+                loop.call_later(RETRY_DELAY_S, self._new_nodes.put_nowait, name)
 
     def _see_pod(self, kind: str, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
@@ -141,7 +172,8 @@ class FakeKubelet:
         if pod is None or pod["spec"]["nodeName"] not in self._nodes:
             return
         if pod["metadata"].get("deletionTimestamp"):
-            await self._remove(pod)
+            if self._has_stopped(pod):
+                await self._remove(pod)
             return
         match _phase(pod):
             case "Pending":
@@ -176,7 +208,7 @@ class FakeKubelet:
         uid = pod["metadata"]["uid"]
         self._admitted_on[pod["spec"]["nodeName"]].discard(uid)
         self._timed.discard(uid)
-        for of_living in (self._admitted, self._starts_at_s, self._ending):
+        for of_living in (self._admitted, self._starts_at_s, self._stops_at_s, self._ending):
             of_living.pop(uid, None)
 
     def _refusal(self, pod: Object) -> tuple[str, str] | None:
@@ -211,6 +243,17 @@ class FakeKubelet:
         finish = partial(self.finish, uid, exit_code=exit_code)
         asyncio.get_running_loop().call_later(float(annotations[RUN_SECONDS]), finish)
 
+    def _has_stopped(self, pod: Object) -> bool:
+        """Whether a deleted pod's containers have ended; it is queued again for that time."""
+        delay_s = float(pod["metadata"].get("annotations", {}).get(STOP_SECONDS, "0"))
+        if not delay_s or _phase(pod) in ENDED:
+            return True
+        uid, loop = pod["metadata"]["uid"], asyncio.get_running_loop()
+        if uid not in self._stops_at_s:
+            self._stops_at_s[uid] = loop.time() + delay_s
+            loop.call_at(self._stops_at_s[uid], self._enqueue, uid)
+        return loop.time() >= self._stops_at_s[uid]
+
     async def _remove(self, pod: Object) -> None:
         """End the pod's containers, and remove the pod unless a finalizer keeps it."""
         if pod["metadata"].get("finalizers") and _phase(pod) not in ENDED:
@@ -223,6 +266,13 @@ class FakeKubelet:
     async def _patch_status(self, pod: Object, status: Object) -> None:
         body: Object = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
         await self._client.patch(f"{_path(pod)}/status", body, STRATEGIC_PATCH)
+
+
+def _awaits_kubelet(node: Object) -> bool:
+    key, value = KWOK_NODE
+    conditions = node.get("status", {}).get("conditions", ())
+    is_kwok = node["metadata"].get("labels", {}).get(key) == value
+    return is_kwok and not any(one["type"] == "Ready" for one in conditions)
 
 
 def _phase(pod: Object) -> str:

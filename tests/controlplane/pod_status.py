@@ -1,4 +1,4 @@
-"""The statuses a kubelet writes, as strategic merge patches of a pod's status."""
+"""The statuses a kubelet writes, as strategic merge patches of a pod's or node's status."""
 
 import datetime as dt
 
@@ -51,6 +51,13 @@ def failed_status(reason: str, message: str) -> Object:
         "message": f"Pod was rejected: {message}",
         "startTime": _now(),
     }
+
+
+def ready_node_status() -> Object:
+    """A node that takes pods."""
+    now = _now()
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+    return {"conditions": [{**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}]}
 
 
 def _container(container: Object, *, ready: bool, state: Object) -> Object:

@@ -48,19 +48,23 @@ def pod_requests(pod: Object) -> Requests:
 
     An init container runs beside the sidecars started before it, and before all main containers.
     Where the pod itself states requests, these replace the sum of its containers for their
-    resources.
+    resources. Extended resources that devices serve, as the pod's status says, do not count.
     """
     spec = pod["spec"]
+    claimed: Object = pod.get("status", {}).get("extendedResourceClaimStatus") or {}
+    by_devices = {
+        (one["containerName"], one["resourceName"]) for one in claimed.get("requestMappings", ())
+    }
     running: Requests = {}
     peak: Requests = {}
     for container in spec.get("initContainers", []):
-        asked = _container_requests(container)
+        asked = _container_requests(container, by_devices)
         if container.get("restartPolicy") == "Always":
             running = _sum(running, asked)
             asked = {}
         peak = _max(peak, _sum(running, asked))
     for container in spec["containers"]:
-        running = _sum(running, _container_requests(container))
+        running = _sum(running, _container_requests(container, by_devices))
     total = _max(peak, running) | _amounts(spec.get("resources", {}).get("requests", {}))
     return _sum(_sum(total, _amounts(spec.get("overhead", {}))), {"pods": 1})
 
@@ -75,9 +79,14 @@ def host_ports(pod: Object) -> set[Port]:
     }
 
 
-def _container_requests(container: Object) -> Requests:
+def _container_requests(container: Object, by_devices: set[tuple[str, str]]) -> Requests:
     resources = container.get("resources", {})
-    return _amounts({**resources.get("limits", {}), **resources.get("requests", {})})
+    found = _amounts({**resources.get("limits", {}), **resources.get("requests", {})})
+    return {
+        resource: amount
+        for resource, amount in found.items()
+        if (container.get("name", ""), resource) not in by_devices
+    }
 
 
 def _amounts(quantities: Mapping[str, str]) -> Requests:

@@ -7,8 +7,15 @@ import pytest
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.components import APISERVER
-from tests.controlplane.kubelet import EXIT_CODE, RUN_SECONDS, FakeKubelet
-from tests.controlplane.nodes import NodeShape, bind_pod, create_nodes, create_pods, pod_manifest
+from tests.controlplane.kubelet import EXIT_CODE, KWOK_NODE, RUN_SECONDS, STOP_SECONDS, FakeKubelet
+from tests.controlplane.nodes import (
+    NodeShape,
+    bind_pod,
+    create_nodes,
+    create_pods,
+    node_manifest,
+    pod_manifest,
+)
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("empty_cluster")]
@@ -50,6 +57,46 @@ async def test_pods_end_by_annotation_or_on_request_and_free_their_capacity(
     terminated = failed["status"]["containerStatuses"][0]["state"]["terminated"]
     assert terminated["exitCode"] == 3
     assert "reason" not in failed["status"]
+
+
+async def test_a_pod_that_takes_long_to_end_keeps_its_capacity_until_then(
+    api: RawClient, namespace: str, kubelet: FakeKubelet
+) -> None:
+    [node] = await create_nodes(api, 1, NodeShape(cpu_milli=2000))
+    manifest = pod_manifest("slow", requests={"cpu": "2"}, annotations={STOP_SECONDS: "0.5"})
+    slow = await bound(api, namespace, node, manifest)
+    await seen_in(api, slow, "Running")
+    path = f"/api/v1/namespaces/{namespace}/pods/slow"
+    begun_s = asyncio.get_running_loop().time()
+    deleted = await api.delete(path)
+    assert deleted["metadata"]["deletionTimestamp"]
+
+    async def is_gone() -> bool:
+        return not (await api.get(f"/api/v1/namespaces/{namespace}/pods"))["items"]
+
+    await eventually(is_gone, because="its containers have ended")
+    assert asyncio.get_running_loop().time() - begun_s >= 0.5
+
+
+async def test_a_node_of_kwok_is_reported_ready_and_a_node_of_another_kind_is_not(
+    api: RawClient, kubelet: FakeKubelet
+) -> None:
+    """Karpenter makes nodes without conditions, and waits until a kubelet reports them."""
+    key, value = KWOK_NODE
+    for name, labels in (("plain-0", {}), ("kwok-0", {key: value})):
+        manifest = node_manifest(name, NodeShape(labels=labels))
+        del manifest["status"]["conditions"]
+        await api.create("/api/v1/nodes", manifest)
+
+    async def conditions(name: str) -> dict[str, str]:
+        node = await api.get(f"/api/v1/nodes/{name}")
+        return {one["type"]: one["status"] for one in node["status"].get("conditions", ())}
+
+    async def is_ready() -> bool:
+        return await conditions("kwok-0") == {"Ready": "True"}
+
+    await eventually(is_ready, because="the kubelet reports the node")
+    assert not await conditions("plain-0")
 
 
 async def test_a_deleted_pod_that_a_finalizer_keeps_has_ended_and_freed_its_capacity(

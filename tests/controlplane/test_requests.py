@@ -84,3 +84,13 @@ def test_host_ports_and_allocatable_are_read_from_the_objects() -> None:
         "cpu": 4000,
         "pods": 110,
     }
+
+
+def test_extended_resources_that_devices_serve_do_not_count() -> None:
+    gpu = "example.com/gpu"
+    resources = {"requests": {"cpu": "1", gpu: "2"}}
+    containers = [{"name": name, "resources": resources} for name in ("a", "b")]
+    mapping = {"containerName": "a", "resourceName": gpu, "requestName": "r"}
+    status = {"extendedResourceClaimStatus": {"requestMappings": [mapping]}}
+    pod = {"spec": {"containers": containers}, "status": status}
+    assert pod_requests(pod) == {"cpu": 2000, gpu: 2, "pods": 1}

@@ -11,11 +11,13 @@ import pytest
 import yaml
 
 from services.admission_webhook.config import WebhookSettings
+from services.api.config import ApiSettings
 from services.controller.config import CONTROLLERS, ControllerSettings
 from services.gang_planner.config import PlannerSettings
 from services.watcher.config import WatcherSettings
 from shared.bus import setup
 from shared.bus.permissions import users
+from shared.contracts import visibility, visibility_resources
 from shared.kube.leases import PLANNER_LEASE
 from shared.runtime.settings import CommonSettings, parse
 from tests.deploy.rendered import CHART, FILE, NAMESPACE, RELEASE, objects
@@ -160,6 +162,18 @@ def test_the_webhooks_service_leads_to_its_port_and_its_configurations_have_an_o
     assert settings.configuration_name in {one.replace("RELEASE", RELEASE) for one in granted}
 
 
+def test_the_apis_service_leads_to_its_port_and_its_registration_has_an_owner() -> None:
+    settings = settings_of(_SERVICES["tutti-api"])
+    assert isinstance(settings, ApiSettings)
+    assert settings.register
+    assert not settings.external
+    service = named("Service", settings.service_name)
+    (port,) = service["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (settings.service_port, settings.port)
+    assert settings.service_namespace == service["metadata"]["namespace"] == NAMESPACE
+    named("ClusterRole", settings.owner_cluster_role)
+
+
 @pytest.mark.parametrize("name", [name for name in _PODS if "-streams" in name])
 def test_the_streams_job_gets_the_flags_that_it_knows(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -173,7 +187,7 @@ def test_the_streams_job_gets_the_flags_that_it_knows(
     monkeypatch.setattr(setup, "_main", noted)
     assert container["command"] == ["python", "-m", "shared.bus.setup"]
     assert setup.main(container["args"]) == 0
-    assert (seen[0].planners, seen[0].webhooks, seen[0].replicas) == (5, 3, 1)
+    assert (seen[0].planners, seen[0].webhooks, seen[0].apis, seen[0].replicas) == (5, 3, 3, 1)
 
 
 @pytest.mark.parametrize(("_spec", "container"), _CONTAINERS)
@@ -216,16 +230,33 @@ def test_an_account_has_the_rights_of_the_table_and_no_others(account: Account) 
     assert len(bound) == len(granted)
 
 
-def test_every_user_may_read_the_planners_lease_and_nothing_else() -> None:
-    (bound,) = (
+def test_every_user_may_read_the_planners_lease_ask_the_api_and_nothing_else() -> None:
+    bound = [
         one
         for one in of_kind("ClusterRoleBinding", "RoleBinding")
         if one["subjects"][0]["kind"] == "Group"
-    )
-    assert bound["subjects"][0]["name"] == "system:authenticated"
-    (granted,) = named(bound["roleRef"]["kind"], bound["roleRef"]["name"])["rules"]
-    assert granted["resourceNames"] == [PLANNER_LEASE]
-    assert granted["verbs"] == ["get", "list"]
+    ]
+    assert {one["subjects"][0]["name"] for one in bound} == {"system:authenticated"}
+    granted = {
+        one["roleRef"]["name"]: named("ClusterRole", one["roleRef"]["name"])["rules"]
+        for one in bound
+    }
+    assert granted.keys() == {"tutti-everybody", "tutti-api-users"}
+    (lease,) = granted["tutti-everybody"]
+    assert lease["resourceNames"] == [PLANNER_LEASE]
+    assert lease["verbs"] == ["get", "list"]
+    asked = {
+        (group, plural, verb)
+        for one in granted["tutti-api-users"]
+        for group in one["apiGroups"]
+        for plural in one["resources"]
+        for verb in one["verbs"]
+    }
+    assert asked == {
+        (visibility.GROUP, one.plural, verb)
+        for one in visibility_resources.RESOURCES
+        for verb in one.verbs
+    }
     # An upgrade must not undo what the controller renews.
     assert "spec" not in named("Lease", PLANNER_LEASE)
 

@@ -47,6 +47,7 @@ _SETS: Final = {
     ),
     "least": (
         "--set=controllers.jobs.enabled=false,webhook.enabled=false,crds.install=false",
+        "--set=api.enabled=false",
         "--set=networkPolicies.enabled=false,nats.storage.persistent=false",
     ),
 }
@@ -125,8 +126,24 @@ def test_every_service_gets_the_same_share_of_traces(helm: Path) -> None:
         for container in one["spec"]["template"]["spec"]["containers"]
         if container["command"][-1].startswith("services.")
     ]
-    assert len(printed) == 6
+    assert len(printed) == 7
     assert all("--trace-ratio=0.25" in args for args in printed)
+
+
+def test_without_the_api_service_nothing_of_it_is_left_and_users_may_read_the_lease(
+    helm: Path,
+) -> None:
+    def of_the_api(*flags: str) -> set[tuple[str, str]]:
+        return {
+            (one["kind"], one["metadata"]["name"])
+            for one in objects(rendered(helm, *flags))
+            if one["metadata"]["name"].startswith(("tutti-api", "tutti-everybody"))
+        }
+
+    lease = {("ClusterRole", "tutti-everybody"), ("ClusterRoleBinding", "tutti-everybody")}
+    users = {("ClusterRole", "tutti-api-users"), ("ClusterRoleBinding", "tutti-api-users")}
+    assert lease | users | {("StatefulSet", "tutti-api")} <= of_the_api()
+    assert of_the_api("--set=api.enabled=false") == lease
 
 
 def test_a_change_of_natss_configuration_starts_its_servers_again(helm: Path) -> None:
@@ -207,6 +224,7 @@ async def _install_second(world: Installing) -> None:
         "--namespace=team",
         f"--values={CHART / 'values-ha.yaml'}",
         "--set=schedulerNames={second},controllers.jobs.enabled=false,webhook.optIn=false",
+        "--set=api.enabled=false",
         f"--set={','.join(f'{name}.replicas=1' for name in one)}",
         "--wait",
         "--timeout=300s",

@@ -13,6 +13,7 @@ from tests.documents.reference import table_of
 
 ROOT: Final = Path(__file__).parents[2]
 _PLANNER: Final = "tests/services/gang_planner/core/test_device_requests.py"
+_EXTENDED: Final = "tests/services/gang_planner/core/test_extended_resources.py"
 _SELECTORS: Final = "tests/services/gang_planner/core/test_device_selectors.py"
 _ALLOCATION: Final = "tests/services/binder/core/test_device_allocation.py"
 #: Functions that draw the feature's part of a world, for the comparison with kube-scheduler.
@@ -148,17 +149,29 @@ FEATURES: Final = (
     ),
     DeviceFeature(
         "binding conditions",
-        "`bindingConditions`",
+        "`bindingConditions`, `bindingFailureConditions`, `bindsToNode`",
         "DRADeviceBindingConditions",
         "alpha 1.34, beta 1.36",
-        "no: such devices are not allocated, and the verdict says so",
+        "yes; such devices are chosen last",
+        (
+            f"{_PLANNER}::TestBindingConditions",
+            f"{_WORLDS}::_device",
+            "tests/services/binder/test_claims.py"
+            "::test_a_pod_waits_until_the_driver_reports_its_device_as_attached",
+        ),
     ),
     DeviceFeature(
         "extended resources by DRA",
-        "`extendedResourceName` of a class",
+        "`extendedResourceName` of a class, `deviceclass.resource.kubernetes.io/<class>`",
         "DRAExtendedResource",
         "alpha 1.34, beta 1.36",
-        "no: only the amounts in the node's status count",
+        "yes; [how](#extended-resources)",
+        (
+            f"{_EXTENDED}::TestPlacement",
+            f"{_WORLDS}::mixed_cluster",
+            "tests/services/binder/test_extended_claims.py"
+            "::test_the_claim_is_made_allocated_reserved_and_named_by_the_pod",
+        ),
     ),
     DeviceFeature(
         "claims of PodGroups",

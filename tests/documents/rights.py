@@ -34,7 +34,7 @@ def _scope(right: Right) -> str:
 
 def _users() -> tuple[User, ...]:
     """The users of one replica of each service; further replicas differ by their number only."""
-    return users(planners=1, webhooks=1)
+    return users(planners=1, webhooks=1, apis=1)
 
 
 def _subjects(subjects: Iterable[str]) -> str:

@@ -16,6 +16,8 @@ import click
 
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.reporting import Reporting as WebhookReporting
+from services.api.config import ApiSettings
+from services.api.reporting import Reporting as ApiReporting
 from services.binder.config import BinderSettings
 from services.binder.reporting import Reporting as BinderReporting
 from services.controller.config import ControllerSettings
@@ -67,6 +69,7 @@ _SETTINGS: Final[dict[str, type[CommonSettings]]] = {
     "binder": BinderSettings,
     "controller": ControllerSettings,
     "admission-webhook": WebhookSettings,
+    "api": ApiSettings,
     "observer": ObserverSettings,
 }
 
@@ -159,6 +162,7 @@ def _metrics_of() -> dict[str, Callable[[Metrics], object]]:
             ControllerMetrics(metrics, lambda: 0),
         ),
         "admission-webhook": WebhookReporting,
+        "api": ApiReporting,
         "observer": ObserverReporting,
     }
 

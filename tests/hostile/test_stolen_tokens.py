@@ -31,12 +31,14 @@ _BIND: Final = ("create", "", "pods", "binding")
 _EVICT: Final = ("create", "", "pods", "eviction")
 _CREATE: Final = ("create", "", "pods", "")
 _REGISTER: Final = ("create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "")
+_SERVE: Final = ("create", "apiregistration.k8s.io", "apiservices", "")
 #: What of this an account may do, because it is its work. An account that makes pods for users can
 #: run anything that admission lets into their namespaces, and mount any Secret there; reading one
 #: by name (the plugin ssh keeps its keys so) adds nothing to that.
 _WORK: Final = {
     "binder": {_BIND, _EVICT},
     "admission-webhook": {_REGISTER},
+    "api": {_SERVE},
     "controller-jobs": {_CREATE, ("get", "", "secrets", "")},
 }
 
@@ -63,7 +65,7 @@ async def test_a_stolen_token_opens_the_services_own_work_and_nothing_beyond(
 ) -> None:
     kubeconfig = await as_account(control_plane.admin_kubeconfig, name)
     async with RawClient(kubeconfig) as thief:
-        asked = (*_FURTHER, _BIND, _EVICT, _CREATE, _REGISTER)
+        asked = (*_FURTHER, _BIND, _EVICT, _CREATE, _REGISTER, _SERVE)
         may = {one for one in asked if await _may(thief, one)}
     assert may == _WORK.get(name, set())
 

@@ -6,12 +6,12 @@ import pytest
 
 from shared.dialects.discovery import scheduler_names
 from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.explanation.report import Report
+from shared.explanation.understanding import understand
 from tests.controlplane.client import Object
 from tests.controlplane.nodes import pod_manifest
 from tests.integration.stage import VOLCANO, Stage
 from tests.support.waiting import eventually
-from tutti.explain.report import Report
-from tutti.explain.understanding import understand
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(60)]
 

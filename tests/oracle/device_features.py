@@ -56,6 +56,9 @@ _POLICIES: Final[tuple[Json | None, ...]] = (
     {"default": "8Gi", "validRange": {"min": "8Gi"}},
 )
 _CLAIMS: Final = ("d0", "d1")
+#: A resource that a class has; its nodes may have it from a device plugin, too.
+_RESOURCE: Final = "example.com/gpu"
+_RESOURCES: Final = (_RESOURCE, "deviceclass.resource.kubernetes.io/large", "example.com/other")
 _ZONES: Final = st.lists(st.sampled_from("ab"), min_size=1, max_size=3)
 
 
@@ -76,6 +79,10 @@ def _device(draw: st.DrawFn, name: str) -> Json:
     }
     if draw(st.integers(0, 5)) == 0:
         found["taints"] = [draw(st.sampled_from(_TAINTS))]
+    if draw(st.integers(0, 5)) == 0:
+        found["bindingConditions"] = ["Attached"]
+        found["bindingFailureConditions"] = ["Broken"]
+        found["bindsToNode"] = draw(st.booleans())
     return found
 
 
@@ -280,6 +287,55 @@ def pod(draw: st.DrawFn, name: str) -> Json:
         "spec": {"containers": [container], "initContainers": [], "resourceClaims": claims},
         "status": {"phase": "Pending"},
     }
+
+
+@st.composite
+def requesting_pod(draw: st.DrawFn, name: str) -> Json:
+    """A pod that requests extended resources, and perhaps has a claim, too: one without admin
+    access, because the claim for extended resources is the last one.
+    """
+    found: Json = draw(pod(name))
+    spec = found["spec"]
+    spec["resourceClaims"] = []
+    if draw(st.integers(0, 3)) == 0:
+        spec["resourceClaims"] = [{"name": "c", "resourceClaimName": _CLAIMS[0]}]
+    spec["containers"] = [_requesting(draw, f"c{index}") for index in range(draw(_ONE_OR_TWO))]
+    init = [_requesting(draw, f"i{index}") for index in range(draw(st.sampled_from((0, 0, 1, 2))))]
+    for one in init:
+        if draw(st.integers(0, 2)) == 0:
+            one["restartPolicy"] = "Always"
+    spec["initContainers"] = init
+    return found
+
+
+_ONE_OR_TWO: Final = st.sampled_from((1, 1, 2))
+
+
+def _requesting(draw: st.DrawFn, name: str) -> Json:
+    chosen = draw(st.sets(st.sampled_from(_RESOURCES[:2]), max_size=2))
+    chosen |= {_RESOURCES[2]} if draw(st.integers(0, 9)) == 0 else set()
+    amounts = {one: str(draw(st.sampled_from((0, 1, 1, 1, 2)))) for one in sorted(chosen)}
+    resources = {"requests": {"cpu": "10m", **amounts}, "limits": amounts}
+    return {"name": name, "image": "none", "resources": resources}
+
+
+@st.composite
+def mixed_cluster(draw: st.DrawFn) -> Cluster:
+    """A cluster in which a class has an extended resource that some nodes have by a plugin.
+
+    One class: of two, kube-scheduler forgets the implicit resource of the older one if it sees that
+    last.
+    """
+    found: Cluster = draw(cluster())
+    for one in found["nodes"]:
+        for resource in _RESOURCES:
+            number = draw(st.sampled_from((None, None, 0, 1, 2)))
+            if number is not None:
+                for field in ("allocatable", "capacity"):
+                    one["status"][field] = {**one["status"][field], resource: str(number)}
+    named = draw(st.sampled_from(found["deviceClasses"]))
+    named["spec"]["extendedResourceName"] = _RESOURCE
+    return found
 
 
 def _node(name: str, zone: str) -> Json:

@@ -59,6 +59,7 @@ def judge(cluster: Cluster, pod: dict[str, Any]) -> Judged:
     assert isinstance(pending, Pod)
     scene.put(make_group("asked", 1, namespace=pending.namespace), pending)
     planner: Planner = scene.planner
+    planner._state.extended_resources.count_devices()
     gang = _gang(planner)
     entry = gang.members[pending.uid].shape
     fits, names = planner._session.fits, planner._state.nodes.names

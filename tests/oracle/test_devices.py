@@ -39,6 +39,24 @@ def test_every_kind_of_request_agrees(
     compare_choice(oracle, cluster, pod)
 
 
+@given(device_features.mixed_cluster(), device_features.requesting_pod("asked"))
+@settings(QUICK, max_examples=60)
+def test_extended_resources_agree(
+    oracle: SchedulerOracle, cluster: Cluster, pod: dict[str, Any]
+) -> None:
+    compare_choice(oracle, cluster, pod)
+
+
+@pytest.mark.certify
+@pytest.mark.timeout(1200)
+@given(device_features.mixed_cluster(), device_features.requesting_pod("asked"))
+@settings(QUICK, max_examples=1_000)
+def test_extended_resources_agree_on_many_clusters(
+    oracle: SchedulerOracle, cluster: Cluster, pod: dict[str, Any]
+) -> None:
+    compare_choice(oracle, cluster, pod)
+
+
 @pytest.mark.certify
 @pytest.mark.timeout(1200)
 @given(device_features.cluster(rules=True), device_features.pod("asked"))

@@ -3,6 +3,7 @@
 python -m tests.recordings seeds 1 24          # simulation
 python -m tests.recordings worlds              # worlds of bench.planner, smaller
 python -m tests.recordings segment NAME FILE   # a standby's recording, such as of a live drain
+python -m tests.recordings again               # verdicts only: decisions and notes must be the same
 """
 
 import sys
@@ -16,7 +17,7 @@ from services.gang_planner.replay.reproduction import reproduce
 from shared.contracts.cluster import Gone, PodChanges
 from shared.model.objects import NetworkTopology
 from shared.model.terms import PodAffinity, PodTerm, Requirement, Selector, SpreadConstraint
-from tests.recordings.tape import Tape, play, taping, write_tapes
+from tests.recordings.tape import Tape, play, read_tapes, taken_again, taping, write_tapes
 from tests.simulation.patches import run_with_fixed_hashes
 
 FOLDER = Path(__file__).with_name("tapes")
@@ -112,6 +113,12 @@ def take_segment(name: str, path: Path) -> None:
     keep(name, tapes)
 
 
+def take_verdicts() -> None:
+    """Play all tapes, and write what the planner returns now."""
+    for path in sorted(FOLDER.glob("*.tapes.xz")):
+        write_tapes([taken_again(tape) for tape in read_tapes(path)], path)
+
+
 def main(arguments: list[str]) -> None:
     """Take what the arguments name."""
     run_with_fixed_hashes()
@@ -123,6 +130,8 @@ def main(arguments: list[str]) -> None:
             take_worlds()
         case ["segment", name, path]:
             take_segment(name, Path(path))
+        case ["again"]:
+            take_verdicts()
         case _:
             raise SystemExit(__doc__)
 

@@ -1,9 +1,8 @@
 """A tape: every call of a planner's public methods with its arguments, and what `step` returned.
 
-A tape taken from an older version of the planner is played to a newer one: decisions, notes and the
-instant of the next cycle must be the same bytes. Verdicts may differ in the sentences that people
-read, in fields that are newer than the tape, and in the order and the nodes of waiting members; one
-that differs from its gang's last one in nothing else may be published in addition.
+A tape taken from an older version of the planner is played to a newer one: decisions, notes,
+verdicts and the instant of the next cycle must be the same bytes. Verdicts that change on purpose
+are taken again (`python -m tests.recordings again`), which decisions and notes must survive.
 """
 
 import functools
@@ -21,117 +20,19 @@ from services.gang_planner.core.cycle import Step
 from services.gang_planner.core.planner import Planner
 from shared.contracts import codec
 
-#: Fields of verdicts and answers that hold sentences for users.
-_SENTENCES: Final = frozenset({"message", "sentence"})
-#: Fields of verdicts that no planner set when the tapes were taken.
-_NEWER: Final = frozenset({"pod_reason", "unschedulable"})
-#: Wording that has changed since the tapes were taken. Verdicts, notes and decisions are read in
-#: today's words: a verdict that an earlier planner published is published again when its words
-#: differ, and the message of a note is part of later verdicts and decisions.
-_REWORDED: Final = (
-    (
-        "its members under way are being proved first, and the others count on them",
-        "its bindings in flight are validated first; its other members depend on them",
-    ),
-    (
-        "all of it is being evicted for another gang; it is placed whole when it has left",
-        "all its pods are being evicted for another gang; it is placed whole after that",
-    ),
-    ("the picture of the cluster is stale", "the view of the cluster is stale"),
-    ("and no room is held for the others", "and no capacity is reserved for the other members"),
-    ("then their room is held", "then their capacity is reserved"),
-    ("; the others would fit alone", "; the other pods would fit alone"),
-    ("of the others: ", "of the other members: "),
-    ("and nobody would make them again", "and no controller would create them again"),
-    (
-        "what its controller makes again waits for room",
-        "pods that its controller creates again wait for capacity",
-    ),
-    ("s, and nobody restores it", "s, and no replacement is expected"),
-    ("; the others found no room", "; the other members found no free capacity"),
-    ("; the others do not exist", "; the other members do not exist"),
-    ("the kubelet says nothing", "the kubelet reports no reason"),
-    (
-        "each had a part of the room that one of them needs",
-        "each had a part of the capacity that one of them needs",
-    ),
-    (": room for its successor is held on", ": capacity for its successor is reserved on"),
-    (": no node has room, its successor", ": no node has free capacity, its successor"),
-    ("there is no room for it, and", "free capacity does not suffice for it, and"),
-    (" for room in queue", " for capacity in queue"),
-    (" has room for it again", " has quota for it again"),
-    ("takes back what it deserves", "reclaims what it deserves"),
-    ("no room for its minResources", "not enough free capacity for its minResources"),
-    (
-        "its bindings in flight are validated first; its other",
-        "the API server has not answered its bindings in flight; its other",
-    ),
-    ("; it is placed whole after that", "; it is placed again as a whole after that"),
-    (
-        "the view of the cluster is stale: no watcher has renewed it",
-        "the planner's cluster state is stale: no watcher has updated it",
-    ),
-    ("; the other pods would fit alone", "; each of the other pods would fit alone"),
-    ("reclaims what it deserves", "reclaims its deserved amount"),
-    ("holds what it deserves (", "holds its deserved amount ("),
-    ("for the rest of what is free", "for the rest of the free capacity"),
-    ("may not take what other queues are guaranteed", "may not use the guarantees of other queues"),
-    ("goes first in queue", "has precedence in queue"),
-    ("1 member that counts less in the gang itself", "1 less important member of the gang itself"),
-    ("members that count less in the gang itself", "less important members of the gang itself"),
-    ("what is bound of it is being released", "its bound pods are being released"),
-    ("are left since ", "have been left for "),
-    ("one of its members lately", "one of its members recently"),
-    ("; it is tried again ", "; Tutti retries it "),
-    ("it was released: ", "its bound pods were released: "),
-    ("the last eviction for it came to nothing", "the last eviction for it failed"),
-)
 _Decode = Callable[[bytes], Any]
 _decode_number: Final[_Decode] = msgspec.msgpack.Decoder(int | None).decode
-_decode_plain: Final[_Decode] = msgspec.msgpack.Decoder().decode
-
-
-def _in_todays_words(record: bytes) -> bytes:
-    """The same record, with the wording that has changed replaced."""
-    if not any(before.encode() in record for before, _ in _REWORDED):
-        return record
-    return msgspec.msgpack.encode(_reworded(_decode_plain(record)))
-
-
-def _decode_verdict(verdict: bytes) -> Any:
-    return codec.decode_verdict(_in_todays_words(verdict))
-
-
-def _decode_record(record: bytes) -> Any:
-    return codec.decode_decision_record(_in_todays_words(record))
-
-
-def _encode_reworded(record: bytes) -> bytes:
-    return codec.encode(_decode_record(record))
-
-
-def _reworded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _reworded(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_reworded(entry) for entry in value]
-    if isinstance(value, str):
-        for before, now in _REWORDED:
-            value = value.replace(before, now)
-    return value
-
-
 #: How the arguments of each taped method are decoded, in their order; the last one repeats.
 _ARGUMENTS: Final[Mapping[str, tuple[_Decode, ...]]] = {
     "apply_cluster": (_decode_number, codec.decode_cluster),
-    "apply_decision": (_decode_number, _decode_record),
+    "apply_decision": (_decode_number, codec.decode_decision_record),
     "apply_outcome": (_decode_number, codec.decode_outcome),
-    "apply_verdict": (_decode_verdict,),
+    "apply_verdict": (codec.decode_verdict,),
     "configure": (msgspec.msgpack.Decoder(str).decode,),
     "decided": (_decode_number,),
     "lead": (_decode_number,),
     "load_snapshot": (codec.decode_snapshot_answer,),
-    "restore": (_decode_record,),
+    "restore": (codec.decode_decision_record,),
     "step": (_decode_number,),
     "would_fit": (codec.decode_fit_request,),
 }
@@ -242,8 +143,10 @@ class Difference(Exception):
     """The planner decided otherwise than the tape says."""
 
 
-def play(tape: Tape) -> int:
+def play(tape: Tape, *, verdicts: bool = True) -> int:
     """Call a new planner as the tape says; returns the number of decisions and notes compared.
+
+    `verdicts`: compare these, too, and the instants of cycles, on which their publishing depends.
 
     Raises:
         Difference: A step returned something else than the taped one.
@@ -251,7 +154,6 @@ def play(tape: Tape) -> int:
     planner: Planner | None = None
     undecided: deque[Any] = deque()
     compared = 0
-    shown: dict[str, Any] = {}
     for number, call in enumerate(tape.calls):
         arguments = _decode(call)
         match call.method:
@@ -268,14 +170,24 @@ def play(tape: Tape) -> int:
             case "step":
                 assert planner is not None
                 step = planner.step(*arguments)
-                _compare(number, call, step, shown)
+                _compare(number, call, step, verdicts=verdicts)
                 undecided.extend((*step.decisions, *step.notes))
                 compared += len(step.decisions) + len(step.notes)
             case _:
                 getattr(planner, call.method)(*arguments)
-                if call.method == "apply_verdict":
-                    _show(shown, _plain(call.arguments))
     return compared
+
+
+def taken_again(tape: Tape) -> Tape:
+    """The tape with what today's planner returns.
+
+    Raises:
+        Difference: A decision or a note is another one.
+    """
+    with taping() as tapes:
+        play(tape, verdicts=False)
+    (found,) = tapes
+    return found
 
 
 def _decode(call: Call) -> list[Any]:
@@ -286,70 +198,21 @@ def _decode(call: Call) -> list[Any]:
     ]
 
 
-def _compare(number: int, call: Call, step: Step, shown: dict[str, Any]) -> None:
-    """Compare a step with the taped one; `shown` has the last verdict of each gang."""
-    decisions, notes, found_verdicts, next_wakeup_ms = _encoded_step(step)
-    expected_verdicts = _plain(call.verdicts)
-    verdicts = _without_repeated(_plain(found_verdicts), expected_verdicts, shown)
-    _show(shown, expected_verdicts)
-    for name, expected, found in (
-        ("decisions", tuple(map(_encode_reworded, call.decisions)), decisions),
-        ("notes", tuple(map(_encode_reworded, call.notes)), notes),
-        ("verdicts", expected_verdicts, verdicts),
-        ("next_wakeup_ms", call.next_wakeup_ms, next_wakeup_ms),
-    ):
+def _compare(number: int, call: Call, step: Step, *, verdicts: bool) -> None:
+    """Compare a step with the taped one."""
+    decisions, notes, published, next_wakeup_ms = _encoded_step(step)
+    compared: list[tuple[str, Any, Any]] = [
+        ("decisions", call.decisions, decisions),
+        ("notes", call.notes, notes),
+    ]
+    if verdicts:
+        compared += [
+            ("verdicts", call.verdicts, published),
+            ("next_wakeup_ms", call.next_wakeup_ms, next_wakeup_ms),
+        ]
+    for name, expected, found in compared:
         if expected != found:
             raise Difference(f"call {number}, {name}: {_first(expected, found)}")
-
-
-def _show(shown: dict[str, Any], verdicts: tuple[Any, ...]) -> None:
-    shown.update((verdict["gang_id"], _lasting(verdict)) for verdict in verdicts)
-
-
-def _lasting(verdict: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in verdict.items() if key not in {"at_ms", "epoch"}}
-
-
-def _without_repeated(
-    found: tuple[Any, ...], expected: tuple[Any, ...], shown: dict[str, Any]
-) -> tuple[Any, ...]:
-    """The verdicts without those that repeat their gang's last one and are not expected."""
-    left = deque(expected)
-    kept: list[Any] = []
-    for verdict in found:
-        if left and verdict == left[0]:
-            left.popleft()
-        elif shown.get(verdict["gang_id"]) == _lasting(verdict):
-            continue
-        kept.append(verdict)
-    return tuple(kept)
-
-
-def _plain(verdicts: tuple[bytes, ...]) -> tuple[Any, ...]:
-    """Verdicts without sentences and newer fields, with their waiting members by UID."""
-    found = [_without_sentences(_decode_plain(verdict)) for verdict in verdicts]
-    for verdict in found:
-        if "waiting" in verdict:
-            # No planner nominated nodes when the tapes were taken.
-            for pod in verdict["waiting"]:
-                pod.pop("node", None)
-            verdict["waiting"].sort(key=lambda pod: pod["uid"])
-    return tuple(found)
-
-
-def _without_sentences(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: _without_sentences(entry)
-            for key, entry in value.items()
-            if key not in _SENTENCES and key not in _NEWER
-        }
-    if isinstance(value, list):
-        return [_without_sentences(entry) for entry in value]
-    # Today the reason names the request and its selector in parentheses (ADR 0077).
-    if isinstance(value, str) and value.startswith("cannot allocate all claims ("):
-        return value.partition(" (")[0]
-    return value
 
 
 def _first(expected: Any, found: Any) -> str:
@@ -363,4 +226,4 @@ def _first(expected: Any, found: Any) -> str:
 
 
 def _readable(value: Any) -> str:
-    return repr(_decode_plain(value) if isinstance(value, bytes) else value)[:2_000]
+    return repr(msgspec.msgpack.decode(value) if isinstance(value, bytes) else value)[:2_000]

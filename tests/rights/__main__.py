@@ -25,7 +25,9 @@ RUNS: Final = (
         "tests/services/controller/test_status_on_kubernetes.py",
         "tests/services/controller/test_podgroups_on_kubernetes.py",
         "tests/services/controller/test_owner_gangs.py",
+        "tests/services/controller/test_provisioning_on_kubernetes.py",
     ),
+    (*_PYTEST, "tests/services/api/test_kubectl.py"),
     (
         *(*_PYTEST, "-m", "certify", "tests/rights/test_seldom.py"),
         "tests/integration/test_composite_groups.py",

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
     """Make accounts and keys, then be `tutti`."""
     given = {name: value for name, _, value in (one.partition("=") for one in arguments)}
     folder = Path(given["--data-dir"]) / "guarded"
-    all_accounts = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX), _TESTS)
+    all_accounts = (*users(planners=REPLICAS_MAX, webhooks=REPLICAS_MAX, apis=REPLICAS_MAX), _TESTS)
     provision(folder, all_accounts, ["127.0.0.1"])
     kubeconfigs = asyncio.run(_accounts(Path(given["--kubeconfig"]), folder))
     planning = functools.partial(_guarded, folder, kubeconfigs)

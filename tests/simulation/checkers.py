@@ -361,7 +361,9 @@ class Checkers:
             )
 
     def _touched(self, write: Write) -> None:
-        """A binder has patched or deleted a pod: only a release may."""
+        """A binder has patched or deleted a pod: only a release may, except the name of a claim."""
+        if self._claims is not None and self._claims.named(write):
+            return
         uid = write.new["metadata"]["uid"]
         if uid not in self._victims:
             life = self.world.lives.life_of(write.new)

@@ -14,9 +14,16 @@ from shared.contracts.cluster import StorageCapacityChanges, Synced
 from shared.contracts.decisions import GangDecision, VolumeChoice
 from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
 from tests.simulation.claims import Claims
-from tests.simulation.devices import devices_of, reserved_for
+from tests.simulation.devices import (
+    PARTS_GIB,
+    devices_of,
+    extended_claim_of,
+    parts_of,
+    requests_devices,
+    reserved_for,
+)
 from tests.simulation.kube_api import ENDED
-from tests.simulation.kube_server import Obj, Write
+from tests.simulation.kube_server import Obj, Write, with_
 from tests.simulation.nodes import zone_of
 from tests.simulation.truth import Stored, Truth
 from tests.simulation.volumes import (
@@ -52,7 +59,7 @@ class ClaimCheckers:
         self._claims = claims
         self._truth = truth
         self._broken = broken
-        #: UIDs of claims and volumes that a stored decision names.
+        #: UIDs of claims and volumes that a stored decision names; names of claims that it makes.
         self._named: set[str] = set()
         #: UID of the claim that has each device.
         self._owners: dict[tuple[str, str], str] = {}
@@ -76,7 +83,7 @@ class ClaimCheckers:
     def judge_decision(self, stored: Stored, act: GangDecision) -> None:
         """A decision is stored: no other gang may have what it takes."""
         self._named.update(one.claim_uid for one in act.volumes)
-        self._named.update(one.claim_uid for one in act.devices)
+        self._named.update(one.claim_uid or one.claim for one in act.devices)
         self._named.update(one.volume_uid for one in act.volumes)
         mine = _taken(act)
         for other in self._truth.unanswered.values():
@@ -150,8 +157,8 @@ class ClaimCheckers:
         if not judged:
             return
         if write.resource in {VOLUMES, VOLUME_CLAIMS, RESOURCE_CLAIMS}:
-            uid = write.new["metadata"]["uid"]
-            if write.by.startswith(_BINDERS) and uid not in self._named:
+            uid, name = write.new["metadata"]["uid"], write.new["metadata"]["name"]
+            if write.by.startswith(_BINDERS) and self._named.isdisjoint((uid, name)):
                 self._broken(gang_of(write.new), f"a binder wrote {uid}, which no decision names")
         if write.resource == VOLUMES:
             self._volume_changed(write)
@@ -184,12 +191,46 @@ class ClaimCheckers:
 
     def _give_out(self, claim: Obj, *, judged: bool) -> None:
         uid = claim["metadata"]["uid"]
-        for device in devices_of(claim):
+        if judged and devices_of(claim) and not reserved_for(claim):
+            self._broken(gang_of(claim), f"{uid} has devices and is reserved for no pod")
+        parts = parts_of(claim)
+        for pool, _ in parts if judged else ():
+            given = sum(
+                gib
+                for one in self._etcd.all(RESOURCE_CLAIMS)
+                for of, gib in parts_of(one)
+                if of == pool
+            )
+            if given > PARTS_GIB:
+                self._broken(gang_of(claim), f"{given} of {PARTS_GIB} GiB of {pool} are allocated")
+        for device in devices_of(claim) if not parts else ():
             other = self._owners.setdefault(device, uid)
             if judged and other != uid:
                 self._broken(
                     gang_of(claim), f"{device} is allocated twice: to {other} and to {uid}"
                 )
+
+    def named(self, write: Write) -> bool:
+        """Whether a binder has only written into a pod which claim serves its extended resources,
+        or has removed that.
+        """
+        if write.type != "MODIFIED" or write.old is None:
+            return False
+        if extended_claim_of(write.old) == extended_claim_of(write.new):
+            return False
+        names = {"extendedResourceClaimStatus": None}
+        before, now = (_unversioned(with_(one, status=names)) for one in (write.old, write.new))
+        if before != now:
+            return False
+        pod, uid, name = write.new, write.new["metadata"]["uid"], extended_claim_of(write.new)
+        gang = gang_of(pod)
+        if pod["spec"].get("nodeName"):
+            self._broken(gang, f"{uid} is bound, and names another claim now: {name or 'none'}")
+        if name:
+            claim = self._etcd.get(RESOURCE_CLAIMS, pod["metadata"]["namespace"], name)
+            if claim is None or not devices_of(claim) or uid not in _users_of(claim):
+                self._broken(gang, f"{uid} names {name}, which has no devices for it")
+        return True
 
     # ---- bindings
 
@@ -234,12 +275,12 @@ class ClaimCheckers:
         if claim is None:
             return f"its claim {key[1]} is not there"
         devices = devices_of(claim)
-        wanted = claim["spec"]["devices"]["requests"][0]["exactly"]["count"]
+        wanted = claim["spec"]["devices"]["requests"][0]["exactly"].get("count", 1)
         if len(set(devices)) != wanted:
             return f"its claim {key[1]} has {len(set(devices))} of {wanted} devices"
         if any(pool != node for pool, _ in devices):
             return f"the devices of {key[1]} cannot be reached from there: {devices}"
-        if all(one["uid"] != uid for one in reserved_for(claim)):
+        if uid not in _users_of(claim):
             return f"its claim {key[1]} is not reserved for it"
         return ""
 
@@ -314,16 +355,29 @@ def device_claims_of(pod: Obj) -> list[ClaimKey]:
         one["name"]: one["resourceClaimName"]
         for one in pod["status"].get("resourceClaimStatuses") or ()
     }
-    return [
-        (pod["metadata"]["namespace"], one.get("resourceClaimName") or made.get(one["name"], "?"))
+    names = [
+        one.get("resourceClaimName") or made.get(one["name"], "?")
         for one in pod["spec"].get("resourceClaims") or ()
     ]
+    if requests_devices(pod):
+        names.append(extended_claim_of(pod) or "?")
+    return [(pod["metadata"]["namespace"], name) for name in names]
+
+
+def _users_of(claim: Obj) -> set[str]:
+    return {one["uid"] for one in reserved_for(claim)}
+
+
+def _unversioned(obj: Obj) -> Obj:
+    return with_(obj, metadata={"resourceVersion": None})
 
 
 def _taken(act: GangDecision) -> dict[Taken, str]:
-    """UID of the claim for which a decision takes each volume and each device."""
+    """The claim for which a decision takes each volume and each device: its UID, or its name if the
+    binder makes it.
+    """
     taken: dict[Taken, str] = {one.volume_uid: one.claim_uid for one in act.volumes if one.volume}
     for choice in act.devices:
-        for _, _, pool, device in choice.devices:
-            taken[pool, device] = choice.claim_uid
+        for _, _, pool, device in choice.devices if not choice.shares else ():
+            taken[pool, device] = choice.claim_uid or choice.claim
     return taken

@@ -1,10 +1,13 @@
 """What goes wrong with volumes and devices in runs with claims, beside all that goes wrong in every
-run: their controllers die, there is no room, a binder dies between a claim and its pod.
+run: their controllers die, there is no room, a binder dies between a claim and its pod. In runs
+with devices alone drivers withdraw their slices, policies refuse allocations, users delete claims
+that pods wait for, and planners die while gangs get devices or evict pods for them.
 """
 
 from random import Random
 from typing import Final
 
+from shared.kube.resources import NODES
 from tests.simulation.claims import Claims
 from tests.simulation.storm import Fault, Storm
 
@@ -16,13 +19,24 @@ WEIGHTS: Final[dict[str, float]] = {
     "devices_down": 2,
     "foreign_claims": 4,
 }
+DEVICE_WEIGHTS: Final[dict[str, float]] = {
+    "kill_preparing": 4,
+    "kill_planning": 4,
+    "devices_down": 3,
+    "devices_withdrawn": 4,
+    "devices_refused": 3,
+    "claim_deleted": 4,
+}
 _MEAN_GAP_MS: Final = 3_000
 
 
-def draw(rng: Random, others: list[Fault], over_ms: int) -> list[Fault]:
+def draw(
+    rng: Random, others: list[Fault], over_ms: int, *, devices_alone: bool = False
+) -> list[Fault]:
     """The faults of one run, within the storms of the `others`."""
     faults: list[Fault] = []
-    kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
+    weighted = DEVICE_WEIGHTS if devices_alone else WEIGHTS
+    kinds, weights = list(weighted), list(weighted.values())
     for _ in range(over_ms // _MEAN_GAP_MS if others else 0):
         at_ms = rng.choice(others).at_ms + rng.randrange(1_000)
         number = len(others) + len(faults)
@@ -39,7 +53,7 @@ class ClaimFaults:
         self._volumes = claims.volumes
         self._devices = claims.devices
         self._claims = claims
-        storm.more = {kind: getattr(self, f"_{kind}") for kind in WEIGHTS}
+        storm.more = {kind: getattr(self, f"_{kind}") for kind in (*WEIGHTS, *DEVICE_WEIGHTS)}
 
     def _kill_preparing(self, rng: Random) -> str:
         """A binder dies between the writes of claims and the binding of their pods."""
@@ -51,6 +65,44 @@ class ClaimFaults:
 
         self._storm.aim_at("preparing", strike)
         return ""
+
+    def _kill_planning(self, rng: Random) -> str:
+        """A planner dies while a gang gets devices, or while its victims leave and their claims are
+        deallocated: the other one takes over if it was the active one.
+        """
+        later_s = rng.random() * 2.0
+
+        def strike() -> None:
+            planners = [
+                one
+                for one in self._loop.generations
+                if one.alive and not one.paused and one.name.startswith("gang-planner")
+            ]
+            if planners:
+                self._loop.kill(rng.choice(planners))
+
+        wanted = rng.choice(("preparing", "preempting"))
+        self._storm.aim_at(wanted, lambda: self._loop.at(later_s, strike))
+        return ""
+
+    def _devices_withdrawn(self, rng: Random) -> str:
+        """The driver of a node is replaced: its slice is gone for a while."""
+        nodes = sorted(one["metadata"]["name"] for one in self._devices.etcd.all(NODES))
+        if not nodes:
+            return ""
+        node, lasts_s = rng.choice(nodes), rng.choice((0.5, 3.0, 10.0))
+        self._devices.withdraw(node)
+        self._storm.later(lasts_s, self._devices.offer, node)
+        return f"of {node} for {lasts_s:g} s"
+
+    def _devices_refused(self, rng: Random) -> str:
+        lasts_s = rng.choice((0.5, 3.0))
+        self._devices.refuses = True
+        self._storm.later(lasts_s, setattr, self._devices, "refuses", False)
+        return f"for {lasts_s:g} s"
+
+    def _claim_deleted(self, rng: Random) -> str:
+        return self._claims.delete_shared_claim(rng)
 
     def _volumes_down(self, rng: Random) -> str:
         lasts_s = rng.choice((0.5, 3.0, 8.0))

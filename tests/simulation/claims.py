@@ -12,7 +12,13 @@ from typing import Final, Literal
 import msgspec
 
 from shared.kube.resources import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
-from tests.simulation.devices import DeviceControllers, delete_claim, device_claim
+from tests.simulation.devices import (
+    EXTENDED,
+    DeviceControllers,
+    delete_claim,
+    device_claim,
+    device_request,
+)
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.lives import NAMESPACE, Life, Lives
 from tests.simulation.volumes import (
@@ -26,19 +32,21 @@ from tests.simulation.volumes import (
 )
 from tests.simulation.workload import Plan, Shape
 
-Kind = Literal["local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus"]
+Kind = Literal[
+    "local", "zonal", "scratch", "shared", "exclusive", "gpus", "shared_gpus", "extended", "parts"
+]
 """local, zonal: each place has a claim of its own that outlives its pods. scratch: each pod has one
 that goes with it (an ephemeral volume). shared: all pods one volume, on one node. exclusive: the
 first place has a claim for one pod at a time, which other gangs want, too. gpus: each pod has a
-claim from a template. shared_gpus: all pods one claim."""
+claim from a template. shared_gpus: all pods one claim. extended: each pod requests devices by the
+extended resource of their class. parts: each pod has a claim for a part of a device."""
 
 #: Claims for one pod at a time, over which gangs meet.
 _EXCLUSIVES: Final = 2
 _USER: Final = "user"
 _EPHEMERAL: Final = "ephemeral-controller"
-#: Of a pod's volume, claim and template: no service reads these names.
+#: Of a pod's volume: no service reads this name.
 _VOLUME: Final = "data"
-_TEMPLATE: Final = "gpus"
 _FOREIGN_S: Final = 8.0
 _APART: Final[tuple[Kind, ...]] = ("local", "zonal", "scratch", "gpus", "gpus", "exclusive")
 _TOGETHER: Final[tuple[Kind, ...]] = ("shared", "shared_gpus", "shared", "shared_gpus")
@@ -58,6 +66,15 @@ class ClaimShape(msgspec.Struct, frozen=True, kw_only=True):
     slow_s: float = 0.0
     #: The garbage collector deletes the claim of a deleted pod within so much.
     collector_s: float = 3.0
+    #: What goes wrong concerns devices only.
+    device_faults: bool = False
+
+
+#: Half of the gangs want devices, of which there are too few for all at once: gangs are evicted for
+#: them.
+DEVICES: Final = ClaimShape(
+    share=0.5, kinds=("gpus", "gpus", "extended", "parts", "shared_gpus"), device_faults=True
+)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -76,13 +93,15 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape, claims: ClaimShape) -
             continue
         # It may grow by one, and with these all of it goes to one node.
         on_one_node = (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli
-        kind = rng.choice(claims.kinds or ((*_APART, *_TOGETHER) if on_one_node else _APART))
+        kinds = claims.kinds or (*_APART, *_TOGETHER)
+        kind = rng.choice([one for one in kinds if on_one_node or one not in _TOGETHER])
         number = {
             "exclusive": rng.randrange(_EXCLUSIVES),
             "gpus": rng.randint(1, 2),
             "shared_gpus": rng.randint(1, 3),
-        }.get(kind, rng.randint(1, 5))
-        asked[plan.name] = Asked(kind, number)
+        }
+        number |= {"extended": number["gpus"], "parts": 2 * number["gpus"]}
+        asked[plan.name] = Asked(kind, number.get(kind, rng.randint(1, 5)))
     return asked
 
 
@@ -98,7 +117,7 @@ class Claims:
         self.volumes = VolumeControllers(
             etcd, note=note, zone_gib=shape.zone_gib, slow_s=shape.slow_s
         )
-        self.devices = DeviceControllers(etcd)
+        self.devices = DeviceControllers(etcd, every_kind=shape.device_faults)
         self.lives = lives
         self.asked: dict[str, Asked] = {}
         self._rng = etcd.loop.dice.rng("claims")
@@ -120,8 +139,7 @@ class Claims:
     def heal(self) -> None:
         """No more faults."""
         self.volumes.heal()
-        if not self.devices.is_up:
-            self.devices.restart()
+        self.devices.heal()
 
     def left(self) -> list[str]:
         """What gangs that have ended have left behind: nothing may, once time was given."""
@@ -143,11 +161,15 @@ class Claims:
             return pod
         name = _claim_of(life.name, slot, asked)
         spec: Obj
-        if asked.kind == "gpus":
-            template = f"{_TEMPLATE}-{asked.number}"
+        if asked.kind in {"gpus", "parts"}:
+            template = f"{asked.kind}-{asked.number}"
             spec = {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": template}]}
         elif asked.kind == "shared_gpus":
             spec = {"resourceClaims": [{"name": "gpus", "resourceClaimName": name}]}
+        elif asked.kind == "extended":
+            (container,) = pod["spec"]["containers"]
+            requests = {**container["resources"]["requests"], EXTENDED: str(asked.number)}
+            spec = {"containers": [with_(container, resources={"requests": requests})]}
         elif asked.kind == "scratch":
             spec = {"volumes": [{"name": _VOLUME, "ephemeral": {"volumeClaimTemplate": {}}}]}
         elif name:
@@ -172,9 +194,9 @@ class Claims:
         if not name or life.ended or name.startswith("exclusive-"):
             return
         if asked.kind == "shared_gpus":
-            claim = device_claim(name, NAMESPACE, asked.number)
+            claim = device_claim(name, NAMESPACE, device_request(asked.number))
             self.etcd.create(RESOURCE_CLAIMS, claim, by=_USER)
-        elif asked.kind != "gpus":
+        elif asked.kind not in {"gpus", "extended", "parts"}:
             of = LOCAL if asked.kind == "local" else ZONAL
             self.claim_volume(name, of, asked.number)
 
@@ -258,6 +280,26 @@ class Claims:
                     pod = row["metadata"]["name"].removesuffix(f"-{_VOLUME}")
                     if pod.startswith(f"{name}-"):
                         self.loop.at(self._rng.random(), self._scratch, (NAMESPACE, pod), asked)
+
+    def delete_shared_claim(self, rng: Random) -> str:
+        """The user of a gang deletes the claim that its pods wait with, and makes it again; returns
+        the claim's name, "" if there is none.
+        """
+        waiting = [
+            (life, claim)
+            for name, asked in self.asked.items()
+            if asked.kind == "shared_gpus" and (life := self.lives.lives.get(name)) is not None
+            if (claim := self.etcd.get(RESOURCE_CLAIMS, NAMESPACE, _claim_of(name, 0, asked)))
+            # One with devices stays until its pods are gone.
+            and not life.ended
+            and not claim["metadata"].get("finalizers")
+        ]
+        if not waiting:
+            return ""
+        life, claim = rng.choice(waiting)
+        delete_claim(self.etcd, claim, by=_USER)
+        self.loop.at(0.1 + rng.random() * 3.0, self._make, life, 0, self.asked[life.name])
+        return key_of(claim)[1]
 
     # ---- the other scheduler
 

@@ -1,6 +1,8 @@
 """Devices of the simulated cluster: each node's driver, and the controller of ResourceClaims.
 
-The driver of a node publishes its devices when the node joins; with the node they are gone. The
+The driver of a node publishes its devices when the node joins; with the node they are gone. In some
+runs the class of the devices has an extended resource, for which binders make claims, and a second
+driver has a device on each node of which claims get parts. The
 controller makes claims from templates and writes their names into the pod, takes reservations of
 pods away that are gone or have ended, gives devices back with the last reservation, and deletes
 claims with their pods. It acts on what etcd holds, some time later, and looks at everything again
@@ -10,13 +12,26 @@ when it starts.
 from collections.abc import Callable
 from typing import Final
 
-from shared.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from tests.simulation.kube_api import ENDED
+from shared.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from tests.simulation.kube_api import ENDED, Refusal
 from tests.simulation.kube_server import Etcd, Obj, Write, with_
 from tests.simulation.volumes import ClaimKey, key_of
 
 DEVICE_CLASS: Final = "gpu"
 DEVICE_DRIVER: Final = "gpu.simulated"
+#: The extended resource that the class has in some runs; no node has a device plugin for it.
+EXTENDED: Final = "gpu.simulated/gpus"
+#: Class and driver of the device with parts, and what each has: the largest parts of two pods.
+PARTS_CLASS: Final = "part"
+PARTS_DRIVER: Final = "part.simulated"
+PARTS_GIB: Final = 8
 #: Two members of a gang always find two each.
 PER_NODE: Final = 4
 _BY: Final = "claim-controller"
@@ -26,10 +41,16 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 class DeviceControllers:
     """All that serves claims for devices."""
 
-    def __init__(self, etcd: Etcd) -> None:
+    def __init__(self, etcd: Etcd, *, every_kind: bool = False) -> None:
+        """`every_kind`: the class has the extended resource, and there are devices with parts."""
         self.etcd = etcd
         self.loop = etcd.loop
         self.is_up = True
+        #: A policy refuses to write the statuses of claims.
+        self.refuses = False
+        #: Nodes whose drivers have withdrawn their devices.
+        self._withdrawn: set[str] = set()
+        self._every_kind = every_kind
         self._rng = etcd.loop.dice.rng("devices")
         self._life = 1
         self._generation = 1
@@ -39,7 +60,12 @@ class DeviceControllers:
     def begin(self) -> None:
         """The class, and what there is on the nodes."""
         expression = f"device.driver == '{DEVICE_DRIVER}'"
-        spec = {"selectors": [{"cel": {"expression": expression}}]}
+        spec: Obj = {"selectors": [{"cel": {"expression": expression}}]}
+        if self._every_kind:
+            spec["extendedResourceName"] = EXTENDED
+            selects = {"cel": {"expression": f"device.driver == '{PARTS_DRIVER}'"}}
+            parts = {"metadata": {"name": PARTS_CLASS}, "spec": {"selectors": [selects]}}
+            self.etcd.create(DEVICE_CLASSES, parts, by="user")
         self.etcd.create(
             DEVICE_CLASSES, {"metadata": {"name": DEVICE_CLASS}, "spec": spec}, by="user"
         )
@@ -62,12 +88,40 @@ class DeviceControllers:
         for node in self.etcd.all(NODES):
             self._publish(node["metadata"]["name"])
 
+    def heal(self) -> None:
+        """Nothing is broken any more."""
+        self.refuses = False
+        for node in sorted(self._withdrawn):
+            self.offer(node)
+        if not self.is_up:
+            self.restart()
+
+    # ---- faults of devices
+
+    def withdraw(self, node: str) -> None:
+        """A driver ends: its slice is deleted, whatever has its devices."""
+        self._withdrawn.add(node)
+        self._withdraw(node)
+
+    def offer(self, node: str) -> None:
+        """It is back."""
+        self._withdrawn.discard(node)
+        self._publish(node)
+
+    def policy(self, resource: Resource, sub: str) -> Refusal | None:
+        """See `kube_api.PatchPolicy`."""
+        if self.refuses and (resource, sub) == (RESOURCE_CLAIMS, "status"):
+            return Refusal(403, "Forbidden", "a policy refuses to allocate devices")
+        return None
+
     # ---- what it sees
 
     def _wrote(self, write: Write) -> None:
         if write.resource == RESOURCE_CLAIMS:
             self._soon(self._look_at_claim, key_of(write.new))
-        elif write.resource == PODS and write.new["spec"].get("resourceClaims"):
+        elif write.resource == PODS and (
+            write.new["spec"].get("resourceClaims") or extended_claim_of(write.new)
+        ):
             self._soon(self._look_at_pod, key_of(write.new))
             if write.type == "DELETED" or write.new["status"].get("phase") in ENDED:
                 self._soon(self._look_at_claims_of, write.new["metadata"]["uid"])
@@ -88,20 +142,31 @@ class DeviceControllers:
     # ---- drivers
 
     def _publish(self, node: str) -> None:
-        if self.etcd.get(NODES, "", node) is None:
+        if self.etcd.get(NODES, "", node) is None or node in self._withdrawn:
             return
         self._generation += 1
-        devices = [{"name": f"gpu-{number}"} for number in range(PER_NODE)]
+        gpus: list[Obj] = [{"name": f"gpu-{number}"} for number in range(PER_NODE)]
+        self._publish_slice(node, "gpus", DEVICE_DRIVER, gpus)
+        if self._every_kind:
+            policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
+            memory = {"value": f"{PARTS_GIB}Gi", "requestPolicy": policy}
+            whole = {"name": "whole", "allowMultipleAllocations": True}
+            self._publish_slice(
+                node, "parts", PARTS_DRIVER, [{**whole, "capacity": {"memory": memory}}]
+            )
+
+    def _publish_slice(self, node: str, of: str, driver: str, devices: list[Obj]) -> None:
         pool = {"name": node, "generation": self._generation, "resourceSliceCount": 1}
-        spec = {"driver": DEVICE_DRIVER, "pool": pool, "nodeName": node, "devices": devices}
+        spec = {"driver": driver, "pool": pool, "nodeName": node, "devices": devices}
         self.etcd.create(
-            RESOURCE_SLICES, {"metadata": {"name": f"{node}-gpus"}, "spec": spec}, by="node"
+            RESOURCE_SLICES, {"metadata": {"name": f"{node}-{of}"}, "spec": spec}, by="node"
         )
 
     def _withdraw(self, node: str) -> None:
-        there = self.etcd.get(RESOURCE_SLICES, "", f"{node}-gpus")
-        if there is not None:
-            self.etcd.remove(RESOURCE_SLICES, there, by="gc")
+        for of in ("gpus", "parts"):
+            there = self.etcd.get(RESOURCE_SLICES, "", f"{node}-{of}")
+            if there is not None:
+                self.etcd.remove(RESOURCE_SLICES, there, by="gc")
 
     # ---- the controller
 
@@ -120,10 +185,12 @@ class DeviceControllers:
         found = self._made_for(pod)
         if found is None:
             suffix = f"{self._rng.getrandbits(20):05x}"
-            number = int(wanted["resourceClaimTemplateName"].rpartition("-")[2])
+            kind, _, number = wanted["resourceClaimTemplateName"].rpartition("-")
+            request = part_request if kind == "parts" else device_request
             owner: Obj = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"]}
             owner |= {"uid": metadata["uid"], "controller": True}
-            claim = device_claim(f"{metadata['name']}-gpus-{suffix}", metadata["namespace"], number)
+            name = f"{metadata['name']}-gpus-{suffix}"
+            claim = device_claim(name, metadata["namespace"], request(int(number)))
             claim = with_(claim, metadata={"ownerReferences": [owner]})
             self.etcd.create(RESOURCE_CLAIMS, claim, by=_BY)
             # The pod is changed by a second write; between the two anything may happen.
@@ -184,9 +251,19 @@ class DeviceControllers:
         )
 
 
-def device_claim(name: str, namespace: str, number: int) -> Obj:
-    """A claim for so many whole devices."""
-    request = {"name": "gpus", "exactly": {"deviceClassName": DEVICE_CLASS, "count": number}}
+def device_request(number: int) -> Obj:
+    """A request for so many whole devices."""
+    return {"deviceClassName": DEVICE_CLASS, "count": number}
+
+
+def part_request(gib: int) -> Obj:
+    """A request for a part of a device."""
+    return {"deviceClassName": PARTS_CLASS, "capacity": {"requests": {"memory": f"{gib}Gi"}}}
+
+
+def device_claim(name: str, namespace: str, exactly: Obj) -> Obj:
+    """A claim with this request."""
+    request = {"name": "gpus", "exactly": exactly}
     return {
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"devices": {"requests": [request]}},
@@ -210,16 +287,40 @@ def delete_claim(etcd: Etcd, claim: Obj, *, by: str) -> None:
     )
 
 
+def extended_claim_of(pod: Obj) -> str:
+    """The claim for extended resources that a pod's status names; "": none."""
+    named: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
+    return str(named.get("resourceClaimName", ""))
+
+
+def requests_devices(pod: Obj) -> int:
+    """How many devices a pod requests by the extended resource."""
+    requests = pod["spec"]["containers"][0]["resources"]["requests"]
+    return int(requests.get(EXTENDED, "0"))
+
+
 def reserved_for(claim: Obj) -> list[Obj]:
     """Pods that may use it."""
     return list((claim.get("status") or {}).get("reservedFor") or ())
 
 
 def devices_of(claim: Obj) -> list[tuple[str, str]]:
-    """Pool and name of each device that it has."""
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    results = (allocation.get("devices") or {}).get("results") or ()
-    return [(one["pool"], one["device"]) for one in results]
+    """Pool and name of each device that it has, or has a part of."""
+    return [(one["pool"], one["device"]) for one in _results(claim)]
+
+
+def parts_of(claim: Obj) -> list[tuple[str, int]]:
+    """Pool of each device of which it has a part, and the part in GiB."""
+    return [
+        (one["pool"], int(one["consumedCapacity"]["memory"]) >> 30)
+        for one in _results(claim)
+        if "shareID" in one
+    ]
+
+
+def _results(claim: Obj) -> list[Obj]:
+    allocation: Obj = (claim.get("status") or {}).get("allocation") or {}
+    return list((allocation.get("devices") or {}).get("results") or ())
 
 
 def _owner(claim: Obj) -> str:

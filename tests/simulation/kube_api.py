@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from shared.kube.errors import ConnectionLost, KubeError
-from shared.kube.resources import CORE_EVENTS, PODS, Resource
+from shared.kube.resources import CORE_EVENTS, PODS, RESOURCE_CLAIMS, Resource
 from shared.kube.transport import Reply
 from tests.simulation.kube_server import Etcd, Obj, Row, Watch, Write, stamp, with_
 
@@ -58,6 +58,8 @@ class Refusal(Exception):
 
 Policy = Callable[[Obj, str], Refusal | None]
 """Whether an admission policy refuses to bind this pod to this node; asked for dry runs alike."""
+PatchPolicy = Callable[[Resource, str], Refusal | None]
+"""Whether an admission policy refuses to patch a subresource of an object."""
 
 
 class ApiServer:
@@ -68,6 +70,7 @@ class ApiServer:
         self.loop = etcd.loop
         self.rates = KubeRates()
         self.policies: list[Policy] = []
+        self.patch_policies: list[PatchPolicy] = []
         self.requests = 0
         self._on_fault = on_fault
         self._rng = etcd.loop.dice.rng("kube")
@@ -241,6 +244,8 @@ class ApiServer:
         obj = with_(obj, metadata={"namespace": namespace or None})
         if resource == PODS:
             obj.setdefault("status", {"phase": "Pending"})
+        elif resource == RESOURCE_CLAIMS:
+            obj.setdefault("status", {})
         made = self.etcd.create(resource, obj, by=request.by)
         if made is None:
             name = obj["metadata"]["name"]
@@ -293,6 +298,10 @@ class ApiServer:
         now = self.etcd.get(resource, namespace, name)
         if now is None:
             raise _not_found(resource, name)
+        for policy in self.patch_policies:
+            refusal = policy(resource, sub)
+            if refusal is not None:
+                raise refusal
         uid = (patch.get("metadata") or {}).pop("uid", "")
         version = (patch.get("metadata") or {}).pop("resourceVersion", "")
         strategic = "strategic" in request.params.get("content-type", "")

@@ -18,7 +18,7 @@ import msgspec
 from tests.simulation import claim_faults
 from tests.simulation import storm as storms
 from tests.simulation.checkers import Checkers, Violation
-from tests.simulation.claims import ClaimShape
+from tests.simulation.claims import DEVICES, ClaimShape
 from tests.simulation.coverage import Coverage
 from tests.simulation.kube_server import Write
 from tests.simulation.loop import EPOCH_MS, Dice, SimLoop, Stuck
@@ -47,6 +47,9 @@ _PREEMPTION_EVERY: Final = 4
 #: Every other one of them has evictions, too.
 _CLAIMS_EVERY: Final = 10
 _CLAIMS_WAIT_S: Final = 12.0
+#: Runs in which half of the gangs want devices, and may evict others for them: as dear as four
+#: others.
+_DEVICES_EVERY: Final = 40
 #: Runs in which few pods may be in flight, so that gangs wait for binders in each.
 _THROTTLING_EVERY: Final = 3
 _THROTTLED_PODS: Final = 4
@@ -110,6 +113,8 @@ class Run:
         claims = options.claims
         if claims is None and options.seed % _CLAIMS_EVERY == 7:
             claims = ClaimShape()
+        elif claims is None and options.seed % _DEVICES_EVERY == 9:
+            claims = DEVICES
         self.world = World(
             self.loop,
             options.shape,
@@ -174,7 +179,8 @@ class Run:
             drawn = storms.draw(rng, over_ms, options.fault_gap_ms)
             if self.world.claims is not None:
                 rng = loop.dice.rng("storm.claims")
-                drawn += claim_faults.draw(rng, drawn, over_ms)
+                alone = self.world.claims.shape.device_faults
+                drawn += claim_faults.draw(rng, drawn, over_ms, devices_alone=alone)
         kept = [one for one in drawn if options.faults is None or one.number in options.faults]
         self.storm.begin(kept, small=options.small)
         loop.run_until(self._failed, limit_s=over_ms / 1000)

@@ -190,7 +190,7 @@ class Suite:
         async def run() -> None:
             bus = await bus_on(self.nats).connect("nats://simulated", name="setup")
             try:
-                await ensure_streams(bus, webhooks=0, survivors_wait_s=wait_s)
+                await ensure_streams(bus, webhooks=0, apis=0, survivors_wait_s=wait_s)
             finally:
                 await bus.close()
 

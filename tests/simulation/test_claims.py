@@ -2,12 +2,27 @@
 claims see what must not be.
 """
 
+from random import Random
+
 import pytest
 
-from shared.kube.resources import NODES, PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES
+from shared.kube.resources import (
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 from tests.simulation.claim_checkers import ClaimCheckers
 from tests.simulation.claims import Asked, ClaimShape
-from tests.simulation.devices import FINALIZER, device_claim, devices_of
+from tests.simulation.devices import (
+    FINALIZER,
+    device_claim,
+    device_request,
+    devices_of,
+    part_request,
+)
 from tests.simulation.kube_server import Obj, with_
 from tests.simulation.lives import NAMESPACE
 from tests.simulation.loop import Dice, SimLoop
@@ -140,7 +155,9 @@ def test_a_claim_from_a_template_is_named_in_its_pod_and_deleted_with_it() -> No
 
 def test_devices_go_back_with_the_last_pod_that_has_them_reserved() -> None:
     scene = Scene()
-    claim = scene.etcd.create(RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, 1), by="test")
+    claim = scene.etcd.create(
+        RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, device_request(1)), by="test"
+    )
     assert claim is not None
     pod = scene.pod("gang-1-0", resourceClaims=[{"name": "g", "resourceClaimName": "gang-1-all"}])
     give_out(scene, claim, pod, "gpu-0")
@@ -152,10 +169,81 @@ def test_devices_go_back_with_the_last_pod_that_has_them_reserved() -> None:
     assert not devices_of(scene.etcd.all(RESOURCE_CLAIMS)[0])
 
 
+def test_devices_that_a_driver_has_withdrawn_are_gone_until_it_is_back() -> None:
+    scene = Scene()
+    devices = scene.claims.devices
+    assert scene.etcd.get(RESOURCE_SLICES, "", "node-0-gpus") is not None
+    devices.withdraw("node-0")
+    devices.restart()
+    assert scene.etcd.get(RESOURCE_SLICES, "", "node-0-gpus") is None
+    devices.heal()
+    assert scene.etcd.get(RESOURCE_SLICES, "", "node-0-gpus") is not None
+
+
+def test_the_claim_for_extended_resources_of_a_pod_goes_with_it() -> None:
+    scene = Scene()
+    pod = scene.pod("gang-1-0")
+    owner = {"uid": pod["metadata"]["uid"], "controller": True}
+    claim = with_(
+        device_claim("gang-1-0-x", NAMESPACE, device_request(1)),
+        metadata={"ownerReferences": [owner]},
+    )
+    made = scene.etcd.create(RESOURCE_CLAIMS, claim, by="test")
+    assert made is not None
+    named = {"extendedResourceClaimStatus": {"resourceClaimName": "gang-1-0-x"}}
+    scene.etcd.change(PODS, pod, lambda now: with_(now, status=named), by="test")
+    give_out(scene, made, pod, "gpu-0")
+    scene.loop.run_for(1.0)
+    assert scene.etcd.all(RESOURCE_CLAIMS)
+    scene.etcd.remove(PODS, scene.etcd.all(PODS)[0], by="test")
+    scene.loop.run_for(3.0)
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+
+
+def test_the_claim_that_a_waiting_gang_shares_is_deleted_and_made_again() -> None:
+    scene = Scene()
+    plan = make_plan()
+    scene.claims.asked["gang-7"] = Asked("shared_gpus", 1)
+    scene.world.lives.begin([plan])
+    scene.loop.run_for(2.0)
+    (before,) = scene.etcd.all(RESOURCE_CLAIMS)
+    assert scene.claims.delete_shared_claim(Random(1)) == "gang-7-all"
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+    scene.loop.run_for(4.0)
+    (after,) = scene.etcd.all(RESOURCE_CLAIMS)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+def test_checkers_see_devices_of_a_claim_that_no_pod_has_reserved() -> None:
+    scene = Scene()
+    claim = scene.etcd.create(
+        RESOURCE_CLAIMS, device_claim("gang-1-all", NAMESPACE, device_request(1)), by="test"
+    )
+    assert claim is not None
+    results = [{"request": "gpus", "driver": "d", "pool": "node-0", "device": "gpu-0"}]
+    status = {"allocation": {"devices": {"results": results}}}
+    scene.etcd.change(RESOURCE_CLAIMS, claim, lambda now: with_(now, status=status), by="test")
+    assert "is reserved for no pod" in scene.broken.pop()
+
+
+def test_checkers_see_parts_of_a_device_that_exceed_it() -> None:
+    scene = Scene()
+    for name, gib in (("gang-1-0", 6), ("gang-2-0", 3)):
+        claim = scene.etcd.create(
+            RESOURCE_CLAIMS, device_claim(name, NAMESPACE, part_request(gib)), by="test"
+        )
+        assert claim is not None
+        part = {"shareID": name, "consumedCapacity": {"memory": str(gib << 30)}}
+        give_out(scene, claim, scene.pod(f"{name}-x"), "whole", **part)
+    assert scene.broken == ["9 of 8 GiB of node-0 are allocated"]
+
+
 def test_checkers_see_devices_and_volumes_given_to_two() -> None:
     scene = Scene()
     for name in ("gang-1-all", "gang-2-all"):
-        claim = scene.etcd.create(RESOURCE_CLAIMS, device_claim(name, NAMESPACE, 1), by="test")
+        claim = scene.etcd.create(
+            RESOURCE_CLAIMS, device_claim(name, NAMESPACE, device_request(1)), by="test"
+        )
         assert claim is not None
         give_out(scene, claim, scene.pod(f"{name}-0"), "gpu-0")
     assert "is allocated twice" in scene.broken.pop()
@@ -179,7 +267,16 @@ def test_checkers_see_a_pod_bound_with_the_claim_of_its_predecessor() -> None:
 
 def test_claims_are_named_after_their_gangs() -> None:
     scene = Scene()
-    plan = Plan(
+    plan = make_plan()
+    scene.claims.asked["gang-7"] = Asked("local", 1)
+    scene.world.lives.begin([plan])
+    scene.loop.run_for(2.0)
+    names = {gang_of(one) for one in scene.etcd.all(VOLUME_CLAIMS)}
+    assert names == {"gang-7", "exclusive-0", "exclusive-1"}
+
+
+def make_plan() -> Plan:
+    return Plan(
         name="gang-7",
         arrives_ms=0,
         size=1,
@@ -189,11 +286,6 @@ def test_claims_are_named_after_their_gangs() -> None:
         group=None,
         owner="TFJob",
     )
-    scene.claims.asked["gang-7"] = Asked("local", 1)
-    scene.world.lives.begin([plan])
-    scene.loop.run_for(2.0)
-    names = {gang_of(one) for one in scene.etcd.all(VOLUME_CLAIMS)}
-    assert names == {"gang-7", "exclusive-0", "exclusive-1"}
 
 
 def own(scene: Scene, volume: Obj, uid: str) -> None:
@@ -202,10 +294,11 @@ def own(scene: Scene, volume: Obj, uid: str) -> None:
     scene.etcd.change(VOLUMES, volume, lambda now: with_(now, spec=owner), by="test")
 
 
-def give_out(scene: Scene, claim: Obj, pod: Obj, *devices: str) -> None:
+def give_out(scene: Scene, claim: Obj, pod: Obj, *devices: str, **part: object) -> None:
     """As a scheduler does: devices of node-0, reserved for one pod."""
     results = [
-        {"request": "gpus", "driver": "d", "pool": "node-0", "device": one} for one in devices
+        {"request": "gpus", "driver": "d", "pool": "node-0", "device": one, **part}
+        for one in devices
     ]
     reserved = {"resource": "pods", "name": "x", "uid": pod["metadata"]["uid"]}
     status = {"allocation": {"devices": {"results": results}}, "reservedFor": [reserved]}

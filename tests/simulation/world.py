@@ -44,6 +44,8 @@ class World:
         self.lives = Lives(self.etcd, self.nodes, note)
         self.claims = Claims(self.etcd, self.lives, claims, note=note) if claims else None
         self.api.policies.append(self.lives.policy)
+        if self.claims is not None:
+            self.api.patch_policies.append(self.claims.devices.policy)
         self._rng = loop.dice.rng("foreign")
         self._foreign = 0
         #: Names of the gangs that take part; None: all.

@@ -18,7 +18,7 @@ STOP_TIMEOUT_S = 15.0
 
 @asynccontextmanager
 async def a_service(
-    name: str, bus: Bus, nats_url: str, log: Path, *flags: str
+    name: str, bus: Bus, nats_url: str, log: Path, *flags: str, ready_s: float = 20.0
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run `python -m services.<name>` until it is ready; leaving stops it and expects status 0."""
     command = [sys.executable, "-m", f"services.{name}", f"--nats-url={nats_url}", *flags]
@@ -27,7 +27,7 @@ async def a_service(
             *command, stdout=file, stderr=file, preexec_fn=dying_with_parent()
         )
     try:
-        await eventually(lambda: _is_ready(name, bus), timeout_s=20, because=f"{name} ready")
+        await eventually(lambda: _is_ready(name, bus), timeout_s=ready_s, because=f"{name} ready")
         yield process
         process.terminate()
         async with asyncio.timeout(STOP_TIMEOUT_S):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tutti.api.ages import since
+from shared.kube.ages import since
 from tutti.cluster.admission import Call
 from tutti.cluster.objects import Obj, dig
 from tutti.cluster.store import Stored

@@ -1,5 +1,5 @@
-"""`tutti explain-dialect -f FILE`: how Tutti understands manifests.
+"""`tutti explain-dialect`: how Tutti understands manifests, and objects of a cluster.
 
-`understanding` reads each object as watcher, webhook and controllers do, `gangs` collects the gangs
-of all objects, `view` prints both. Nothing is sent anywhere.
+`shared.explanation` makes the report, `live_objects` reads the objects of a cluster, `view` prints.
+Nothing is written.
 """

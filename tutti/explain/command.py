@@ -8,6 +8,9 @@ import click
 import yaml
 from rich.console import Console
 
+from shared.dialects.manifests import InvalidManifest, flattened
+from shared.explanation.report import Report
+from shared.explanation.understanding import understand
 from tutti.api.access import Access, open_namespace
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import access_flags, report_flag, scheduler_names_flag
@@ -18,10 +21,7 @@ from tutti.explain.live_objects import (
     read_object,
     read_tree_groups,
 )
-from tutti.explain.report import Report
-from tutti.explain.understanding import understand
 from tutti.explain.view import show
-from tutti.fits.expansion import flattened
 from tutti.why.kinds import read_reference
 
 
@@ -83,8 +83,7 @@ def explain_dialect(
         echo_json(report)
     else:
         show(report, Console())
-    complete = all(one.scheduled for one in report.gangs)
-    sys.exit(0 if complete and not any(one.missing for one in report.objects) else 1)
+    sys.exit(0 if report.complete else 1)
 
 
 async def _live(
@@ -134,5 +133,5 @@ def _documents(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         for where, one in flattened(yaml.safe_load_all(file.read())):
             yield f"{file.name}, {where.partition(',')[0]}", one
-    except (yaml.YAMLError, UnicodeDecodeError, Refusal) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, InvalidManifest) as error:
         raise Refusal(f"{file.name}: {error}") from None

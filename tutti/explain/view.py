@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from tutti.explain.report import GangReport, ObjectReport, Report
+from shared.explanation.report import GangReport, ObjectReport, Report
 
 _OBJECT_WIDTH = 9
 _GANG_WIDTH = 11

@@ -12,13 +12,13 @@ from rich.text import Text
 
 from shared.contracts import codec, subjects
 from shared.contracts.questions import FitAnswer, FitRequest
+from shared.dialects.manifests import InvalidManifest, expand, flattened
 from shared.kube.errors import CredentialsError, TransportError
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.api.flags import files_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
 from tutti.fits.admission import Admitted, admit
-from tutti.fits.expansion import expand, flattened
 from tutti.service_bus import ServiceBus, ask_standby, service_options
 
 #: A standby answers between two reads of its streams; a large gang takes it a while.
@@ -109,13 +109,20 @@ async def _fits(
         documents = [one for file in files for one in yaml.safe_load_all(file.read())]
     except yaml.YAMLError as error:
         raise Refusal(str(error)) from None
-    admitted = await _admitted(services, list(flattened(documents)), namespace, scheduler_names)
+    try:
+        flat = list(flattened(documents))
+    except InvalidManifest as error:
+        raise Refusal(str(error)) from None
+    admitted = await _admitted(services, flat, namespace, scheduler_names)
     for note in admitted.notes:
         click.echo(f"tutti: {note}", err=True)
     if admitted.errors:
         raise Rejected(admitted.errors)
     objects = [one for _, one in admitted.documents]
-    questions = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
+    try:
+        questions = expand(objects, namespace=namespace, scheduler_names=scheduler_names)
+    except InvalidManifest as error:
+        raise Refusal(str(error)) from None
     found = await _ask(services, questions)
     refused = [f"{one.gang}: {one.answer.sentence}" for one in found if one.answer.refused]
     if refused:

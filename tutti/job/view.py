@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from shared.kube.ages import since
 from shared.kube.client import KubeClient
 from shared.kube.errors import ApiError
 from shared.kube.resources import CORE_EVENTS, JOBS_VOLCANO, PODGROUPS_VOLCANO
-from tutti.api.ages import since
 from tutti.api.fetches import Wanted, fetch, get
 from tutti.api.flags import Selection
 from tutti.api.objects import (

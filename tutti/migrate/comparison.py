@@ -115,7 +115,7 @@ def _claims(facts: ClusterFacts) -> Iterator[Finding]:
         if not pod.ours or pod.node:
             continue
         for name in decode_shape(pod.shape).device_claims:
-            claim = by_name.get((pod.namespace, name))
+            claim = by_name.get((pod.namespace, name)) if isinstance(name, str) else None
             if claim is not None and claim.unsupported and not claim.is_allocated:
                 message = (
                     f"pod {pod.name} needs it, and Tutti does not allocate what it requests: "

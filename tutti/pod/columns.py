@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from tutti.api.ages import since
+from shared.kube.ages import since
 from tutti.api.objects import (
     Object,
     condition_of,

@@ -50,6 +50,13 @@ from tutti.provision.nats_process import keep_loaded, keep_storing
     help="Number of webhook replicas.",
     show_default=True,
 )
+@click.option(
+    "--apis",
+    type=click.IntRange(min=1),
+    default=REPLICAS,
+    help="Number of replicas of the API service.",
+    show_default=True,
+)
 @access_flags
 def provision(
     *,
@@ -59,18 +66,19 @@ def provision(
     addresses: tuple[str, ...],
     planners: int,
     webhooks: int,
+    apis: int,
     access: Access,
 ) -> None:
     """Create keys and certificates for NATS where they are missing, and renew them in time.
 
-    For each user (watcher, gang-planner, binder, admission-webhook, controller-status,
+    For each user (watcher, gang-planner, binder, admission-webhook, api, controller-status,
     controller-jobs, provision, reader) a Secret NAME-nats-USER: `seed` (its nkey) and `ca.crt`. For
     the servers NAME-nats-server: `tls.crt`, `tls.key`, `ca.crt`, and `authorization.conf`, which
     their configuration includes. The CA itself is in NAME-nats-ca, which no pod mounts.
 
     Valid keys and certificates are kept. Run it once a week or more often.
     """
-    nats_users = users(planners=planners, webhooks=webhooks)
+    nats_users = users(planners=planners, webhooks=webhooks, apis=apis)
     if directory is not None:
         if not addresses:
             raise click.UsageError(

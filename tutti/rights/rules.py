@@ -6,7 +6,7 @@ from typing import Any, Final
 import yaml
 
 from shared.bus.permissions import users
-from tutti.rights.table import ACCOUNTS, ALL_USERS, Right
+from tutti.rights.table import ACCOUNTS, ALL_USERS, API_USERS, Right
 
 _ORDER: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 _HEAD: Final = (
@@ -52,12 +52,14 @@ def rights_file() -> str:
         }
         for account in ACCOUNTS
     }
-    # Not an account of Tutti: the chart binds these to the group system:authenticated.
-    content["everybody"] = {
-        "account": False,
-        "clusterRules": rules(ALL_USERS),
-        "namespacedRules": [],
-    }
+    # No accounts of Tutti: the chart binds these to the group system:authenticated, and the second
+    # one only with the API service.
+    for name, rights in (("everybody", ALL_USERS), ("api-users", API_USERS)):
+        content[name] = {
+            "account": False,
+            "clusterRules": rules(rights),
+            "namespacedRules": [],
+        }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=100)
 
 

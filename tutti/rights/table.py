@@ -13,11 +13,16 @@ from typing import Final
 import msgspec
 
 from shared.bus.permissions import users
+from shared.contracts.api_registration import API_SERVICE
+from shared.contracts.visibility import GROUP
+from shared.contracts.visibility_resources import RESOURCES
 from shared.dialects.owner_kinds import OWNER_KINDS
 from shared.dialects.rights import rights
 from shared.kinds.catalogue import CATALOGUE
 from shared.kube.leases import PLANNER_LEASE
 from shared.kube.resources import (
+    ACCESS_REVIEWS,
+    API_SERVICES,
     CLUSTER_ROLES,
     COMMANDS,
     CONFIGMAPS,
@@ -36,15 +41,18 @@ from shared.kube.resources import (
     NAMESPACES,
     NETWORK_POLICIES,
     NODES,
+    POD_TEMPLATES,
     PODGROUPS_VOLCANO,
     PODS,
     PRIORITY_CLASSES,
+    PROVISIONING_REQUESTS,
     QUEUES_VOLCANO,
     REPLICA_SETS,
     RESOURCE_CLAIMS,
     SECRETS,
     SERVICES,
     STATEFUL_SETS,
+    TOKEN_REVIEWS,
     VALIDATING_WEBHOOKS,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -116,10 +124,16 @@ _BINDER: Final = (
     _may("create", PODS, "bind pods to nodes", at="binding"),
     _may("create", PODS, "evict victims of preemption", at="eviction"),
     _may("get delete", PODS, "read back what a lost answer left open; release pods of a gang"),
-    _may("patch", PODS, "set the reason of a release (DisruptionTarget)", at="status"),
+    _may(
+        "patch",
+        PODS,
+        "set the reason of a release (DisruptionTarget), name the claim of extended resources",
+        at="status",
+    ),
     _may("get patch", VOLUMES, "claim a chosen volume"),
     _may("get patch", VOLUME_CLAIMS, "name the node that a volume is made for"),
     _may("get patch", RESOURCE_CLAIMS, "the finalizer of an allocation"),
+    _may("create", RESOURCE_CLAIMS, "the claim for extended resources of a pod"),
     _may("get", DEVICE_CLASSES, "copy the configuration of a class into an allocation"),
     _may("patch", RESOURCE_CLAIMS, "allocate devices, reserve them for pods", at="status"),
     _may("patch update", RESOURCE_CLAIMS, "the same, from Kubernetes 1.36 on", at="binding"),
@@ -144,6 +158,25 @@ _WEBHOOK: Final = (
     *_of_dialects("admission-webhook", "whether the group exists that a user's pod names"),
 )
 
+_API: Final = (
+    _may("create", ACCESS_REVIEWS, "what the user of a request may see"),
+    _may("create", TOKEN_REVIEWS, "which user sends a direct request"),
+    _may(
+        "get",
+        CONFIGMAPS,
+        "the CA of the API server's front proxy",
+        names=("extension-apiserver-authentication",),
+    ),
+    _may("create", API_SERVICES, "register as the server of its API group"),
+    _may("get update delete", API_SERVICES, "its own registration", names=(API_SERVICE,)),
+    _may(
+        "get",
+        CLUSTER_ROLES,
+        "the owner of its registration: it is deleted when it is uninstalled",
+        names=(f"{RELEASE}-api",),
+    ),
+)
+
 _EVENTS: Final = _may("create get patch", CORE_EVENTS, "create and count Events")
 
 #: Rights of each controller, by its name in `--controllers`.
@@ -151,6 +184,9 @@ CONTROLLERS: Final[dict[str, tuple[Right, ...]]] = {
     "status": (
         *_of_dialects("controller", "write phases, conditions and verdicts on groups"),
         _may("patch", PODS, "set the pending reason on waiting pods", at="status"),
+        _may("get", PODS, "copy a gang's pods into the templates of its ProvisioningRequest"),
+        _may("get create delete", PROVISIONING_REQUESTS, "request capacity for whole gangs"),
+        _may("create delete", POD_TEMPLATES, "the pods of such a request"),
         _may(
             "list",
             LEASES,
@@ -280,6 +316,7 @@ ACCOUNTS: Final = (
     Account(name="gang-planner", token=False),
     Account(name="binder", rights=_BINDER),
     Account(name="admission-webhook", rights=_WEBHOOK),
+    Account(name="api", rights=_API),
     Account(name="controller-status", rights=CONTROLLERS["status"]),
     Account(
         name="controller-jobs",
@@ -297,4 +334,15 @@ ALL_USERS: Final = (
     _may(
         "get list", LEASES, "`tutti why` shows whether a planner is active", names=(PLANNER_LEASE,)
     ),
+)
+
+#: Further rights of every user where an API service runs.
+API_USERS: Final = tuple(
+    Right(
+        group=GROUP,
+        resource=one.plural,
+        verbs=one.verbs,
+        why="ask the API service, which shows what the user may see",
+    )
+    for one in RESOURCES
 )

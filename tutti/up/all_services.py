@@ -1,8 +1,8 @@
 """Runs NATS and all services from start to stop.
 
 Order of starting: NATS and its streams, concurrently the checks of the cluster; then every service
-at once; then readiness. Order of stopping: webhook, controller, binders, planners, watchers, NATS.
-At any end, none of its processes is left.
+at once; then readiness. Order of stopping: API service, webhook, controller, binders, planners,
+watchers, NATS. At any end, none of its processes is left.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from shared.runtime.heartbeat import Heartbeat
 from tutti.api.failures import Refusal, first_failure
+from tutti.up.api_registration import prepare_api, remove_api
 from tutti.up.cluster_checks import check_cluster
 from tutti.up.crds import install
 from tutti.up.nats import Nats, running_nats
@@ -230,6 +231,7 @@ class AllServices:
         return local_users(
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),
+            apis=max(1, options.count("api")),
             observed=options.observe,
         )
 
@@ -241,6 +243,7 @@ class AllServices:
             survivors_wait_s=survivors_wait_s,
             planners=max(1, options.count("gang-planner")),
             webhooks=max(1, options.count("admission-webhook")),
+            apis=max(1, options.count("api")),
             observed=options.observe,
         )
 
@@ -284,11 +287,13 @@ class AllServices:
         presence = Presence(client, self._say, identity())
         await presence.announce(take_over=self._options.take_over)
         await install_planner_lease(client, self._say)
+        await prepare_api(client, self._say, serves=self._options.count("api") > 0)
         try:
             yield presence
         finally:
             await presence.leave()
             await remove_planner_lease(client)
+            await remove_api(client)
 
     @asynccontextmanager
     async def _bus(self, nats: Nats) -> AsyncIterator[Bus]:

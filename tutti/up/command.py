@@ -21,7 +21,7 @@ from tutti.up.options import (
     SERVICES,
     OptionError,
     UpOptions,
-    check_observing,
+    check_combination,
     read_replicas,
 )
 
@@ -68,6 +68,19 @@ from tutti.up.options import (
     help="Port of the admission webhook; 0: any free port.",
 )
 @click.option("--webhook/--no-webhook", default=True, help="Run the admission webhook.")
+@click.option(
+    "--api-port",
+    default=0,
+    type=click.IntRange(0, 65535),
+    help="With --api: port of the API service; 0: any free port.",
+)
+@click.option(
+    "--api/--no-api",
+    default=False,
+    help="Run the API service and register it with the API server, for kubectl get gangs and the "
+    "like. Off by default: if this process is killed, the registration stays, and Kubernetes "
+    "finishes deleting no namespace until the next start removes it.",
+)
 @click.option("--install-crds", is_flag=True, help="Create or update Tutti's CRDs first.")
 @click.option(
     "--kube-batch-crds",
@@ -135,7 +148,7 @@ def _options(replicas: tuple[str, ...], flags: dict[str, object]) -> UpOptions:
     options = msgspec.convert(
         {**given, "replicas": read_replicas(replicas)}, UpOptions, strict=False
     )
-    check_observing(options)
+    check_combination(options)
     return options
 
 

@@ -19,6 +19,7 @@ _REPLICAS: Final[Mapping[str, int]] = {
     "binder": 2,
     "controller": 1,
     "admission-webhook": 1,
+    "api": 1,
 }
 #: In the order of starting: all services wait for the watcher's list. They stop in the reverse
 #: order, so that writers end after the services that request their writes.
@@ -56,6 +57,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     admission_conf: str = ""
     webhook: bool = True
     webhook_port: int = 0  # 0: any free port
+    api: bool = False
+    api_port: int = 0  # 0: any free port
     install_crds: bool = False
     kube_batch_crds: bool = False
     replicas: Mapping[str, int] = {}  # where they differ from the default
@@ -73,7 +76,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
         return OBSERVING if self.observe else SERVICES
 
     def count(self, service: str) -> int:
-        if service not in self.services or (service == "admission-webhook" and not self.webhook):
+        switched_off = {"admission-webhook": not self.webhook, "api": not self.api}
+        if service not in self.services or switched_off.get(service, False):
             return 0
         if service == "observer":
             return 1
@@ -99,24 +103,33 @@ def read_replicas(given: tuple[str, ...]) -> dict[str, int]:
     return replicas
 
 
-def check_observing(options: UpOptions) -> None:
-    """Refuse flags that an observation cannot have.
+def check_combination(options: UpOptions) -> None:
+    """Refuse flags that are not valid together.
 
     Raises:
-        OptionError: A flag would write to the cluster, or is valid only with `--observe`.
+        OptionError: A flag has no effect without another one, or an observation cannot have it.
     """
-    if options.kube_batch_crds and not options.install_crds:
-        raise OptionError("--kube-batch-crds: only with --install-crds")
-    if not options.observe:
-        if options.report is not None:
-            raise OptionError("--report: only with --observe")
-        return
+    needed = {
+        "--kube-batch-crds": (options.kube_batch_crds, "--install-crds", options.install_crds),
+        "--report": (options.report is not None, "--observe", options.observe),
+        "--api-port": (bool(options.api_port), "--api", options.api),
+        "--replicas api": (bool(options.replicas.get("api")), "--api", options.api),
+    }
+    for flag, (given, other, has_other) in needed.items():
+        if given and not has_other:
+            raise OptionError(f"{flag}: only with {other}")
+    if options.observe:
+        _check_observing(options)
+
+
+def _check_observing(options: UpOptions) -> None:
     refused = {
         "--nats": bool(options.nats_url),
         "--install-crds": options.install_crds,
         "--take-over": options.take_over,
         "--admission-conf": bool(options.admission_conf),
         "--webhook-port": bool(options.webhook_port),
+        "--api": options.api,
         **{f"--replicas {name}": name not in OBSERVING for name in options.replicas},
     }
     for flag, given in refused.items():

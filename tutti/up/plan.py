@@ -1,13 +1,18 @@
 """The processes of `tutti up` and their flags: a pure function of the options."""
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from shared.bus.permissions import CONTROLLERS
+from shared.contracts.api_registration import UP_SERVICE
 from shared.model.invariants import InvariantViolation
 from tutti.up.keys import Keys
 from tutti.up.options import UpOptions
+
+#: The API server on this machine reaches the API service here, where it listens.
+_API_HOST: Final = "127.0.0.1"
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +111,19 @@ def _own_flags(
                 f"--port={port}",
                 f"--cert-dir={data_dir / 'webhook' / str(ordinal)}",
                 *([f"--admission-conf={conf}"] if conf else []),
+            ]
+        case "api":
+            namespace, name = UP_SERVICE
+            return [
+                *_cluster_flags(options),
+                *names,
+                f"--port={options.api_port if ordinal == 0 else 0}",
+                f"--cert-dir={data_dir / 'api' / str(ordinal)}",
+                f"--external={_API_HOST}",
+                f"--service-namespace={namespace}",
+                f"--service-name={name}",
+                # One process can be behind such a Service.
+                *(["--no-register"] if ordinal else []),
             ]
         case _:
             raise InvariantViolation(service, "must be one of the services")

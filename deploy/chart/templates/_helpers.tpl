@@ -212,6 +212,11 @@ strategy:
 {{ max 3 (int .Values.webhook.replicas) }}
 {{- end }}
 
+{{/* Consumers for API services, likewise. Takes the root. */}}
+{{- define "tutti.api-consumers" -}}
+{{ max 3 (int .Values.api.replicas) }}
+{{- end }}
+
 {{/* Replicas that must not be disrupted together; takes also "replicas". */}}
 {{- define "tutti.disruption-budget" -}}
 {{- if gt (int .replicas) 1 }}

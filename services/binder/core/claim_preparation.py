@@ -11,6 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from services.binder.core import extended_claim
+from services.binder.core.binding_conditions import Attachment, attachment_of
 from services.binder.core.device_allocation import Object, allocation_of
 from shared.contracts.decisions import Binding, DeviceChoice, GangDecision, VolumeChoice
 
@@ -37,20 +39,25 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
 
     state: Literal["done", "waiting", "failed", "again"]
     message: str = ""
+    #: It waits for devices to be attached, which may take longer than anything else.
+    attaching: bool = False
     retry_after_ms: int = 0
     #: A write of devices was not answered: they may still be allocated.
     in_doubt: bool = False
 
 
 class Write(msgspec.Struct, frozen=True, gc=False):
-    """A merge patch to send."""
+    """A merge patch to send; of `devices/create` an object to create."""
 
-    kind: Literal["claim", "volume", "devices", "devices/status"]
+    kind: Literal["claim", "volume", "devices", "devices/create", "devices/status", "pod/status"]
     patch: Object
 
 
 DONE: Final = Progress("done")
 WAITING: Final = Progress("waiting")
+POD_IS_GONE: Final = Progress("failed", "the pod is gone")
+#: By an earlier delivery: its claims were prepared then.
+POD_IS_BOUND: Final = Progress("done", "the pod is bound")
 
 
 def preparations_of(decision: GangDecision) -> tuple[Preparation, ...]:
@@ -134,11 +141,18 @@ def device_step(
     pod_name: str,
     classes: Mapping[str, Object] = NO_CLASSES,
 ) -> Progress | Write:
-    """The next step for a ResourceClaim: the finalizer, then devices and reservation together.
+    """The next step for a ResourceClaim: the finalizer, then devices and reservation together. One
+    for extended resources is made first, unless it exists.
     `classes`: by name, those of the choice that exist, if `needs_classes`.
     """
-    if claim is None or _uid(claim) != choice.claim_uid or _leaving(claim):
+    if claim is None and choice.extended is not None and choice.devices:
+        manifest = extended_claim.manifest_of(choice, choice.extended, pod_name, FINALIZER)
+        return Write("devices/create", manifest)
+    if claim is None or not _is_chosen(claim, choice) or _leaving(claim):
         return Progress("failed", f'resourceclaim "{choice.claim}" is gone')
+    objection = extended_claim.objection_to(claim, choice) if choice.extended is not None else ""
+    if objection:
+        return Progress("failed", objection)
     status: Object = claim.get("status") or {}
     allocation = status.get("allocation")
     if allocation is None and not choice.devices:
@@ -147,7 +161,7 @@ def device_step(
         return Progress("failed", f'resourceclaim "{choice.claim}" got allocated elsewhere')
     reserved: list[Object] = list(status.get("reservedFor") or ())
     if allocation is not None and any(one.get("uid") == choice.pod_uid for one in reserved):
-        return DONE
+        return _attached(claim)
     finalizers = _finalizers(claim)
     if allocation is None and FINALIZER not in finalizers:
         return Write("devices", _patch(claim, {"finalizers": [*finalizers, FINALIZER]}))
@@ -161,11 +175,19 @@ def device_step(
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
 
 
+def _attached(claim: Object) -> Progress:
+    """Whether the devices of a claim are attached, so that its pod may be bound."""
+    found = attachment_of(claim)
+    if found.failed:
+        return Progress("failed", found.failed)
+    return Progress("waiting", found.missing, attaching=True) if found.missing else DONE
+
+
 def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
-    """The write that removes the pod's reservation, and the devices with the last one; None: none
-    is needed.
+    """The write that removes the pod's reservation. With the last one it removes the devices of
+    this choice, and any that are not attached. None: none is needed.
     """
-    if claim is None or _uid(claim) != choice.claim_uid:
+    if claim is None or not _is_chosen(claim, choice):
         return None
     status: Object = claim.get("status") or {}
     reserved: list[Object] = list(status.get("reservedFor") or ())
@@ -173,9 +195,28 @@ def device_undo(claim: Object | None, choice: DeviceChoice) -> Write | None:
     if len(left) == len(reserved):
         return None
     wanted: Object = {"reservedFor": left or None}
-    if not left and choice.devices:
+    if not left and (choice.devices or attachment_of(claim) != Attachment()):
         wanted["allocation"] = None
     return Write("devices/status", {**_patch(claim, {}), "status": wanted})
+
+
+def pod_step(pod: Object | None, choice: DeviceChoice) -> Progress | Write:
+    """The next step for the pod whose claim for extended resources is prepared: its status names
+    the claim. None: no such pod was read.
+    """
+    of = choice.extended
+    if of is None:
+        return DONE
+    if pod is None or _uid(pod) != choice.pod_uid:
+        return POD_IS_GONE
+    if extended_claim.has_status(pod, choice, of):
+        return DONE
+    return Write("pod/status", extended_claim.status_patch(pod, choice, of))
+
+
+def is_leaving(pod: Object, uid: str) -> bool:
+    """Whether the pod with this UID is being deleted, or another one has its name."""
+    return _uid(pod) != uid or _leaving(pod)
 
 
 def failed_members(
@@ -228,6 +269,11 @@ def _patch(found: Object, metadata: Object) -> Object:
 
 def _finalizers(found: Object) -> list[str]:
     return list(found["metadata"].get("finalizers") or ())
+
+
+def _is_chosen(claim: Object, choice: DeviceChoice) -> bool:
+    """Whether the claim is the one of the choice; one that the binder makes has no UID in it."""
+    return _uid(claim) == choice.claim_uid or (choice.extended is not None and not choice.claim_uid)
 
 
 def _uid(found: Object) -> str:

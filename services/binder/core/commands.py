@@ -21,6 +21,8 @@ class Limits(msgspec.Struct, frozen=True):
     backoff_ms_max: int = 2_000
     #: How long controllers may take to complete a decision's claims.
     claims_ms: int = 120_000
+    #: How long devices may take to be attached: until their binding conditions are true.
+    attaching_ms: int = 600_000
     #: Deliveries that are carried out; later ones only read the pods.
     deliveries_max: int = 5
 

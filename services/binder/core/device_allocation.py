@@ -20,7 +20,7 @@ def allocation_of(claim: Object, choice: DeviceChoice, classes: Mapping[str, Obj
     of_claim: Object = claim.get("spec") or {}
     spec: Object = of_claim.get("devices") or {}
     chosen = {name: one for name, one in _alternatives(spec) if name in _requests(choice)}
-    devices: Object = {"results": list(_results(choice, chosen))}
+    devices: Object = {"results": list(_results(claim["metadata"]["uid"], choice, chosen))}
     config = [*_of_classes(chosen, classes), *_of_claim(spec, chosen)]
     if config:
         devices["config"] = config
@@ -45,8 +45,11 @@ def _alternatives(spec: Object) -> Iterator[tuple[str, Object]]:
             yield f"{name}/{one['name']}", one
 
 
-def _results(choice: DeviceChoice, chosen: Mapping[str, Object]) -> Iterator[Object]:
+def _results(
+    claim_uid: str, choice: DeviceChoice, chosen: Mapping[str, Object]
+) -> Iterator[Object]:
     shares = {one.index: one for one in choice.shares}
+    conditions = {one.index: one for one in choice.conditions}
     for index, (request, driver, pool, device) in enumerate(choice.devices):
         result: Object = {"request": request, "driver": driver, "pool": pool, "device": device}
         if request in choice.admin:
@@ -54,9 +57,13 @@ def _results(choice: DeviceChoice, chosen: Mapping[str, Object]) -> Iterator[Obj
         tolerations = chosen.get(request, {}).get("tolerations")
         if tolerations:
             result["tolerations"] = tolerations
+        waited_for = conditions.get(index)
+        if waited_for is not None:
+            result["bindingConditions"] = list(waited_for.binding)
+            result["bindingFailureConditions"] = list(waited_for.failure)
         share = shares.get(index)
         if share is not None:
-            result["shareID"] = _share_id(choice.claim_uid, index)
+            result["shareID"] = _share_id(claim_uid, index)
             if share.capacity:
                 result["consumedCapacity"] = dict(share.capacity)
         yield result

@@ -13,9 +13,9 @@ may be repeated: the UID is a precondition, and a pod that is already on its nod
 
 Claims are written before the first binding (`preparing`), and read until their controllers have
 completed them. They are undone in a first delivery only: in a later one a pod may be bound that
-this binder does not know of. Undoing is repeated until it is answered, so that none of its writes
-can be carried out after the next decision. Devices whose write was not answered are not undone. A
-member whose devices are not certainly released is `late`, so that no other pod gets them.
+this binder does not know of. Undoing is repeated until it is carried out, so that none of its
+writes can be carried out after the next decision. Devices whose write was not answered are not
+undone. A member whose devices are not certainly released is `late`, so that no other pod gets them.
 """
 
 from typing import Final, assert_never
@@ -52,6 +52,8 @@ class Machine(Attempt[GangDecision]):
         #: How often a preparation was undone.
         self._undoing: dict[int, int] = {}
         self._preparing_ms = 0
+        #: Preparations that wait for devices to be attached.
+        self._attaching: set[int] = set()
         #: Preparations with a write of devices that was not answered, and none that succeeded
         #: since.
         self._in_doubt: set[int] = set()
@@ -123,11 +125,15 @@ class Machine(Attempt[GangDecision]):
             limits = self._limits
             delay_ms = min(limits.backoff_ms_min << min(tries - 1, 10), limits.backoff_ms_max)
             delay_ms = max(delay_ms, progress.retry_after_ms)
-            if now_ms + delay_ms - self._preparing_ms <= limits.claims_ms:
+            if progress.attaching:
+                self._attaching.add(index)
+            # Also after a request that failed since.
+            most_ms = limits.attaching_ms if index in self._attaching else limits.claims_ms
+            if now_ms + delay_ms - self._preparing_ms <= most_ms:
                 self._in_flight.add(index)
                 return (Prepare(index, again=progress.state == "waiting", delay_ms=delay_ms),)
             what = progress.message or "no retry completed it"
-            self._unprepared[index] = f"{self._named(index)} after {limits.claims_ms} ms: {what}"
+            self._unprepared[index] = f"{self._named(index)} after {most_ms} ms: {what}"
         return self._next(now_ms)
 
     def undone(self, index: int, now_ms: int, *, settled: bool = True) -> tuple[Command, ...]:

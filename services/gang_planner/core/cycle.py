@@ -133,6 +133,7 @@ class CycleRunner:
     def _expire(self) -> bool:
         """End decisions without an answer for too long; return whether cluster state is fresh."""
         state, now_ms = self._state, self.now_ms
+        state.extended_resources.count_devices()
         self._timers.due(state, now_ms)
         self._wake(in_flight.date_late_reservations(state, now_ms))
         fresh = cluster.fresh(state, now_ms)
@@ -227,7 +228,7 @@ class CycleRunner:
         unseen_losses.search(state)
         if resolved and state.holds.pending:
             self._open_holds(work)
-        if resolved and state.nodes.leaving:
+        if resolved and (state.nodes.leaving or state.nodes.unready):
             announced_losses.announce(work)
         if state.holds.by_uid:
             holds.review(work)

@@ -18,9 +18,9 @@ from services.gang_planner.core.constraints.masks import Masks
 from services.gang_planner.core.cycle import CycleRunner, Step
 from services.gang_planner.core.ingest import cluster, decision_log
 from services.gang_planner.core.invariants import validate as check_invariants
-from services.gang_planner.core.lifecycle import unseen_losses
+from services.gang_planner.core.lifecycle import provisioning, unseen_losses
 from services.gang_planner.core.placement.session import Session
-from services.gang_planner.core.queries import ledger, queue_figures
+from services.gang_planner.core.queries import fragmentation, ledger, queue_figures
 from services.gang_planner.core.queries import would_fit as questions
 from services.gang_planner.core.state import in_flight
 from services.gang_planner.core.state.planner_state import State
@@ -35,7 +35,13 @@ from shared.contracts.decisions import (
     Note,
 )
 from shared.contracts.outcomes import Outcome
-from shared.contracts.questions import FitAnswer, FitRequest, LedgerAnswer
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    FragmentationAnswer,
+    LedgerAnswer,
+    RequestRefused,
+)
 from shared.contracts.verdicts import Verdict
 from shared.model.invariants import InvariantViolation
 
@@ -82,6 +88,11 @@ class Planner:
         if verdict.phase != "Gone" and verdict.first_seen_ms:
             # A waiting gang has no decision in the log that has its first-seen time.
             self._state.gangs.history(verdict.gang_id).first_seen_ms = verdict.first_seen_ms
+        provisioning.recall(self._state, verdict)
+
+    def apply_refusal(self, report: RequestRefused) -> None:
+        """Show a refused ProvisioningRequest in its gang's verdict. No decision depends on it."""
+        provisioning.refused(self._state, report)
 
     def last_verdict(self, gang_id: str) -> Verdict | None:
         """The last published verdict of a gang; None: the gang is gone, or there was none."""
@@ -239,7 +250,13 @@ class Planner:
 
     def ledger(self) -> LedgerAnswer:
         """The held, deserved and queued amounts of all queues. Only standby planners are asked."""
+        self._state.extended_resources.count_devices()
         return ledger.ledger(self._state, self._session)
+
+    def fragmentation(self) -> FragmentationAnswer:
+        """How many more pods of common shapes fit. Only standby planners are asked."""
+        self._state.extended_resources.count_devices()
+        return fragmentation.fragmentation(self._state, self._session)
 
     def on_action(self, begins: Callable[[str], None]) -> None:
         """Call `begins` with an action's name when it begins, and with "" after the last one."""

@@ -36,6 +36,7 @@ RECORDS: Final[dict[str, type[ObjectChanges]]] = {
     "hypernode": cluster.HyperNodeChanges,
     "topology": cluster.TopologyChanges,
     "workload": cluster.WorkloadChanges,
+    "provisioningrequest": cluster.ProvisioningRequestChanges,
     "podgroup": cluster.PodGroupChanges,
     "pod": cluster.PodChanges,
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -125,7 +126,15 @@ func judge(asked *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	framework, err := newFramework(ctx, client, factory, snapshot, claims, slices)
+	devices := dynamicresources.NewDRAManager(ctx, claims, slices, factory)
+	// As kube-scheduler's own event handlers do: which class has which extended resource.
+	classes, err := factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(
+		devices.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache),
+	)
+	if err != nil {
+		return nil, err
+	}
+	framework, err := newFramework(ctx, client, factory, snapshot, devices)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +143,7 @@ func judge(asked *request) (*answer, error) {
 		factory.WaitForCacheSync(ctx.Done())
 		// An informer has synced before its handlers were called: what claims have allocated would be free.
 		cache.WaitForCacheSync(ctx.Done(), claims.AddEventHandler(cache.ResourceEventHandlerFuncs{}).HasSynced)
-		cache.WaitForCacheSync(ctx.Done(), slices.HasSynced)
+		cache.WaitForCacheSync(ctx.Done(), slices.HasSynced, classes.HasSynced)
 	} else {
 		// Nothing reacts to the events of these: the stores are enough, and starting takes a tenth of a second.
 		for _, one := range asked.Namespaces {
@@ -148,7 +157,7 @@ func judge(asked *request) (*answer, error) {
 
 func newFramework(
 	ctx context.Context, client *fake.Clientset, factory informers.SharedInformerFactory, snapshot *internalcache.Snapshot,
-	claims *assumecache.AssumeCache, slices *tracker.Tracker,
+	devices *dynamicresources.DefaultDRAManager,
 ) (framework.Framework, error) {
 	configuration, err := latest.Default()
 	if err != nil {
@@ -158,7 +167,7 @@ func newFramework(
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory)),
+		frameworkruntime.WithSharedDRAManager(devices),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithParallelism(1),
 	)

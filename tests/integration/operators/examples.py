@@ -1,6 +1,7 @@
 """The example on an operator's page: its manifest is played, and its answers are the real ones."""
 
 import re
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import yaml
@@ -40,9 +41,9 @@ def whole_gang(word: str, *manifests: Object) -> Example:
     return Example(yaml.safe_dump_all(manifests), answers)
 
 
-def example_of(page: str, file: str = f"{NAME}.yaml") -> Example:
-    """The example on a page of docs/operators whose manifest is this file."""
-    path = _FOLDER / f"{page}.md"
+def example_of(page: str, file: str = f"{NAME}.yaml", *, folder: Path = _FOLDER) -> Example:
+    """The example on a page, by default of docs/operators, whose manifest is this file."""
+    path = folder / f"{page}.md"
     found = list(blocks(path.relative_to(ROOT).as_posix(), path.read_text()))
     files = [at for at, one in enumerate(found) if one.what == "file"]
     (start,) = [at for at in files if found[at].detail == file]

@@ -12,19 +12,19 @@ import msgspec
 from typing_extensions import override
 
 from services.admission_webhook.adviser import Adviser
-from services.admission_webhook.certificates import (
-    CA_FILE,
-    SERVING_FILE,
-    CertificateFiles,
-    ServingCertificate,
-    ensure_certificate,
-)
 from services.admission_webhook.core.queue_tree import QueueTree
 from services.admission_webhook.group_lookup import GroupLookup
 from services.admission_webhook.reference_follower import ReferenceFollower
 from services.admission_webhook.reporting import Reporting
 from services.admission_webhook.review_server import ReviewServer
 from shared.contracts.questions import FitAnswer, FitRequest
+from shared.runtime.serving_certificate import (
+    CA_FILE,
+    SERVING_FILE,
+    CertificateFiles,
+    ServingCertificate,
+    ensure_certificate,
+)
 from shared.telemetry.metrics import Metrics
 from tests.services.admission_webhook.reviews import NAMES, Object
 
@@ -141,7 +141,7 @@ class Webhook:
 
 def own_certificate(folder: Path) -> ServingCertificate:
     """A certificate for this machine, made in the folder."""
-    ensure_certificate(folder, [HOST])
+    ensure_certificate(folder, "tutti-admission", [HOST])
     files = CertificateFiles(
         certificate=folder / SERVING_FILE, key=folder / SERVING_FILE, ca=folder / CA_FILE
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from services.admission_webhook.certificates import (
+from shared.runtime.serving_certificate import (
     CA_FILE,
     CA_KEY_FILE,
     CA_LIFETIME,
@@ -31,7 +31,7 @@ def certificate(folder: Path) -> x509.Certificate:
 
 def test_what_is_made_is_signed_by_the_ca_for_the_names_and_loads(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "certs"
-    assert ensure_certificate(folder, NAMES, NOW)
+    assert ensure_certificate(folder, "tutti-admission", NAMES, NOW)
     names = certificate(folder).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     assert [str(name.value) for name in names.value] == list(NAMES)
     ca = x509.load_pem_x509_certificate((folder / CA_FILE).read_bytes())
@@ -40,16 +40,16 @@ def test_what_is_made_is_signed_by_the_ca_for_the_names_and_loads(tmp_path: Path
 
 
 def test_only_the_owner_can_read_the_keys(tmp_path: Path) -> None:
-    ensure_certificate(tmp_path / "certs", NAMES, NOW)
+    ensure_certificate(tmp_path / "certs", "tutti-admission", NAMES, NOW)
     modes = {(tmp_path / "certs" / name).stat().st_mode & 0o777 for name in FILES}
     assert modes == {0o600}
     assert (tmp_path / "certs").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_restart_finds_everything_as_it_was(tmp_path: Path) -> None:
-    ensure_certificate(tmp_path, NAMES, NOW)
+    ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW)
     before = contents(tmp_path)
-    assert not ensure_certificate(tmp_path, NAMES, NOW + timedelta(days=1))
+    assert not ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW + timedelta(days=1))
     assert contents(tmp_path) == before
 
 
@@ -63,30 +63,32 @@ def test_a_restart_finds_everything_as_it_was(tmp_path: Path) -> None:
 def test_a_certificate_is_renewed_under_the_same_ca_when(
     tmp_path: Path, later: timedelta, names: tuple[str, ...]
 ) -> None:
-    ensure_certificate(tmp_path, NAMES, NOW)
+    ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW)
     before = contents(tmp_path)
-    assert ensure_certificate(tmp_path, names, NOW + later)
+    assert ensure_certificate(tmp_path, "tutti-admission", names, NOW + later)
     after = contents(tmp_path)
     assert after[CA_FILE] == before[CA_FILE]
     assert after[SERVING_FILE] != before[SERVING_FILE]
 
 
 def test_a_ca_that_would_not_outlive_what_it_signs_is_made_again(tmp_path: Path) -> None:
-    ensure_certificate(tmp_path, NAMES, NOW)
+    ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW)
     before = contents(tmp_path)
-    assert ensure_certificate(tmp_path, NAMES, NOW + CA_LIFETIME - timedelta(days=100))
+    assert ensure_certificate(
+        tmp_path, "tutti-admission", NAMES, NOW + CA_LIFETIME - timedelta(days=100)
+    )
     assert contents(tmp_path)[CA_FILE] != before[CA_FILE]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_broken_file_is_mended(tmp_path: Path, name: str) -> None:
-    ensure_certificate(tmp_path, NAMES, NOW)
+    ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW)
     (tmp_path / name).write_bytes(b"no PEM")
-    assert ensure_certificate(tmp_path, NAMES, NOW)
-    assert not ensure_certificate(tmp_path, NAMES, NOW)
+    assert ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW)
+    assert not ensure_certificate(tmp_path, "tutti-admission", NAMES, NOW)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "certs").write_text("a file in the way")
     with pytest.raises(OSError, match="certs"):
-        ensure_certificate(tmp_path / "certs", NAMES, NOW)
+        ensure_certificate(tmp_path / "certs", "tutti-admission", NAMES, NOW)

@@ -13,8 +13,11 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from services.admission_webhook.certificates import CertificateFiles, ServingCertificate
-from services.admission_webhook.errors import CertificateProblem
+from shared.runtime.serving_certificate import (
+    CertificateFiles,
+    CertificateProblem,
+    ServingCertificate,
+)
 from tests.services.admission_webhook.reviews import a_pod, review
 from tests.services.admission_webhook.serving import HOST, Webhook, own_certificate
 from tests.support.waiting import eventually

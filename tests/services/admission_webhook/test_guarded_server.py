@@ -14,7 +14,7 @@ from aiohttp import web
 from typing_extensions import override
 
 from services.admission_webhook import review_server
-from services.admission_webhook.guarded_server import (
+from shared.runtime.guarded_server import (
     BODY_BYTES_MAX,
     Bodies,
     GuardedServer,

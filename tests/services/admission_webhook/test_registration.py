@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from services.admission_webhook import registration
-from services.admission_webhook.certificates import CA_FILE, ensure_certificate
 from services.admission_webhook.config import WebhookSettings
 from services.admission_webhook.core.configurations import (
     MEMBERS,
@@ -39,11 +38,14 @@ from shared.kube.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from shared.runtime.serving_certificate import CA_FILE, ensure_certificate
 from tests.services.admission_webhook.reviews import NAMES, a_pod_group
 from tests.services.admission_webhook.serving import HOST, Webhook
 from tests.support.background import in_background
 from tests.support.waiting import eventually
 
+#: Subject of the certificates.
+TITLE = "tutti-admission"
 RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
@@ -196,7 +198,7 @@ async def test_a_webhook_that_is_not_reached_is_not_registered_and_says_so(
 async def test_an_address_whose_certificate_the_ca_did_not_sign_is_not_reached(
     client: KubeClient, webhook: Webhook, tmp_path: Path
 ) -> None:
-    await asyncio.to_thread(ensure_certificate, tmp_path / "other", [HOST])
+    await asyncio.to_thread(ensure_certificate, tmp_path / "other", TITLE, [HOST])
     ca = (tmp_path / "other" / CA_FILE).read_text()
     reached = await is_reached(
         client, Address(url=webhook.url), [ca], probe="t", namespace="default", within_s=0.3
@@ -264,7 +266,7 @@ async def test_a_new_ca_is_registered_with_the_api_server(
     one = Replica(client, "host/webhook-0", Address(url=webhook.url), lambda: "".join(cas))
     async with one.running():
         await eventually(lambda: one.registered)
-        await asyncio.to_thread(ensure_certificate, tmp_path / "next", [HOST])
+        await asyncio.to_thread(ensure_certificate, tmp_path / "next", TITLE, [HOST])
         cas.append((tmp_path / "next" / CA_FILE).read_text())
         one.registrar.wake()
 
@@ -288,7 +290,7 @@ async def test_replicas_behind_a_service_share_one_registration(
     service = Address(service_namespace="tutti", service_name="webhook")
     cas = []
     for name in ("a", "b"):
-        await asyncio.to_thread(ensure_certificate, tmp_path / name, ["webhook.tutti.svc"])
+        await asyncio.to_thread(ensure_certificate, tmp_path / name, TITLE, ["webhook.tutti.svc"])
         cas.append((tmp_path / name / CA_FILE).read_text())
     first = Replica(client, "pod-0", service, lambda: cas[0])
     second = Replica(client, "pod-1", service, lambda: cas[1])

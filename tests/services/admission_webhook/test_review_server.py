@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from services.admission_webhook.core.configurations import probe_object
-from services.admission_webhook.guarded_server import BODY_BYTES_MAX
 from shared.contracts.questions import FitAnswer
 from shared.kube.resources import CONFIGMAPS
+from shared.runtime.guarded_server import BODY_BYTES_MAX
 from tests.services.admission_webhook.reviews import (
     a_job,
     a_pod,

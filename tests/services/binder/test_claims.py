@@ -16,11 +16,17 @@ from services.binder.core.claim_preparation import (
     SELECTED_NODE,
     Preparation,
 )
-from shared.contracts.decisions import DeviceChoice, DeviceShare, VolumeChoice
+from shared.contracts.decisions import (
+    DeviceChoice,
+    DeviceConditions,
+    DeviceShare,
+    VolumeChoice,
+)
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tests.controlplane.client import ApiError, Object, RawClient
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.nodes import pod_manifest
 from tests.support.rbac import as_account
 
 pytestmark = pytest.mark.integration
@@ -84,6 +90,12 @@ class Desk:
             ),
             "w-0",
         )
+
+    async def pod(self, name: str) -> str:
+        """A new pod; returns its UID."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        made = await self.api.create(path, pod_manifest(name))
+        return str(made["metadata"]["uid"])
 
     async def device_claim(self) -> str:
         request = {"name": "gpu", "exactly": {"deviceClassName": "any"}}
@@ -163,10 +175,11 @@ async def test_a_provisioner_has_the_node_until_it_gives_up(desk: Desk) -> None:
 
 async def test_devices_are_allocated_reserved_shared_and_given_back(desk: Desk) -> None:
     uid = await desk.device_claim()
+    pods = {name: await desk.pod(name) for name in ("w-0", "w-1")}
 
     def wanted(pod: str) -> Preparation:
         choice = DeviceChoice(
-            pod_uid=f"u-{pod}",
+            pod_uid=pods[pod],
             namespace=desk.namespace,
             claim="gpus",
             claim_uid=uid,
@@ -212,7 +225,7 @@ async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: D
     manifest: Object = {"metadata": {"name": "gpus"}, "spec": spec}
     made = await desk.api.create(desk.device_claims, manifest)
     choice = DeviceChoice(
-        pod_uid="u-0",
+        pod_uid=await desk.pod("w-0"),
         namespace=desk.namespace,
         claim="gpus",
         claim_uid=made["metadata"]["uid"],
@@ -239,6 +252,49 @@ async def test_an_allocation_has_everything_that_class_and_claim_ask_for(desk: D
     assert of_gpu["request"] == "gpu/part"
     assert of_gpu["consumedCapacity"] == {"memory": str(10 << 30)}
     assert [one["source"] for one in allocation["devices"]["config"]] == ["FromClass", "FromClaim"]
+
+
+async def test_a_pod_waits_until_the_driver_reports_its_device_as_attached(desk: Desk) -> None:
+    uid = await desk.device_claim()
+    choice = DeviceChoice(
+        pod_uid=await desk.pod("w-0"),
+        namespace=desk.namespace,
+        claim="gpus",
+        claim_uid=uid,
+        node="node-0",
+        devices=DEVICES,
+        conditions=(DeviceConditions(index=0, binding=("Attached",), failure=("Broken",)),),
+    )
+    preparation = Preparation(choice, "w-0")
+    for _ in range(2):
+        progress = await desk.pods.prepare(preparation, again=True)
+        assert (progress.state, progress.attaching) == ("waiting", True)
+        assert progress.message == "device gpu-0 waits for the condition Attached"
+
+    async def report(kind: str) -> None:
+        condition = {
+            "type": kind,
+            "status": "True",
+            "reason": "Driver",
+            "message": "no link",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        _, driver, pool, device = DEVICES[0]
+        device_status = {"driver": driver, "pool": pool, "device": device}
+        status = {"devices": [{**device_status, "conditions": [condition]}]}
+        await desk.api.patch(f"{desk.device_claims}/gpus/status", {"status": status})
+
+    await report("Broken")
+    progress = await desk.pods.prepare(preparation, again=True)
+    assert (progress.state, progress.message) == (
+        "failed",
+        "device gpu-0 has the condition Broken (Driver: no link)",
+    )
+    assert await desk.pods.undo(preparation)
+    assert not (await desk.api.get(f"{desk.device_claims}/gpus")).get("status")
+    assert (await desk.pods.prepare(preparation, again=False)).attaching
+    await report("Attached")
+    assert await desk.pods.prepare(preparation, again=True) == DONE
 
 
 async def test_a_claim_that_is_not_there_fails_in_words(desk: Desk) -> None:

@@ -36,9 +36,8 @@ class Desk:
         self._publisher = Publisher(bus)
 
     async def say(self, verdict: Verdict) -> int:
-        """Publish a verdict, and its request if it has one; returns the verdict's sequence."""
-        if verdict.group_wanted:
-            request = subjects.wanted(verdict.gang_id)
+        """Publish a verdict, and its requests if it has any; returns the verdict's sequence."""
+        for request in sorted(verdict.request_subjects):
             await (await self._publisher.publish(request, encode(verdict)))
         subject = subjects.verdict(verdict.gang_id)
         return (await (await self._publisher.publish(subject, encode(verdict)))).seq

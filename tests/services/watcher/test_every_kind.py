@@ -16,6 +16,7 @@ from shared.model import devices, reference_objects
 from tests.controlplane.client import Object, RawClient
 from tests.controlplane.cluster import ControlPlane
 from tests.services.watcher.running import Reader, WatcherProcess
+from tests.support.provisioning import installed_kind
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -104,6 +105,12 @@ MADE: Final[dict[str, Object]] = {
             }
         }
     },
+    "provisioningrequest": {
+        "spec": {
+            "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+            "podSets": [{"podTemplateRef": {"name": "workers"}, "count": 2}],
+        }
+    },
 }
 #: Neutral kind -> fields that it must come out with.
 EXPECTED: Final[dict[str, dict[str, Any]]] = {
@@ -139,9 +146,10 @@ EXPECTED: Final[dict[str, dict[str, Any]]] = {
         "unsupported": (),
     },
     "workload": {"owner_uid": "", "parts": None},
+    "provisioningrequest": {"gang_id": "uid", "digest": "0123456789ab", "attempt": 3, "state": ""},
 }
 #: Names that are no name of ours but of what they describe.
-NAMES: Final = {"csidriver": CSI}
+NAMES: Final = {"csidriver": CSI, "provisioningrequest": "tutti-uid-0123456789ab-3"}
 #: What they are called in CLUSTER, where that is not their name.
 CALLED: Final = {"workload": f"jobs.batch/{NAME}"}
 
@@ -162,11 +170,22 @@ async def kind_of_kai(api: RawClient, control_plane: ControlPlane) -> AsyncItera
 
 
 @pytest.fixture
+async def kind_of_autoscalers(api: RawClient) -> AsyncIterator[None]:
+    """Likewise."""
+    async with installed_kind(api):
+        yield
+
+
+@pytest.fixture
 async def made(
-    kind_of_kai: None, watcher: WatcherProcess, api: RawClient, namespace: str
+    kind_of_kai: None,
+    kind_of_autoscalers: None,
+    watcher: WatcherProcess,
+    api: RawClient,
+    namespace: str,
 ) -> AsyncIterator[None]:
     """One object of each; gone afterwards."""
-    del kind_of_kai, watcher
+    del kind_of_kai, kind_of_autoscalers, watcher
     paths = []
     for neutral, body in MADE.items():
         resource = _resource_of(neutral)

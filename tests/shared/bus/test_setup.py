@@ -25,8 +25,10 @@ from shared.contracts.subjects import (
     DECISIONS_OPENED,
     OUTCOMES,
     PODGROUP_CONSUMER,
+    PROVISIONING_CONSUMER,
     VERDICTS,
     act,
+    api_consumer,
     planner_consumer,
     verdict,
     wanted,
@@ -74,13 +76,25 @@ async def test_every_consumer_that_a_service_binds_to_is_there(bus: LossyBus) ->
             "cluster.priorityclass",
             "cluster.synced",
         ]
+    for ordinal in (0, 1):
+        for stream, filtered in (
+            (CLUSTER, None),
+            (DECISIONS, ["decisions.act.>"]),
+            (VERDICTS, ["verdicts.>"]),
+        ):
+            found = await info(bus, f"CONSUMER.INFO.{stream}.{api_consumer(stream, ordinal)}")
+            assert found["config"].get("filter_subjects") == filtered
     binder = (await info(bus, f"CONSUMER.INFO.{DECISIONS}.{BINDER_CONSUMER}"))["config"]
     assert (binder["filter_subject"], binder["ack_wait"], binder["max_deliver"]) == (
         "decisions.act.>",
         2_000_000_000,
         -1,
     )
-    for name, subject in ((CONTROLLER_CONSUMER, "verdicts.>"), (PODGROUP_CONSUMER, "wanted.>")):
+    for name, subject in (
+        (CONTROLLER_CONSUMER, "verdicts.>"),
+        (PODGROUP_CONSUMER, "wanted.>"),
+        (PROVISIONING_CONSUMER, "provisioning.>"),
+    ):
         config = (await info(bus, f"CONSUMER.INFO.{VERDICTS}.{name}"))["config"]
         assert config["deliver_policy"] == "last_per_subject"
         assert config["filter_subject"] == subject

@@ -9,10 +9,19 @@ import msgspec
 from shared.contracts.cluster import (
     DeviceClassChanges,
     DeviceTaintRuleChanges,
+    PodChanges,
     ResourceClaimChanges,
     ResourceSliceChanges,
 )
-from shared.contracts.decisions import Binding, Cycle, DeviceChoice, DeviceShare, GangDecision
+from shared.contracts.decisions import (
+    Binding,
+    Cycle,
+    DeviceChoice,
+    DeviceConditions,
+    DeviceShare,
+    ExtendedClaim,
+    GangDecision,
+)
 from shared.model.devices import (
     CapacityPolicy,
     Counters,
@@ -27,6 +36,7 @@ from shared.model.devices import (
     ResourceSlice,
     SharedDevice,
 )
+from shared.model.objects import ContainerDevices, Pod, PodDevices, Shape
 from shared.model.terms import Requirement, SelectorTerm
 
 _IN_RACK: Final = (
@@ -40,6 +50,19 @@ _POLICY: Final = CapacityPolicy(
     minimum="4Gi",
     maximum="80Gi",
     step="4Gi",
+)
+
+_CONTAINERS: Final = (
+    ContainerDevices(
+        container="load", index=0, short_lived=True, requests=(("example.com/gpu", 0, 1),)
+    ),
+    ContainerDevices(container="train", index=1, requests=(("example.com/gpu", 0, 1),)),
+)
+#: As planners make it: it is in their notes about holds.
+_OF_POD: Final = Shape(
+    requests=(("example.com/gpu", 1), ("pods", 1)),
+    device_claims=("shared", PodDevices(pod_uid="pod-4", containers=_CONTAINERS)),
+    namespace="team",
 )
 
 DEVICE_SAMPLES: Final[tuple[msgspec.Struct, ...]] = (
@@ -171,6 +194,117 @@ DEVICE_SAMPLES: Final[tuple[msgspec.Struct, ...]] = (
                 admin=("all",),
                 node_affinity=_IN_RACK,
                 classes=("gpu",),
+            ),
+        ),
+    ),
+    DeviceClassChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            DeviceClass(
+                uid="dc-4",
+                name="gpu",
+                resource_version=3,
+                driver="gpu.example",
+                extended_resource="example.com/gpu",
+                created_ms=1,
+            ),
+        ),
+    ),
+    ResourceClaimChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            ResourceClaim(
+                uid="claim-4",
+                namespace="team",
+                name="job-4-0-extended-resources-0123456789",
+                resource_version=3,
+                owner_uid="pod-4",
+                extended=True,
+            ),
+        ),
+    ),
+    PodChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            Pod(
+                uid="pod-4",
+                namespace="team",
+                name="job-4-0",
+                resource_version=3,
+                shape=msgspec.msgpack.encode(_OF_POD),
+                ours=True,
+                extended=_CONTAINERS,
+            ),
+        ),
+    ),
+    GangDecision(
+        gang_id="group-4",
+        gang="team/job-4",
+        dialect="volcano",
+        epoch=7,
+        attempt=1,
+        bindings=(Binding(uid="pod-4", namespace="team", name="job-4-0", node="n1"),),
+        quorum=1,
+        trace_id="0123456789abcdef0123456789abcdef",
+        first_seen_ms=1,
+        cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=2, configuration="c"),
+        devices=(
+            DeviceChoice(
+                pod_uid="pod-4",
+                namespace="team",
+                claim="job-4-0-extended-resources-0123456789",
+                claim_uid="",
+                node="n1",
+                devices=(("container-1-request-0", "gpu.example", "n1", "gpu-0"),),
+                extended=ExtendedClaim(
+                    requests=(("container-1-request-0", "gpu", 1),),
+                    mappings=(("train", "example.com/gpu", "container-1-request-0"),),
+                ),
+            ),
+        ),
+    ),
+    ResourceSliceChanges(
+        epoch=2,
+        at_ms=1,
+        changed=(
+            ResourceSlice(
+                uid="slice-5",
+                name="slice-5",
+                resource_version=3,
+                driver="gpu.example",
+                pool="fabric",
+                devices=("gpu-0",),
+                details=(
+                    DeviceDetails(
+                        binding_conditions=("Attached",), binding_failure_conditions=("Broken",)
+                    ),
+                ),
+            ),
+        ),
+    ),
+    GangDecision(
+        gang_id="group-5",
+        gang="team/job-5",
+        dialect="volcano",
+        epoch=7,
+        attempt=1,
+        bindings=(Binding(uid="pod-5", namespace="team", name="job-5-0", node="n1"),),
+        quorum=1,
+        trace_id="0123456789abcdef0123456789abcdef",
+        first_seen_ms=1,
+        cycle=Cycle(cluster_seq=1, outcomes_seq=0, now_ms=2, configuration="c"),
+        devices=(
+            DeviceChoice(
+                pod_uid="pod-5",
+                namespace="team",
+                claim="gpus",
+                claim_uid="claim-5",
+                node="n1",
+                devices=(("gpu", "gpu.example", "fabric", "gpu-0"),),
+                conditions=(DeviceConditions(index=0, binding=("Attached",), failure=("Broken",)),),
             ),
         ),
     ),

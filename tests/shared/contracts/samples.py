@@ -38,12 +38,16 @@ from shared.contracts.outcomes import DecisionClaimed, Member, Outcome
 from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
     LedgerAmount,
     LedgerAnswer,
     LedgerQueue,
     LedgerRequest,
     ServiceStatus,
+    ShapeCapacity,
     StatusRequest,
+    TierCapacity,
 )
 from shared.contracts.verdicts import Condition, PodRef, Reason, ShapeReport, Verdict, Why
 from shared.model.objects import (
@@ -61,6 +65,7 @@ from shared.model.objects import (
     Toleration,
 )
 from tests.shared.contracts.device_samples import DEVICE_SAMPLES
+from tests.shared.contracts.provisioning_samples import PROVISIONING_SAMPLES
 from tests.shared.contracts.surrounding_samples import SURROUNDING_SAMPLES
 
 _SHAPE = Shape(
@@ -330,6 +335,23 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
             ),
         )
     ),
+    FragmentationRequest(),
+    FragmentationAnswer(
+        shapes=(
+            ShapeCapacity(
+                id="0123456789ab",
+                requests=(("cpu", 1000), ("pods", 1)),
+                node_selector=(("pool", "a"),),
+                members=12,
+                waiting=4,
+                total=30,
+                unfragmented=41,
+                node="n1",
+                on_node=8,
+                tiers=(TierCapacity(tier="tier 1", domain="rack-1", pods=16),),
+            ),
+        )
+    ),
     FitAnswer(fits=False, ever=False, sentence="no node has 8 GPUs"),
     GangDecision(
         gang_id="group-1",
@@ -414,6 +436,7 @@ SAMPLES: tuple[msgspec.Struct, ...] = (
     ),
     *SURROUNDING_SAMPLES,
     *DEVICE_SAMPLES,
+    *PROVISIONING_SAMPLES,
     StatusRequest(settings=True),
     ServiceStatus(
         service="binder",

@@ -48,7 +48,11 @@ def test_a_slice_has_its_devices_and_everything_that_restricts_their_use() -> No
             "allowMultipleAllocations": True,
             "capacity": {"memory": {"value": "80Gi", "requestPolicy": policy}},
         },
-        {"bindingConditions": ["Ready"], "bindsToNode": True},
+        {
+            "bindingConditions": ["Ready"],
+            "bindingFailureConditions": ["Broken"],
+            "bindsToNode": True,
+        },
         {"nodeName": "n2"},
         {"nodeSelector": {"nodeSelectorTerms": [TERM]}},
         {"allNodes": True},
@@ -84,7 +88,11 @@ def test_a_slice_has_its_devices_and_everything_that_restricts_their_use() -> No
                 ),
             ),
         ),
-        devices.DeviceDetails(binding_conditions=("Ready",), binds_to_node=True),
+        devices.DeviceDetails(
+            binding_conditions=("Ready",),
+            binding_failure_conditions=("Broken",),
+            binds_to_node=True,
+        ),
         devices.DeviceDetails(node="n2"),
         devices.DeviceDetails(node_affinity=(ON_N1,)),
         devices.DeviceDetails(all_nodes=True),
@@ -146,6 +154,19 @@ def test_a_class_says_whether_it_has_configuration() -> None:
     configured = read(DEVICE_CLASSES, {"spec": {**cel("true"), "config": [{"opaque": {}}]}})
     assert (configured.configured, configured.selectors) == (True, ("true",))
     assert not read(DEVICE_CLASSES, {"spec": cel("true")}).configured
+
+
+def test_a_class_may_serve_an_extended_resource_and_has_an_age() -> None:
+    spec = {"extendedResourceName": "nvidia.com/gpu"}
+    found = read(DEVICE_CLASSES, {"spec": spec}, creationTimestamp="1970-01-01T00:00:01Z")
+    assert (found.extended_resource, found.created_ms) == ("nvidia.com/gpu", 1000)
+    assert read(DEVICE_CLASSES, {"spec": {}}).extended_resource == ""
+
+
+def test_a_claim_for_extended_resources_is_marked() -> None:
+    note = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert read(RESOURCE_CLAIMS, {}, annotations=note).extended
+    assert not read(RESOURCE_CLAIMS, {}).extended
 
 
 def test_selectors_of_another_kind_are_named() -> None:
@@ -304,3 +325,18 @@ def test_an_allocated_claim_holds_its_devices_and_names_its_pods() -> None:
     assert found.is_allocated
     assert found.node_affinity == (ON_N1,)
     assert (found.reserved_for, found.owner_uid) == (("a", "uid-b"), "uid-pod")
+    assert not found.reserved_beyond_pods
+
+
+def test_a_claim_that_is_reserved_for_a_podgroup_says_so() -> None:
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g"}
+    pod = {"resource": "pods", "name": "p", "uid": "uid-p"}
+    found = read(
+        RESOURCE_CLAIMS,
+        {
+            "spec": {"devices": {"requests": [exactly()]}},
+            "status": {"reservedFor": [group, pod]},
+        },
+    )
+    assert found.reserved_for == ("uid-p",)
+    assert found.reserved_beyond_pods

@@ -168,6 +168,7 @@ def test_keys_of_dialects_are_tried_by_precedence() -> None:
         "kai",
         "kueue",
         "yunikorn",
+        "cluster_autoscaler",
         "disruption_budget",
     ]
     found = labelled(a="1", b="2").metadata

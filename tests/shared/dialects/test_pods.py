@@ -167,6 +167,15 @@ def test_pods_of_one_template_share_one_shape() -> None:
     assert member(1).shape is member(2).shape
 
 
+def test_extended_resources_are_read_of_our_pods_and_shared_by_those_of_a_template() -> None:
+    spec = {"containers": [{"name": "train", "resources": {"requests": {"nvidia.com/gpu": 2}}}]}
+    one, other = pod(spec, name="a"), pod(spec, name="b")
+    requests = (("nvidia.com/gpu", 0, 2),)
+    assert one.extended == (model.ContainerDevices(container="train", index=0, requests=requests),)
+    assert one.extended is other.extended
+    assert pod({**spec, "schedulerName": "default-scheduler"}).extended == ()
+
+
 def test_equal_labels_are_one_object() -> None:
     one, other = (pod(labels={"app": "web", "tier": f"{1}"}).labels for _ in range(2))
     assert one is other

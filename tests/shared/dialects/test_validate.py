@@ -137,6 +137,13 @@ def test_our_own_settings_are_checked_where_they_are_made() -> None:
         ("tutti.dev/repair-deadline-seconds", "1.5", "is not a whole number of seconds"),
         ("tutti.dev/preflight", "never", 'is neither "always" nor ""'),
         ("tutti.dev/do-not-disrupt", "yes", 'is neither "true" nor "false"'),
+        ("tutti.dev/provisioning-class", "Atomic", "is not the name of a provisioning class"),
+        (
+            "tutti.dev/provisioning-parameters",
+            "noRetry=true,noRetry=false",
+            "is not a list of at most 100 parameters with different names, as in "
+            '"ValidUntilSeconds=3600,noRetry=true"',
+        ),
     ],
 )
 def test_a_queue_that_gives_its_groups_a_malformed_default_is_refused(

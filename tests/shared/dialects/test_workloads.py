@@ -147,3 +147,11 @@ def test_a_job_without_minima_is_a_gang_as_its_controller_makes_it() -> None:
     assert stage.topology is not None
     assert stage.topology.highest_tier == 2
     assert dict(found.group.min_resources or ())["pods"] == 4
+
+
+def test_extended_resources_of_a_template_are_read_whatever_its_scheduler_is() -> None:
+    """Otherwise a question about a Job would see the nodes with a device plugin only."""
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    template = {"spec": {"containers": [container], "schedulerName": "default-scheduler"}}
+    found = job({"name": "worker", "replicas": 2, "template": template})
+    assert [one.extended[0].requests for one in found.pods] == [(("nvidia.com/gpu", 0, 1),)] * 2

@@ -7,8 +7,8 @@ import pytest
 
 from shared.kube.objects import Pod
 from shared.kube.quantities import QuantityError
-from shared.kube.requests import effective_requests, host_ports, resize_of
-from shared.model.objects import HostPort
+from shared.kube.requests import effective_requests, extended_requests, host_ports, resize_of
+from shared.model.objects import ContainerDevices, HostPort
 
 GI = 2**30
 
@@ -220,3 +220,37 @@ def test_sidecars_keep_their_ports_and_init_containers_do_not() -> None:
         container(ports=[{"hostPort": 2, "containerPort": 2}], restartPolicy="Always"),
     ]
     assert ports_of({"containers": [], "initContainers": init}) == (HostPort(port=2),)
+
+
+def test_extended_resources_are_listed_by_container_with_their_places_among_its_requests() -> None:
+    def requesting(name: str, *, limits: bool = False, **fields: Any) -> dict[str, Any]:
+        amounts = {"nvidia.com/gpu": 2, "cpu": "1", "deviceclass.resource.kubernetes.io/nic": 1}
+        kind = "limits" if limits else "requests"
+        return {"name": name, "resources": {kind: amounts}, **fields}
+
+    spec = {
+        "initContainers": [requesting("load"), requesting("log", restartPolicy="Always")],
+        "containers": [container("1"), requesting("train", limits=True)],
+    }
+    pod = msgspec.convert({"spec": spec}, Pod)
+    requests = (("deviceclass.resource.kubernetes.io/nic", 1, 1), ("nvidia.com/gpu", 2, 2))
+    assert extended_requests(pod.spec) == (
+        ContainerDevices(container="load", index=0, short_lived=True, requests=requests),
+        ContainerDevices(container="log", index=1, requests=requests),
+        ContainerDevices(container="train", index=3, requests=requests),
+    )
+
+
+@pytest.mark.parametrize(
+    "amounts",
+    [
+        pytest.param({"nvidia.com/gpu": 0}, id="nothing of it"),
+        pytest.param({"nvidia.com/gpu": "many"}, id="malformed"),
+        pytest.param({"hugepages-2Mi": "2Mi", "cpu": 1}, id="Kubernetes' own"),
+        pytest.param({"example.kubernetes.io/x": 1}, id="a name that is reserved"),
+        pytest.param({"requests.nvidia.com/gpu": 1}, id="a name of quotas"),
+    ],
+)
+def test_nothing_else_is_an_extended_resource(amounts: dict[str, Any]) -> None:
+    one = {"name": "main", "resources": {"requests": amounts}}
+    assert extended_requests(msgspec.convert({"spec": {"containers": [one]}}, Pod).spec) == ()

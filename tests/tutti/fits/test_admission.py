@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from shared.dialects.manifests import flattened
 from shared.kube.client import KubeClient
 from shared.kube.credentials import load
 from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.fits.admission import Admitted, admit, local_errors
-from tutti.fits.expansion import flattened
 from tutti.manifests.crds import manifests
 
 NAMES = ("tutti", "volcano")

@@ -28,7 +28,7 @@ from tutti.cluster.embedded import EmbeddedCluster, Settings
 from tutti.up.keys import FOLDER, BadKey, Keys, keep
 from tutti.up.nats import running_nats
 
-USERS = local_users(planners=2, webhooks=1)
+USERS = local_users(planners=2, webhooks=1, apis=1)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def test_a_folder_of_before_there_were_keys_keeps_what_its_streams_hold(
 ) -> None:
     async with running_nats_server(data_dir=tmp_path / "nats") as server:
         bus = await Bus.connect(server.url, name="before")
-        await ensure_streams(bus, planners=2, webhooks=1)
+        await ensure_streams(bus, planners=2, webhooks=1, apis=1)
         await bus.request(subjects.note("remembered"), b"told", timeout_s=1.0)
         before = replace(await bus.stream_info(subjects.DECISIONS), now_ms=None)
         await bus.close()

@@ -6,7 +6,7 @@ from tutti.up.options import (
     SERVICES,
     OptionError,
     UpOptions,
-    check_observing,
+    check_combination,
     default_data_dir,
     read_replicas,
 )
@@ -20,9 +20,15 @@ def test_two_planners_run_by_default_and_one_of_everything_else() -> None:
     assert options.count("admission-webhook") == 1
 
 
-def test_no_webhook_runs_when_it_is_switched_off_whatever_its_replicas() -> None:
-    options = UpOptions(webhook=False, replicas={"admission-webhook": 2})
-    assert options.count("admission-webhook") == 0
+def test_the_api_service_runs_only_when_it_is_asked_for() -> None:
+    """After a kill its registration would keep all namespaces from being deleted."""
+    assert UpOptions().count("api") == 0
+    assert UpOptions(api=True).count("api") == 1
+
+
+def test_a_service_that_is_switched_off_does_not_run_whatever_its_replicas() -> None:
+    options = UpOptions(webhook=False, api=False, replicas={"admission-webhook": 2, "api": 2})
+    assert {options.count(name) for name in ("admission-webhook", "api")} == {0}
 
 
 def test_replicas_are_read_per_service_and_the_last_one_counts() -> None:
@@ -77,16 +83,22 @@ def test_what_observes_runs_nothing_that_could_write() -> None:
         (UpOptions(observe=True, nats_url="nats://h:1"), "--nats"),
         (UpOptions(observe=True, install_crds=True), "--install-crds"),
         (UpOptions(observe=True, take_over=True), "--take-over"),
+        (UpOptions(observe=True, api=True), "--api"),
         (UpOptions(observe=True, replicas={"binder": 1}), "--replicas binder"),
         (UpOptions(report=Path("report.json")), "--report"),
+        (UpOptions(kube_batch_crds=True), "--kube-batch-crds"),
+        (UpOptions(api_port=8444), "--api-port"),
+        (UpOptions(replicas={"api": 2}), "--replicas api"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_flags_that_an_observation_cannot_mean_are_refused(options: UpOptions, flag: str) -> None:
+def test_flags_that_do_not_go_together_are_refused(options: UpOptions, flag: str) -> None:
     with pytest.raises(OptionError, match=f"^{flag}: "):
-        check_observing(options)
+        check_combination(options)
 
 
 def test_an_observation_may_have_a_report_and_more_planners() -> None:
-    check_observing(UpOptions(observe=True, report=Path("r"), replicas={"gang-planner": 1}))
-    check_observing(UpOptions(take_over=True))
+    check_combination(UpOptions(observe=True, report=Path("r"), replicas={"gang-planner": 1}))
+    check_combination(UpOptions(take_over=True))
+    check_combination(UpOptions(api=True, api_port=8444, replicas={"api": 2}))
+    check_combination(UpOptions(replicas={"api": 0}))

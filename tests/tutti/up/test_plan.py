@@ -18,6 +18,8 @@ _FULL = UpOptions(
     scheduler_conf="/conf",
     admission_conf="/admission",
     webhook_port=9443,
+    api=True,
+    api_port=9444,
     otlp_endpoint="http://127.0.0.1:4318",
     trace_ratio=0.25,
     replicas=dict.fromkeys(SERVICES, 2),
@@ -60,7 +62,7 @@ def test_every_service_accepts_the_flags_it_is_started_with(service: str, tmp_pa
         assert getattr(found, "scheduler_name", ("one", "two")) == ("one", "two")
 
 
-@pytest.mark.parametrize("service", ["watcher", "admission-webhook"])
+@pytest.mark.parametrize("service", ["watcher", "admission-webhook", "api"])
 def test_services_that_judge_pods_know_our_scheduler_names(service: str, tmp_path: Path) -> None:
     for spec in plan(_FULL, nats_url=_URL, data_dir=tmp_path):
         if spec.service == service:
@@ -109,14 +111,17 @@ def test_output_goes_to_logs_and_with_verbose_to_our_standard_error(tmp_path: Pa
     assert {settings(spec).log_format for spec in loud} == {"text"}
 
 
-def test_only_the_first_webhook_listens_on_the_port_that_was_asked_for(tmp_path: Path) -> None:
-    webhooks = [
+@pytest.mark.parametrize(("service", "port"), [("admission-webhook", 9443), ("api", 9444)])
+def test_only_the_first_replica_listens_on_the_port_that_was_asked_for(
+    service: str, port: int, tmp_path: Path
+) -> None:
+    found = [
         msgspec.to_builtins(settings(spec))
         for spec in plan(_FULL, nats_url=_URL, data_dir=tmp_path)
-        if spec.service == "admission-webhook"
+        if spec.service == service
     ]
-    assert [each["port"] for each in webhooks] == [9443, 0]
-    assert len({each["cert_dir"] for each in webhooks}) == 2
+    assert [each["port"] for each in found] == [port, 0]
+    assert len({each["cert_dir"] for each in found}) == 2
 
 
 def test_an_observer_accepts_its_flags_and_nothing_beside_it_knows_the_binders(

@@ -29,6 +29,7 @@ def annotation_of(verdict: Verdict) -> str:
         epoch=0,
         at_ms=0,
         group_wanted="",
+        provisioning=None,
         waiting=(),
         unnamed=(),
         placed=(),

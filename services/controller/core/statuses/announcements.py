@@ -20,6 +20,7 @@ _EVENT_TYPES: Final[dict[str, EventType]] = {
     "RoomHeld": "Normal",
     "Evicted": "Normal",
     "OtherScheduler": "Warning",
+    "ProvisioningFailed": "Warning",
 }
 #: Condition -> the Event's reason in Volcano, where it differs.
 _REASONS: Final = {"Evicted": "Evict"}

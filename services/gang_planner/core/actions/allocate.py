@@ -7,7 +7,9 @@ gangs behind it. So a more urgent gang that arrives later is placed before it, i
 backlog of decisions.
 """
 
-from services.gang_planner.core.allocation import batch, gang_allocation
+from typing import Final
+
+from services.gang_planner.core.allocation import batch, gang_allocation, kept_capacity
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.placement.refusals import Shortfalls
 from services.gang_planner.core.queueing import fair_share, min_resources, strict_order
@@ -18,10 +20,15 @@ from services.gang_planner.core.queueing.fair_share import (
     Party,
     water_fill,
 )
+from services.gang_planner.core.queueing.provisioning import RequestedQuota
 from services.gang_planner.core.queueing.turns import Turns
 from services.gang_planner.core.state.backlog import Line
 from services.gang_planner.core.state.gangs import Bucket, Gang
+from services.gang_planner.core.state.needs import ProvisioningStage
 from shared.model.gang_keys import GangKey
+
+UNREQUESTED: Final = ProvisioningStage.UNREQUESTED
+PROVISIONED: Final = ProvisioningStage.PROVISIONED
 
 
 def run(work: CycleContext, *, best_effort: bool = False) -> None:
@@ -34,15 +41,28 @@ def run(work: CycleContext, *, best_effort: bool = False) -> None:
     if work.throttled or (state.backlog.buckets and not work.session.worth_a_look):
         work.throttled = True
         return
+    kept_capacity.retry_others(state)
     active = dict.fromkeys(state.backlog.active(state.node_capacity.freed))
     active.update(dict.fromkeys(gang_allocation.outranking(state)))
+    # Their quota may suffice since another gang of them is gone.
+    active.update(dict.fromkeys(state.backlog.unrequested.values()))
     parked = strict_order.names(state)
     if not active and not state.backlog.held and not parked:
         return
     claims = Claims(work)
     active.update(dict.fromkeys(claims.released()))
     strict_order.line_up(state, parked, active)
-    _Pass(work, claims, [one for one in active if one.need.best_effort == best_effort]).run()
+    buckets = [one for one in active if one.need.best_effort == best_effort]
+    if not state.backlog.provisioned:
+        _Pass(work, claims, buckets).run()
+        return
+    # Nodes were added for these gangs. Other gangs would use them if they happened to be first.
+    first = [one for one in buckets if one.need.provisioning is PROVISIONED]
+    _Pass(work, claims, first).run()
+    kept = kept_capacity.keep(work)
+    _Pass(work, claims, [one for one in buckets if one not in first]).run()
+    for statement in kept:
+        statement.discard()
 
 
 class _Pass:
@@ -59,6 +79,7 @@ class _Pass:
         self._together = batch.BatchPlacement(work)
         self._extras = _Extras(work, self._line)
         self._shortfalls = Shortfalls(work.state, work.session, buckets)
+        self._requested: RequestedQuota | None = None
 
     def run(self) -> None:
         """Give queues turns until no gang is left in line, or the budget is spent."""
@@ -80,6 +101,8 @@ class _Pass:
         """
         line = self._line
         index, bucket, gang = line.head(queue)
+        if bucket.need.provisioning is UNREQUESTED:
+            return self._request(index, bucket, gang)
         if self._shortfalls.remains(bucket):
             self._refuse(bucket, gang, UNLIMITED)
             return False
@@ -89,7 +112,7 @@ class _Pass:
         if not self._work.session.admits(bucket.need.least) and self._waits(bucket, gang):
             self._work.throttled = True
             return False
-        limit = self._claims.limit(gang.queue, bucket.need)
+        limit = self._limit(bucket, gang)
         if limit is UNLIMITED:
             most = self._claims.unlimited(gang.queue, bucket.need, len(bucket.entries))
             if self._together.gather(bucket, line, self._turns, most):
@@ -111,16 +134,35 @@ class _Pass:
         self._refuse(bucket, gang, fair)
         return False
 
+    def _request(self, index: int, bucket: Bucket, gang: Gang) -> bool:
+        """Open the gang's ProvisioningRequest; False: its quota does not suffice, and its bucket is
+        refused.
+        """
+        if self._requested is None:
+            self._requested = RequestedQuota(self._work.state)
+        if not self._requested.allows(gang):
+            self._refuse(bucket, gang, UNLIMITED, short=True)
+            return False
+        self._requested.open_request(gang)
+        self._line.put_back(index)
+        return True
+
     def _waits(self, bucket: Bucket, gang: Gang) -> bool:
         """Whether the gang fits and only the in-flight limit delays it. A gang that does not fit
         anyway does not block the gangs behind it.
         """
         self._together.place()
-        limit = self._claims.limit(gang.queue, bucket.need)
+        limit = self._limit(bucket, gang)
         fair = self._with_extras(bucket, gang, limit)
         if fair is None or fair_share.leaves_nothing(self._work, fair):
             return False
         return gang_allocation.would_fit(self._work, gang, fair)
+
+    def _limit(self, bucket: Bucket, gang: Gang) -> Limit:
+        """The limit by fairness. Nodes that were added for a gang are not left to other queues."""
+        if bucket.need.provisioning is PROVISIONED:
+            return UNLIMITED
+        return self._claims.limit(gang.queue, bucket.need)
 
     def _refuse(
         self, bucket: Bucket, gang: Gang, limit: Limit, *, short: bool | None = None

@@ -12,6 +12,8 @@ from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.queueing.need import refused_members
 from services.gang_planner.core.state import claim_choices, in_flight
+from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import Defaults, preflight_always, undisturbed
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import Hold
@@ -97,6 +99,8 @@ def _record(
     """
     state = work.state
     history = gang.history
+    request = gang.request if not history.started else None
+    request = request if request is not None and request.open else None
     history.attempt += 1
     history.count_decided(len(assignments.members))
     history.known_as = gang.gang_id
@@ -130,6 +134,8 @@ def _record(
         domain=domain or "",
         reserves=reserves,
         undisturbed=undisturbed(gang),
+        provisioning_request=str(request.name) if request is not None else "",
+        provisioning_class=class_of(gang.queue) if request is not None else "",
     )
     history.full_name, history.scope = decision.gang, decision.scope
     in_flight.adopt(state, gang, decision, assignments, charged=charged)
@@ -153,9 +159,14 @@ def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) 
     """
     per_group: dict[tuple[str, int, str], dict[int, int]] = {}
     for allocation in allocations:
+        pairs = zip(allocation.slots.tolist(), allocation.counts.tolist(), strict=True)
+        if allocation.shape.alike:
+            slots_of_each = [slot for slot, count in pairs for _ in range(count)]
+            for shape, slot in zip(allocation.shape.alike, slots_of_each, strict=True):
+                per_group[allocation.role, shape.id, allocation.part] = {slot: 1}
+            continue
         key = (allocation.role, allocation.shape.id, allocation.part)
         counts = per_group.setdefault(key, {})
-        pairs = zip(allocation.slots.tolist(), allocation.counts.tolist(), strict=True)
         for slot, count in pairs:
             counts[slot] = counts.get(slot, 0) + count
     order = state.node_capacity.topology.order(
@@ -166,9 +177,7 @@ def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) 
     taken: list[int] = []
     for role, shape_id, part in sorted(per_group):
         counts = per_group[role, shape_id, part]
-        slots = np.fromiter(counts, dtype=np.int64)
-        slots = slots[np.argsort(order[slots])]
-        expanded = [slot for slot in slots.tolist() for _ in range(counts[slot])]
+        expanded = _in_order(counts, order)
         waiting = list(gang.waiting[role, shape_id].values())
         if gang.group is not None and gang.group.sub_groups:
             waiting = [one for one in waiting if part_of(gang, one.pod) == part]
@@ -179,6 +188,15 @@ def assign_members(state: State, gang: Gang, allocations: Iterable[Allocation]) 
         assigned += members[: len(expanded)]
         taken += expanded
     return Assignments(assigned, taken)
+
+
+def _in_order(counts: dict[int, int], order: Ints) -> list[int]:
+    """The slots, each as often as it is counted, by their places in the order."""
+    listed = list(counts)
+    if len(counts) > 1:
+        slots = np.fromiter(counts, dtype=np.int64)
+        listed = slots[np.argsort(order[slots])].tolist()
+    return [slot for slot in listed for _ in range(counts[slot])]
 
 
 def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> bool:

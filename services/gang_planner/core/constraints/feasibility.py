@@ -6,7 +6,7 @@ versions.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +56,7 @@ class Fits:
         self.filters = tuple(filters)
         self.pairs = pairs
         self._versioned = versioned(self.filters)
-        self._cache: dict[bytes, _Fit] = {}
+        self._cache: dict[Hashable, _Fit] = {}
 
     def counts(self, shape: ShapeEntry) -> Ints:
         """One count per slot; 0 where a filter excludes the shape. Callers must not write to it."""
@@ -110,7 +110,7 @@ class Fits:
 
     def _current(self, shape: ShapeEntry) -> _Fit:
         self.node_capacity.fit_cells()
-        fit = self._cache.get(shape.encoded)
+        fit = self._cache.get(shape.counted)
         position = self.node_capacity.changes.position
         masked_at = self.masks.nodes.changes.position
         current = self.masks.versions(shape)
@@ -132,7 +132,7 @@ class Fits:
             self._cache.clear()
         mask = self.masks.mask(shape)
         counts = self._judge(shape, slice(0, self.node_capacity.nodes.size)) * mask
-        fit = self._cache[shape.encoded] = _Fit(counts, position, masked_at, current)
+        fit = self._cache[shape.counted] = _Fit(counts, position, masked_at, current)
         return fit
 
     def _judge(self, shape: ShapeEntry, slots: slice | Ints) -> Ints:

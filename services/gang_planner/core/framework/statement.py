@@ -19,7 +19,10 @@ from shared.model.invariants import InvariantViolation
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """`counts[i]` members of one role and shape on node `slots[i]`."""
+    """`counts[i]` members of one role and shape on node `slots[i]`.
+
+    A shape that stands for others (`ShapeEntry.alike`) has one for each member, by node.
+    """
 
     role: str
     shape: ShapeEntry

@@ -11,16 +11,19 @@ from typing import Final
 from services.gang_planner.core.lifecycle import holds
 from services.gang_planner.core.state import accounting, in_flight
 from services.gang_planner.core.state.columns import Ints
+from services.gang_planner.core.state.gang_requests import is_served
 from services.gang_planner.core.state.inter_pod import profiles
 from services.gang_planner.core.state.planner_state import State
 from shared.contracts.cluster import (
     ClusterRecord,
+    DeviceClassChanges,
     NamespaceChanges,
     NodeChanges,
     ObjectChanges,
     PodChanges,
     PodGroupChanges,
     PriorityClassChanges,
+    ProvisioningRequestChanges,
     QueueChanges,
     ReferenceObjectChanges,
     SnapshotPage,
@@ -29,6 +32,8 @@ from shared.contracts.cluster import (
     VolumeAttachmentChanges,
     WorkloadChanges,
 )
+from shared.kube.quantities import INT64_MAX
+from shared.kube.resources import RESOURCE_CLAIMS
 from shared.model.invariants import InvariantViolation
 from shared.model.objects import Node
 
@@ -49,7 +54,10 @@ def apply_record(state: State, seq: int, record: ClusterRecord) -> None:
     if record.epoch != view.epoch:
         return
     if isinstance(record, Synced):
-        view.synced = record
+        before, view.synced = view.synced, record
+        if is_served(before) != is_served(record):
+            state.gangs.touch_all()
+        _release_devices(state, record)
     else:
         _apply_changes(state, record, from_snapshot=False)
         if state.holds.losses or state.holds.pending:
@@ -84,11 +92,22 @@ def load_snapshot(state: State, pages: Sequence[SnapshotPage]) -> None:
     for page in pages:
         for record in page.records:
             _apply_changes(state, record, from_snapshot=True)
+    accounting.follow_device_classes(state, view.synced.at_ms)
+    _release_devices(state, view.synced)
     # Node names may have new UIDs, and queues new objects: every gang is assessed again.
     state.gangs.touch_all()
     state.node_capacity.freed += 1
     holds.judge(state)
     in_flight.resolve_all(state)
+
+
+def _release_devices(state: State, synced: Synced) -> None:
+    """Release devices of pods that have left, once their claims would be known.
+
+    A watcher that reads no ResourceClaims names no version: there are none.
+    """
+    version = dict(synced.resource_versions).get(RESOURCE_CLAIMS.title, INT64_MAX)
+    state.node_capacity.claims_known_up_to(version)
 
 
 def fresh(state: State, now_ms: int) -> bool:
@@ -211,6 +230,9 @@ def _apply_priority_classes(
 def _apply_reference_objects(
     state: State, record: ReferenceObjectChanges, *, from_snapshot: bool
 ) -> None:
+    if isinstance(record, ProvisioningRequestChanges):
+        _apply_provisioning_requests(state, record, from_snapshot=from_snapshot)
+        return
     news = False
     queues = _queues_of_namespaces(state, record)
     for one in record.changed:
@@ -220,6 +242,8 @@ def _apply_reference_objects(
     # A workload only affects holds.
     if not news or isinstance(record, WorkloadChanges):
         return
+    if isinstance(record, DeviceClassChanges):
+        accounting.follow_device_classes(state, record.at_ms)
     if isinstance(record, NamespaceChanges):
         profiles.namespaces_changed(state)
         others = _queues_of_namespaces(state, record).items() ^ queues.items()
@@ -229,6 +253,31 @@ def _apply_reference_objects(
     # makes a gang fit.
     if record.removed or not isinstance(record, VolumeAttachmentChanges):
         state.node_capacity.freed += 1
+
+
+def _apply_provisioning_requests(
+    state: State, record: ProvisioningRequestChanges, *, from_snapshot: bool
+) -> None:
+    """Store the requests, and mark their gangs as changed."""
+    known = state.reference_objects.provisioning_requests
+    ids = {one.gang_id for one in record.changed}
+    for one in record.changed:
+        known.put(one, from_snapshot=from_snapshot)
+        gang = state.gangs.by_id.get(one.gang_id)
+        if gang is not None and gang.request is not None and one.name == str(gang.request.name):
+            # It may be deleted again before the next cycle.
+            gang.request.seen = True
+    for gone in record.removed:
+        if (removed := known.get(gone.uid)) is not None:
+            ids.add(removed.gang_id)
+            known.remove(gone.uid)
+    for gang_id in sorted(ids):
+        gang = state.gangs.by_id.get(gang_id)
+        if gang is not None:
+            state.gangs.touch(gang)
+        elif known.namespace_of(gang_id):
+            # A controller created it while its gang was deleted: it is to be deleted, too.
+            state.gangs.retired[gang_id] = None
 
 
 def _queues_of_namespaces(state: State, record: ReferenceObjectChanges) -> dict[str, str]:

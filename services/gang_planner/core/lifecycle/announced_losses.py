@@ -1,8 +1,9 @@
-"""Members of started gangs on nodes that an autoscaler drains and then removes: announced losses.
+"""Members of started gangs on nodes that an autoscaler drains and then removes, or that are not
+ready, so that Kubernetes evicts their pods after a while: announced losses.
 
 Each gets a hold before its pod is evicted, so that capacity for its successor is reserved elsewhere
 while there is some. When the pod has left, the hold becomes that of a lost member and gets its
-deadline. If the node stays, the hold ends.
+deadline. If the node stays, or is ready again, the hold ends.
 """
 
 from typing import Final
@@ -20,10 +21,16 @@ _ON_NODE: Final = frozenset({PLACED, RUNNING})
 
 
 def announce(work: CycleContext) -> None:
-    """Open a hold for each member of a started gang on a node that is being removed."""
-    state = work.state
-    names = state.nodes.names
-    for slot in sorted(state.nodes.leaving, key=names.__getitem__):
+    """Open a hold for each member of a started gang on a node that is being removed, or that is not
+    ready.
+    """
+    state, nodes = work.state, work.state.nodes
+    slots = nodes.leaving
+    if len(nodes.unready) * 2 <= nodes.count:
+        # If most nodes are not ready, Kubernetes evicts no pods: their connection to the API server
+        # is the likely cause.
+        slots = slots | nodes.unready
+    for slot in sorted(slots, key=nodes.names.__getitem__):
         residents = state.residents.get(slot, {})
         for uid in sorted(residents):
             member = residents[uid]
@@ -41,7 +48,7 @@ def follow(work: CycleContext, hold: Hold) -> str:
     state, gang = work.state, required(hold.gang, f"hold for {hold.uid}", "has no gang")
     member = state.members.get(hold.uid)
     if member is not None and member.state in _ON_NODE:
-        if member.slot not in state.nodes.leaving:
+        if member.slot not in state.nodes.leaving and member.slot not in state.nodes.unready:
             return "Returned"
         if hold.until_ms <= work.now_ms:
             _date(hold, work.now_ms + hold_ms(gang, work.defaults))
@@ -62,20 +69,22 @@ def _is_concerned(work: CycleContext, member: Member, gang: Gang, slot: int) -> 
         return False
     if uid in state.preemptions.victims or not hold_ms(gang, work.defaults):
         return False
-    # A pod that tolerates the taint by its name stays.
+    # A pod that tolerates the taint stays.
     return not bool(work.session.fits.masks.mask(member.shape)[slot])
 
 
 def _open(work: CycleContext, member: Member, gang: Gang, lasts_ms: int) -> None:
     state, pod = work.state, member.pod
     workload, part = successors.origin_of(state, pod)
+    removed = member.slot in state.nodes.leaving
+    fate = "which is being removed" if removed else "which is not ready"
     hold = Hold(
         uid=pod.uid,
         gang_id=gang.gang_id,
         role=pod.role,
         shape=profiles.lasting(state, member),
         reason=NODE_LEAVING,
-        message=f"{pod.name} is on {pod.node}, which is being removed",
+        message=f"{pod.name} is on {pod.node}, {fate}",
         lost_on=pod.node,
         namespace=pod.namespace,
         labels=pod.labels,

@@ -10,12 +10,13 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.cycle_context import CycleContext
 from services.gang_planner.core.framework.policy_set import PolicySet
-from services.gang_planner.core.lifecycle import uniform_members
+from services.gang_planner.core.lifecycle import provisioning, uniform_members
 from services.gang_planner.core.lifecycle.effects import report
 from services.gang_planner.core.lifecycle.transitions import AFTER_START, BEFORE_START, apply_event
 from services.gang_planner.core.queueing.need import is_too_large, need_of
 from services.gang_planner.core.state import sub_gangs
 from services.gang_planner.core.state.gang_history import noted_reason
+from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import placement_deadline_ms
 from services.gang_planner.core.state.gang_states import GangEvent, GangState
 from services.gang_planner.core.state.gangs import Gang
@@ -124,6 +125,8 @@ def _wait_in_backlog(
         gang.pending_reason = PendingReason.GANG_TOO_LARGE
     elif ("backfill" if need.best_effort else "allocate") not in actions:
         gang.pending_reason = PendingReason.ACTION_MISSING
+    elif gang.request is not None or class_of(gang.queue):
+        need, gang.pending_reason = provisioning.review(work, gang, need)
     if gang.pending_reason is not None:
         state.backlog.take(gang)
     else:

@@ -10,6 +10,9 @@ first by name), given that a node's score changes by its `slope` with each pod i
   the level.
 """
 
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+
 import numpy as np
 
 from services.gang_planner.core.state.columns import Ints
@@ -65,6 +68,58 @@ def in_turn(taken: Ints, score: Ints, slope: Ints | None, rank: Ints) -> Ints:
     nth = np.arange(len(nodes), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     ordered: Ints = nodes[np.argsort(step[nodes] * nth - first[nodes])]
     return ordered
+
+
+def take_turns(
+    wanted: int,
+    slots: Ints,
+    capacity: Ints,
+    score: Ints,
+    rank: Ints,
+    score_after: Callable[[Ints, int], Ints],
+) -> Ints:
+    """The node of each of up to `wanted` equal pods, placed one by one on the node with the highest
+    score (ties: the first by name).
+
+    Unlike `distribute`, it does not take scores for linear.
+
+    Args:
+        wanted: at least 1.
+        slots: the nodes.
+        capacity: see `distribute`.
+        score: see `distribute`.
+        rank: see `distribute`.
+        score_after: points of the next pod on each of some slots, after a number of pods there.
+
+    Returns:
+        One slot per pod.
+    """
+    first, _ = _keys(score, None, rank)
+    span = int(rank.max(initial=0)) + 1
+    if len(first) > wanted:
+        # A node that is not among the best `wanted` is never the best one.
+        best = np.sort(np.argpartition(-first, wanted - 1)[:wanted])
+        slots, capacity, rank, first = slots[best], capacity[best], rank[best], first[best]
+    #: Keys of each node after 0, 1, … pods.
+    levels = [first]
+    taken = [0] * len(slots)
+    heap = [(-key, at) for at, key in enumerate(first.tolist())]
+    heapify(heap)
+    turns: list[int] = []
+    while heap and len(turns) < wanted:
+        _, at = heappop(heap)
+        turns.append(at)
+        taken[at] += 1
+        if taken[at] == capacity[at]:
+            continue
+        if taken[at] == len(levels):
+            level = np.zeros(len(slots), dtype=np.int64)
+            more = np.flatnonzero(capacity > taken[at])
+            level[more] = score_after(slots[more], taken[at]) * span + (span - 1 - rank[more])
+            levels.append(level)
+        heappush(heap, (-int(levels[taken[at]][at]), at))
+    found: Ints = slots[turns]
+    return found
 
 
 def _keys(score: Ints, slope: Ints | None, rank: Ints) -> tuple[Ints, Ints | None]:

@@ -9,7 +9,8 @@ attempt ends after too many failed domains (`AttemptBudget`): whether the gang f
 known (`budget_exceeded`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from services.gang_planner.core.placement.parts import Group, Part, placed_of, s
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.placement.sub_gang_placement import SubGangPlacement, largest_first
 from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.devices.demand import Key, claim_keys
 from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from services.gang_planner.core.state.queues import QueueEntry
 
 
@@ -242,6 +245,7 @@ def _all_needed(parts: Sequence[Part], need: Need) -> bool:
 def _parts_of(session: Session, need: Need) -> list[Part]:
     """The sub-gangs of a need, and last the part with all other members."""
     structure = need.structure or NOTHING_SAID
+    shared = _shared_claims(session, need)
     left = {(role, shape_id): count for role, shape_id, count in need.wanted}
     parts: list[Part] = []
     for sub in structure.sub_gangs:
@@ -249,7 +253,7 @@ def _parts_of(session: Session, need: Need) -> list[Part]:
             left[role, shape_id] -= count
         parts.append(
             Part(
-                _groups(session, sub.wanted),
+                _groups(session, sub.wanted, shared),
                 sub.quorum,
                 topology=sub.topology,
                 near=sub.near,
@@ -259,19 +263,51 @@ def _parts_of(session: Session, need: Need) -> list[Part]:
             )
         )
     rest = [(role, shape_id, count) for (role, shape_id), count in left.items() if count]
-    last = Part(_groups(session, rest), need.quorum, need.minima)
+    ranks = need.ranks if need.ranks and not parts else (0,) * len(rest)
+    last = Part(_groups(session, rest, shared, ranks), need.quorum, need.minima)
     if structure.tasks is not None:
         for group in last.groups:
             group.turn = structure.tasks.turn(group.role)
-    if need.ranks and not parts:
-        for group, rank in zip(last.groups, need.ranks, strict=True):
-            group.rank = rank
     return [*parts, last]
 
 
-def _groups(session: Session, wanted: Sequence[Wanted]) -> list[Group]:
+def _groups(
+    session: Session,
+    wanted: Sequence[Wanted],
+    shared: AbstractSet[Key],
+    ranks: Sequence[int] = (),
+) -> list[Group]:
+    """Groups by role and shape. Members that differ only in the names of their claims are one
+    group, unless one of these claims is shared.
+    """
     shapes = session.shapes.entries
-    return [
-        Group(role, shapes[shape_id], count, min(count, session.total(shapes[shape_id])))
-        for role, shape_id, count in wanted
-    ]
+    found: dict[Hashable, list[ShapeEntry]] = {}
+    counts: dict[Hashable, tuple[str, int, int]] = {}
+    for at, (role, shape_id, count) in enumerate(wanted):
+        shape = shapes[shape_id]
+        rank = ranks[at] if ranks else 0
+        key: Hashable = at
+        if count == 1 and shape.attached and shared.isdisjoint(claim_keys(shape.shape)):
+            alike = session.node_capacity.alike(shape)
+            key = at if alike is None else (role, rank, alike)
+        found.setdefault(key, []).append(shape)
+        counts[key] = role, rank, counts.get(key, (role, rank, 0))[2] + count
+    groups: list[Group] = []
+    for key, same in found.items():
+        role, rank, count = counts[key]
+        shape = same[0]
+        if len(same) > 1:
+            same.sort(key=lambda one: one.order)
+            shape = stand_in(same, key)
+        groups.append(Group(role, shape, count, min(count, session.total(shape)), rank=rank))
+    return groups
+
+
+def _shared_claims(session: Session, need: Need) -> set[Key]:
+    """The ResourceClaims that several of the gang's waiting shapes name."""
+    seen: set[Key] = set()
+    shared: set[Key] = set()
+    for _, shape_id, _ in need.wanted if need.attached else ():
+        for key in claim_keys(session.shapes.entries[shape_id].shape):
+            (shared if key in seen else seen).add(key)
+    return shared

@@ -117,7 +117,7 @@ class PartPlacement:
                 self._statement,
                 self._queue,
                 group.role,
-                group.shape,
+                group.next_shape,
                 wanted,
                 self._avoid,
                 packed=part.packed,
@@ -138,6 +138,7 @@ class PartPlacement:
             _aim([group for group in groups if group.role == role], count)
         _aim(groups, part.quorum - sum(group.target for group in groups))
         for group in scarcest_first(groups):
+            group.put_last_first(group.target)
             self.place(part, group, group.target, within)
         for role, count in part.minima:
             of_role = [group for group in groups if group.role == role]

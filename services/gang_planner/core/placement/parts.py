@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from services.gang_planner.core.placement.domains import Space
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.needs import NO_SUB_GANG
-from services.gang_planner.core.state.pod_shapes import ShapeEntry
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from shared.model.objects import NetworkTopology
 
 
@@ -25,6 +25,27 @@ class Group:
     rank: int = 0
     #: Its turn by the gang's own order of roles.
     turn: int = 0
+
+    @property
+    def shapes(self) -> tuple[ShapeEntry, ...]:
+        """The shapes of its members, each once."""
+        return self.shape.alike or (self.shape,)
+
+    def put_last_first(self, count: int) -> None:
+        """Place this many of its members that come last before its other members. None is placed.
+
+        So it would be if each were a group, because targets go to the last of equal groups.
+        """
+        alike = sorted(self.shape.alike, key=lambda one: one.order)
+        if count < len(alike):
+            self.shape = stand_in([*alike[-count:], *alike[:-count]], self.shape.counted)
+
+    @property
+    def next_shape(self) -> ShapeEntry:
+        """The shape of its members that are not placed."""
+        if not self.placed or not self.shape.alike:
+            return self.shape
+        return stand_in(self.shape.alike[self.placed :], self.shape.counted)
 
     @property
     def left(self) -> int:

@@ -19,12 +19,12 @@ from services.gang_planner.core.framework.policy_set import PolicySet
 from services.gang_planner.core.framework.statement import Allocation, Statement
 from services.gang_planner.core.placement import dependent_pods
 from services.gang_planner.core.placement.dependent_pods import CandidateNodes
-from services.gang_planner.core.placement.distribution import distribute, in_turn
+from services.gang_planner.core.placement.distribution import distribute, in_turn, take_turns
 from services.gang_planner.core.placement.domains import UNIT, DomainDemand, Space, ranked_spaces
 from services.gang_planner.core.state.columns import Bools, Ints
 from services.gang_planner.core.state.needs import NO_SUB_GANG, NOTHING_SAID, Structure
 from services.gang_planner.core.state.node_capacity import FreeOnUsable, NodeCapacity
-from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
+from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable, stand_in
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.model.invariants import required
 from shared.model.objects import NetworkTopology
@@ -93,6 +93,16 @@ class ScoreCache:
         score, slope = self._policies.scores(shape, self._node_capacity, slots)
         self._cache[shape.rated] = _Rating(score, slope, position, nodes_position)
         return score, slope
+
+    def after(self, shape: ShapeEntry, slots: Ints, pods: int) -> Ints:
+        """Points of the next pod on each of these nodes, after this many more pods there."""
+        node_capacity = self._node_capacity
+        cells = node_capacity.free.cells
+        where = np.ix_(shape.rows, slots)
+        cells[where] -= shape.column * pods
+        score, _ = self._policies.scores(shape, node_capacity, slots)
+        cells[where] += shape.column * pods
+        return score
 
 
 class Session:
@@ -246,12 +256,23 @@ class Session:
         Returns:
             How many were allocated.
         """
+        place = partial(
+            self.spread,
+            statement,
+            queue,
+            role,
+            avoid=avoid,
+            packed=packed,
+            within=within,
+            part=part,
+            structure=structure,
+        )
+        if shape.alike and self.policies.place_points:
+            # Points depend on the members placed before.
+            return sum(place(one, 1) for one in shape.alike[:wanted])
         if wanted > 1 and shape.attached and self.node_capacity.one_by_one(shape):
-            one = partial(self.spread, statement, queue, role, shape, 1, avoid)
             placed = 0
-            while placed < wanted and one(
-                packed=packed, within=within, part=part, structure=structure
-            ):
+            while placed < wanted and place(shape, 1):
                 placed += 1
             return placed
         wanted = queue.headroom(shape, wanted)
@@ -261,12 +282,14 @@ class Session:
         nodes = self._candidates(shape, avoid, within, packed=packed)
         if nodes is None:
             return 0
+        if shape.alike:
+            return self._place_alike(statement, role, shape, wanted, nodes, part)
         slots, capacity, score, slope, rank = nodes
         if self.policies.place_points:
-            place = Place(
+            placing = Place(
                 queue, role, shape, self.node_capacity, statement, structure or NOTHING_SAID
             )
-            score, slope = self.policies.with_points(place, slots, score, slope, packed=packed)
+            score, slope = self.policies.with_points(placing, slots, score, slope, packed=packed)
             nodes = nodes._replace(score=score, slope=slope)
         view = self.pairs.view(shape) if shape.pairwise else None
         if view is not None:
@@ -280,6 +303,31 @@ class Session:
         used = np.flatnonzero(taken)
         statement.allocate(Allocation(role, shape, slots[used], taken[used], part))
         return wanted
+
+    def _place_alike(
+        self,
+        statement: Statement,
+        role: str,
+        shape: ShapeEntry,
+        wanted: int,
+        nodes: CandidateNodes,
+        part: str,
+    ) -> int:
+        """Place up to `wanted` of the pods that the shape stands for, each where it would be placed
+        alone after those before it.
+        """
+
+        def score_after(slots: Ints, pods: int) -> Ints:
+            return self.score_cache.after(shape, slots, pods)
+
+        slots = take_turns(
+            wanted, nodes.slots, nodes.capacity, nodes.score, nodes.rank, score_after
+        )
+        order = np.argsort(slots, kind="stable")
+        used, counts = np.unique(slots, return_counts=True)
+        placed = stand_in([shape.alike[at] for at in order.tolist()], shape.counted)
+        statement.allocate(Allocation(role, placed, used, counts, part))
+        return len(slots)
 
     def spread_in_turn(
         self,
@@ -330,4 +378,6 @@ class Session:
 
 
 def _look(shape: ShapeEntry) -> int:
+    if shape.alike:
+        return _LOOK * len(shape.alike)
     return _LOOK_AT_CLAIMS if shape.attached else _LOOK

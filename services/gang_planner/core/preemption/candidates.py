@@ -16,6 +16,7 @@ from services.gang_planner.core.preemption.units import (
     in_order,
     units_of,
 )
+from services.gang_planner.core.state.devices.demand import Key, claim_keys
 from services.gang_planner.core.state.gang_settings import minimum_run_ms
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.member_states import (
@@ -25,7 +26,9 @@ from services.gang_planner.core.state.member_states import (
     RUNNING,
     task_priority,
 )
+from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeTable
 from services.gang_planner.core.state.sub_gangs import part_of, sub_gangs, surplus_of_sets
 
 #: Cost of judging a gang, in node columns.
@@ -248,6 +251,14 @@ def _in_flight(gang: Gang) -> frozenset[str]:
     # A decision of this cycle is not in the log yet.
     logged = (one.act for one in acts if one is not None and one.seq)
     return frozenset(binding.uid for act in logged for binding in act.bindings)
+
+
+def claims_of(shapes: ShapeTable, need: Need) -> frozenset[Key] | None:
+    """The ResourceClaims of a gang's waiting members; None: they have none."""
+    if not need.attached:
+        return None
+    found = (claim_keys(shapes.entries[shape_id].shape) for _, shape_id, _ in need.wanted)
+    return frozenset(key for keys in found for key in keys) or None
 
 
 def leaving(state: State) -> list[Member]:

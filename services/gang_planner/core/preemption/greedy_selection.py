@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from services.gang_planner.core.placement.session import Session
     from services.gang_planner.core.preemption.constraints import Allowances
+    from services.gang_planner.core.preemption.device_amounts import DeviceAmounts, Pairs
     from services.gang_planner.core.preemption.trial import Trial
     from services.gang_planner.core.state.columns import Bools, Ints
     from services.gang_planner.core.state.gangs import Member
@@ -40,18 +41,21 @@ changed when the step was computed.
 class _EstimatedCounts:
     """How many pods of one shape nodes could hold, by amounts alone, while steps are chosen."""
 
-    def __init__(self, session: "Session", shape: "ShapeEntry", usable: "Bools") -> None:
+    def __init__(
+        self, session: "Session", shape: "ShapeEntry", usable: "Bools", devices: "DeviceAmounts"
+    ) -> None:
         self.usable = usable
         #: How many more pods fit than at the beginning.
         self.gained = 0
         #: How many would fit, by slot of the nodes that were examined.
         self.counts: dict[int, int] = {}
         self._free: dict[int, dict[int, int]] = {}
-        self._pairs = shape.pairs
+        #: What one pod takes, by row.
+        self.pairs = devices.pairs(shape)
         self._now: list[int] = session.fits.counts(shape).tolist()
         cells = session.node_capacity.free.cells[:, : len(usable)]
         self._cells: list[tuple[int, list[int]]] = [
-            (row, cells[row].tolist()) for row in shape.by_row
+            (row, (cells[row] if row >= 0 else devices.free(row)).tolist()) for row, _ in self.pairs
         ]
 
     def on(self, slot: int) -> tuple[int, dict[int, int]]:
@@ -70,7 +74,7 @@ class _EstimatedCounts:
             before, free = self.on(slot)
             for row in free:
                 free[row] += freed.get(row, 0)
-            fits = min((free[row] // amount for row, amount in self._pairs), default=before)
+            fits = min((free[row] // amount for row, amount in self.pairs), default=before)
             self.counts[slot] = max(fits, before)
             self.gained += self.counts[slot] - before
 
@@ -84,7 +88,9 @@ class GreedySelection:
         trial: "Trial",
         pool: "Sequence[Unit]",
         allowances: "Allowances",
+        devices: "DeviceAmounts",
     ) -> None:
+        self._devices = devices
         self._session = session
         self._trial = trial
         self._allowances = allowances
@@ -111,8 +117,8 @@ class GreedySelection:
         while (missing := wanted + excluded - fits.total(shape)) > 0:
             if self._session.exhausted:
                 return False
-            self._estimate = _EstimatedCounts(self._session, shape, usable)
-            steps = self._count(missing, shape)
+            self._estimate = _EstimatedCounts(self._session, shape, usable, self._devices)
+            steps = self._count(missing)
             self._trial.take_away([one for unit in steps for one in unit.members])
             counts = fits.counts(shape)
             wrong = [slot for slot, count in self._estimate.counts.items() if counts[slot] < count]
@@ -122,14 +128,14 @@ class GreedySelection:
             self.undo([unit for unit in steps if not any(usable[slot] for slot in unit.freed)])
         return True
 
-    def _count(self, missing: int, shape: "ShapeEntry") -> list[Unit]:
+    def _count(self, missing: int) -> list[Unit]:
         """Choose steps, the cheapest first, until as many more pods fit as are missing."""
         estimate = self._estimate
         rank = self._session.node_capacity.nodes.rank()
         heap: list[_Entry] = []
         for slot in self._on:
             if estimate.usable[slot]:
-                self._push(heap, int(rank[slot]), slot, shape)
+                self._push(heap, int(rank[slot]), slot)
         steps: list[Unit] = []
         while heap and estimate.gained < missing:
             _, place, slot, units, change = heapq.heappop(heap)
@@ -140,11 +146,11 @@ class GreedySelection:
                     steps.append(unit)
                 self._session.work_left -= len(self._on[slot])
             # Otherwise a unit of the step has been taken, or its gang may lose no more.
-            self._push(heap, place, slot, shape)
+            self._push(heap, place, slot)
         return steps
 
-    def _push(self, heap: "list[_Entry]", place: int, slot: int, shape: "ShapeEntry") -> None:
-        cost, units = self._step(slot, shape)
+    def _push(self, heap: "list[_Entry]", place: int, slot: int) -> None:
+        cost, units = self._step(slot)
         if units:
             heapq.heappush(heap, (cost, place, slot, units, self._changes.get(slot, 0)))
 
@@ -210,14 +216,12 @@ class GreedySelection:
             spare -= has - min(max(without, 0), has)
         return spare < 0
 
-    def _step(self, slot: int, shape: "ShapeEntry") -> tuple[_Cost, tuple[Unit, ...]]:
-        """The cheapest units without which one more pod of the shape fits on a node; empty: there
-        are none.
-        """
+    def _step(self, slot: int) -> tuple[_Cost, tuple[Unit, ...]]:
+        """The cheapest units without which one more pod fits on a node; empty: there are none."""
         counts, free = self._estimate.on(slot)
         short = {
             row: lacking
-            for row, amount in shape.pairs
+            for row, amount in self._estimate.pairs
             if (lacking := (counts + 1) * amount - free[row]) > 0
         }
         on, chosen = self._on[slot], self._chosen
@@ -228,29 +232,30 @@ class GreedySelection:
             if not (_covers(unit.freed[slot], short) and self._allowances.allows(unit)):
                 continue
             units: tuple[Unit, ...] = (unit,)
-            cost = self._cost(units, slot, shape)
+            cost = self._cost(units, slot)
             if len(unit.members) > 1:
                 smaller = [one for one in (*there, *left) if _is_gentler(one, unit)]
                 several = self._several(smaller, slot, short)
                 if several:
-                    others = self._cost(several, slot, shape), several
+                    others = self._cost(several, slot), several
                     return others if others[0] < cost else (cost, units)
             return cost, units
         units = self._several(there, slot, short)
-        return self._cost(units, slot, shape), units
+        return self._cost(units, slot), units
 
-    def _cost(self, units: "Sequence[Unit]", slot: int, shape: "ShapeEntry") -> _Cost:
+    def _cost(self, units: "Sequence[Unit]", slot: int) -> _Cost:
+        pairs = self._estimate.pairs
         counts, free = self._estimate.on(slot)
         if len(units) == 1:
             (unit,) = units
-            gain = _fitting(shape, free, unit.freed[slot]) - counts
+            gain = _fitting(pairs, free, unit.freed[slot]) - counts
             pods = len(unit.members) * 1000 // max(gain, 1)
             return unit.breaks, pods, unit.gang.priority, unit.whole
         freed: dict[int, int] = {}
         for unit in units:
             for row, amount in unit.freed[slot].items():
                 freed[row] = freed.get(row, 0) + amount
-        gain = max(_fitting(shape, free, freed) - counts, 1)
+        gain = max(_fitting(pairs, free, freed) - counts, 1)
         return (
             sum(one.breaks for one in units),
             sum(len(one.members) for one in units) * 1000 // gain,
@@ -292,10 +297,10 @@ class GreedySelection:
         return best
 
 
-def _fitting(shape: "ShapeEntry", free: dict[int, int], freed: dict[int, int]) -> int:
-    """How many pods of a shape fit into the amounts that are free, plus those freed."""
+def _fitting(pairs: "Pairs", free: dict[int, int], freed: dict[int, int]) -> int:
+    """How many pods fit into the amounts that are free, plus those freed."""
     most = None
-    for row, amount in shape.pairs:
+    for row, amount in pairs:
         times = (free[row] + freed.get(row, 0)) // amount
         if most is None or times < most:
             most = times

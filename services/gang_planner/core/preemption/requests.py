@@ -78,6 +78,8 @@ class _Run:
             for one in work.state.backlog.buckets.values()
             # A gang that waits for binders has not been tried since capacity was freed.
             if one.reason in _CURABLE
+            # No pod is evicted for a gang whose capacity is requested.
+            and one.need.provisioning is None
             and (not work.throttled or one.refused_at == work.state.node_capacity.freed)
         ]
         if not refused:

@@ -27,7 +27,7 @@ from services.gang_planner.core.framework.eviction_rules import Preemptor, Victi
 from services.gang_planner.core.framework.statement import Allocation
 from services.gang_planner.core.placement.gang_placement import GangPlacement
 from services.gang_planner.core.placement.parts import Group
-from services.gang_planner.core.preemption.candidates import VictimCandidates
+from services.gang_planner.core.preemption.candidates import VictimCandidates, claims_of
 from services.gang_planner.core.preemption.constraints import (
     Allowances,
     BudgetLedger,
@@ -37,6 +37,7 @@ from services.gang_planner.core.preemption.constraints import (
     Ledger,
     amounts_wanted,
 )
+from services.gang_planner.core.preemption.device_amounts import DeviceAmounts
 from services.gang_planner.core.preemption.exact_search import Cost, ExactSearch, is_small
 from services.gang_planner.core.preemption.greedy_selection import GreedySelection
 from services.gang_planner.core.preemption.trial import Trial
@@ -83,7 +84,7 @@ class VictimSearch:
         self._candidates = candidates
         self._units = candidates.of(preemptor) if units is None else units
         self._swaps = units is not None
-        self._trial = Trial(work.state)
+        self._trial = Trial(work.state, claims_of(work.state.shapes, need))
         self._budgets = Budgets(work.state)
         self._proofs_left = _PROOFS_MAX
         self._avoid = work.session.slots(need.avoid)
@@ -93,6 +94,7 @@ class VictimSearch:
             preemptor.gang.queue.excess(need.amounts(work.session.shapes), promised=False)
         )
         self._requests: list[ShapeRequest] = []
+        self._devices = DeviceAmounts(work.state.node_capacity.devices, None, ())
         #: The units chosen last, and where the gang is placed without them; None: not known.
         self._placed: tuple[list[Unit], tuple[Allocation, ...]] | None = None
         #: It ended by its budget: whether evictions would help is not known.
@@ -151,7 +153,7 @@ class VictimSearch:
             ledgers.append(shares)
             units = [one for one in units if shares.allows(one)]
         self._requests = self._requests_now()
-        pool = self._helpful(units)
+        pool = self._devices.with_devices(self._helpful(units))
         taken = self._greedy(pool, ledgers)
         if is_small(pool):
             taken = self._exact(pool, ledgers, taken)
@@ -160,6 +162,9 @@ class VictimSearch:
     def _requests_now(self) -> list[ShapeRequest]:
         """How many of each shape must fit, whichever members are placed."""
         groups = self._attempt().groups
+        shapes = [group.shape for group in groups]
+        devices = self._state.node_capacity.devices
+        self._devices = DeviceAmounts(devices, self._trial.consumers, shapes)
         requests: list[ShapeRequest] = []
         for group in groups:
             others = sum(one.wanted for one in groups if one is not group)
@@ -167,7 +172,9 @@ class VictimSearch:
             for role, count in self._need.minima:
                 same = sum(g.wanted for g in groups if g is not group and g.role == role)
                 least = max(least, count - same if role == group.role else 0)
-            requests.append(ShapeRequest(self._session, group.shape, least, self._avoid))
+            requests.append(
+                ShapeRequest(self._session, group.shape, least, self._avoid, self._devices)
+            )
         return requests
 
     def _helpful(self, units: list[Unit]) -> list[Unit]:
@@ -261,7 +268,7 @@ class VictimSearch:
         return not (shape.pairwise or shape.attached or shape.shape.host_ports)
 
     def _cheapest(self, pool: Sequence[Unit], allowances: Allowances) -> list[Unit] | None:
-        selection = GreedySelection(self._session, self._trial, pool, allowances)
+        selection = GreedySelection(self._session, self._trial, pool, allowances, self._devices)
         self._grow(selection)
         proven = self._proven()
         if proven is None:

@@ -27,6 +27,7 @@ from services.gang_planner.core.state.needs import Need
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.preemptions import (
     Preemption,
+    devices_held,
     not_evicted,
     refused_victims,
 )
@@ -79,14 +80,16 @@ def follow(work: CycleContext) -> None:
             continue
         # An older cluster state does not have the victims' ends.
         shown = state.view.cluster_seq >= one.act.cycle.cluster_seq
-        left = shown and not _there(work, one)
+        left = shown and not _there(work, one) and not devices_held(state, one)
         if (left or one.tried != state.node_capacity.freed) and not _place(work, one, gang):
             if left:
                 _end(work, one, LOST, "it does not fit where its victims were")
                 continue
             one.tried = state.node_capacity.freed
         if not one.ended:
-            work.timers.set(one.at_ms + _ANSWERED_MS if one.outcome is None else one.until_ms, gang)
+            answered_ms = one.at_ms + _ANSWERED_MS
+            unanswered = one.outcome is None and work.now_ms < answered_ms
+            work.timers.set(answered_ms if unanswered else one.until_ms, gang)
 
 
 def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
@@ -99,14 +102,16 @@ def _end_of(work: CycleContext, one: Preemption) -> tuple[str, str]:
         return NOT_NEEDED, gang.pending_reason.value if gang.pending_reason else ""
     if one.outcome is not None and (one.outcome.reason or not_evicted(one)):
         return REFUSED, _first_words(one.outcome)
-    if one.outcome is None:
-        waited = work.now_ms >= one.at_ms + _ANSWERED_MS
-        return (UNANSWERED, "no binder answered") if waited and _there(work, one) else ("", "")
     there = _there(work, one)
+    if one.outcome is None and there:
+        waited = work.now_ms >= one.at_ms + _ANSWERED_MS
+        return (UNANSWERED, "no binder answered") if waited else ("", "")
     if not all(there) and work.now_ms >= one.at_ms + _ANSWERED_MS:
         return STAYED, f"{there.count(False)} of {len(one.act.victims)} pods do not leave"
     if there and work.now_ms >= one.until_ms:
         return STAYED, f"{len(there)} of {len(one.act.victims)} pods are still there"
+    if work.now_ms >= one.until_ms and devices_held(state, one):
+        return STAYED, "claims still have the devices that it needs"
     return "", ""
 
 

@@ -8,32 +8,48 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from services.gang_planner.core.state.devices.demand import claim_key
+from services.gang_planner.core.state.preempted_claims import consumers_of
 from shared.model.invariants import required
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
+    from services.gang_planner.core.state.devices.demand import Key
+    from services.gang_planner.core.state.devices.vacated import ClaimConsumers
     from services.gang_planner.core.state.gangs import Member
     from services.gang_planner.core.state.planner_state import State
     from services.gang_planner.core.state.pod_shapes import ShapeEntry
     from services.gang_planner.core.state.queues import QueueEntry
+    from shared.model.devices import ResourceClaim
 
 
 class Trial:
     """A context in which pods can be taken away; when it is left, all are back."""
 
-    def __init__(self, state: "State") -> None:
+    def __init__(self, state: "State", claims: "Container[Key] | None" = None) -> None:
+        """`claims`: ResourceClaims of the gang for which pods are taken away; None: it has none, so
+        that devices do not matter.
+        """
         self._state = state
+        self._claims = claims
+        self.consumers: ClaimConsumers | None = None
         self._freed = 0
         #: Pods taken away, by UID.
         self.away: dict[str, Member] = {}
 
     def __enter__(self) -> Self:
         self._freed = self._state.node_capacity.freed
+        if self._claims is not None:
+            self.consumers = consumers_of(self._state, self._claims)
+            # Their pods are gone, and the claims controller has not deallocated them yet.
+            self._vacate(self.consumers.unused)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.put_back(list(self.away.values()))
+        if self.consumers is not None:
+            self._occupy(self.consumers.unused)
         self._state.node_capacity.freed = self._freed
 
     def take_away(self, members: "Iterable[Member]") -> None:
@@ -42,11 +58,38 @@ class Trial:
             if one.slot is not None and one.pod.uid not in self.away:
                 self.away[one.pod.uid] = one
                 taken.append(one)
+        self._keep_devices(taken)
         self._change(taken, away=True)
+        if self.consumers is not None:
+            for one in taken:
+                self._vacate(self.consumers.leave(one.pod.uid))
 
     def put_back(self, members: "Iterable[Member]") -> None:
         back = [one for one in members if self.away.pop(one.pod.uid, None) is not None]
+        if self.consumers is not None:
+            for one in back:
+                self._occupy(self.consumers.come_back(one.pod.uid))
         self._change(back, away=False)
+
+    def _keep_devices(self, members: "Iterable[Member]") -> None:
+        """Devices of claims that CLUSTER does not show with devices yet stay chosen: put back, a
+        claim might get others than its binder has allocated.
+        """
+        devices = self._state.node_capacity.devices
+        for one in members:
+            if one.shape.shape.device_claims:
+                devices.keep(one.shape, one.pod.resource_version)
+
+    def _vacate(self, claims: "Iterable[ResourceClaim]") -> None:
+        node_capacity = self._state.node_capacity
+        uses = node_capacity.devices.uses
+        # A pod that is not bound yet may use a claim that is not reserved for it yet.
+        unused = [one for one in claims if claim_key(one) not in uses]
+        node_capacity.changes.extend(node_capacity.devices.vacate(unused))
+
+    def _occupy(self, claims: "Iterable[ResourceClaim]") -> None:
+        node_capacity = self._state.node_capacity
+        node_capacity.changes.extend(node_capacity.devices.occupy(claims))
 
     def _change(self, members: "list[Member]", *, away: bool) -> None:
         if not members:

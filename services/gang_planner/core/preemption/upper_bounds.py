@@ -6,8 +6,10 @@ from operator import add
 import numpy as np
 
 from services.gang_planner.core.placement.session import Session
+from services.gang_planner.core.preemption.device_amounts import DeviceAmounts, free_amounts
 from services.gang_planner.core.preemption.units import Unit
 from services.gang_planner.core.state.columns import Bools, Ints
+from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from shared.model.invariants import required
 
@@ -15,22 +17,34 @@ from shared.model.invariants import required
 class ShapeRequest:
     """How many pods of a shape must fit at least, and the nodes that they may use."""
 
-    def __init__(self, session: Session, shape: ShapeEntry, least: int, avoid: Ints) -> None:
-        self.shape = shape
+    def __init__(
+        self,
+        session: Session,
+        shape: ShapeEntry,
+        least: int,
+        avoid: Ints,
+        devices: DeviceAmounts,
+    ) -> None:
+        self.devices = devices
+        #: What one pod takes, by row.
+        self.pairs = devices.pairs(shape)
+        self._column: Ints = np.array([amount for _, amount in self.pairs]).reshape(-1, 1)
         self.least = least
         usable: Bools = session.fits.masks.mask(shape).copy()
         usable[avoid] = False
         #: One flag per slot.
         self.usable = usable
         session.node_capacity.fit_cells()
-        #: Free amounts, by the shape's resources and slot.
-        self.free: Ints = session.node_capacity.free.cells[shape.rows, : len(usable)]
+        #: Free amounts, by row of the pairs and slot.
+        self.free: Ints = free_amounts(
+            session.node_capacity.free.cells, self.pairs, devices, len(usable)
+        )
 
     def counts(self, free: Ints) -> Ints:
         """How many fit on each node if these amounts are free."""
-        if not len(self.shape.rows):
+        if not self.pairs:
             return np.where(self.usable, self.least, 0)
-        counts: Ints = (free // self.shape.column).min(axis=0)
+        counts: Ints = (free // self._column).min(axis=0)
         return np.where(self.usable, np.maximum(counts, 0), 0)
 
 
@@ -50,16 +64,21 @@ class PoolBound:
         self._requests = requests
         #: Where pods of one priority and shape are.
         self._slots: dict[tuple[int, ShapeEntry], list[int]] = {}
+        #: (slot, number) of devices that pods of one priority free at most, by row.
+        self._devices: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for member, priority in members:
             slot = required(member.slot, member.pod.uid, "is on no node")
             self._slots.setdefault((priority, member.shape), []).append(slot)
+            if member.shape.shape.device_claims and requests:
+                for row, number in requests[0].devices.of_pod(member.pod.uid).items():
+                    self._devices.setdefault((priority, row), []).append((slot, number))
 
     def may_suffice(self, priority: int | None = None) -> bool:
         """Whether enough could fit without all units up to a priority; None: without all."""
         amounts: dict[int, Ints] = {}
         for request in self._requests:
             free = request.free.copy()
-            for at, (row, _) in enumerate(request.shape.pairs):
+            for at, (row, _) in enumerate(request.pairs):
                 if row not in amounts:
                     amounts[row] = self._freed(row, priority, free.shape[1])
                 free[at] += amounts[row]
@@ -69,6 +88,12 @@ class PoolBound:
 
     def _freed(self, row: int, priority: int | None, size: int) -> Ints:
         freed = np.zeros(size, dtype=np.int64)
+        if row < 0:
+            for (found, of), places in self._devices.items():
+                if of == row and (priority is None or found <= priority):
+                    for slot, number in places:
+                        freed[slot] += number
+            return freed
         for (found, shape), slots in self._slots.items():
             amount = shape.by_row.get(row, 0)
             if amount and (priority is None or found <= priority):
@@ -81,7 +106,7 @@ class UpperBound:
 
     def __init__(self, request: ShapeRequest, pool: Sequence[Unit]) -> None:
         slots = sorted({slot for unit in pool for slot in unit.freed if request.usable[slot]})
-        self._pairs = request.shape.pairs
+        self._pairs = request.pairs
         #: Amounts free now, in the order of the shape's resources, by slot.
         self._free: dict[int, list[int]] = {slot: request.free[:, slot].tolist() for slot in slots}
         counts = request.counts(request.free)
@@ -98,7 +123,10 @@ class UpperBound:
         self._rest.reverse()
         #: The most that one pod frees of each resource.
         self._most = [
-            max((dict(one.shape.pairs).get(row, 0) for u in pool for one in u.members), default=0)
+            max(
+                (_left_by_pod(request, one, row) for unit in pool for one in unit.members),
+                default=0,
+            )
             for row, _ in self._pairs
         ]
 
@@ -151,3 +179,9 @@ class UpperBound:
             for slot, amounts in unit.freed.items()
             if slot in self._free
         }
+
+
+def _left_by_pod(request: ShapeRequest, member: Member, row: int) -> int:
+    if row < 0:
+        return request.devices.of_pod(member.pod.uid).get(row, 0)
+    return member.shape.by_row.get(row, 0)

@@ -56,7 +56,9 @@ class Asker:
     def would_fit(self, question: FitRequest) -> FitAnswer:
         """Try the gang on the free capacity, then on the same nodes without pods."""
         state = self._state
-        group, pods = question.group, question.pods
+        group = question.group
+        pods = tuple(map(state.extended_resources.shaped, question.pods))
+        state.extended_resources.count_devices()
         if not pods:
             return _by_minimum(state, group)
         group, pods = self._joined(group, pods)

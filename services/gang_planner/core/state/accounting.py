@@ -42,11 +42,12 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
     """Add or update a pod; an older resourceVersion is ignored, unless it is `from_snapshot`."""
     member = state.members.get(pod.uid)
     if member is None:
-        _add(state, pod, at_ms)
+        _add(state, state.extended_resources.follow(pod), at_ms)
         return
     before = member.pod
     if pod.resource_version < before.resource_version and not from_snapshot:
         return
+    pod = state.extended_resources.follow(pod)
     gang = member.gang
     if pod.labels != before.labels:
         state.labels.remove(before)
@@ -87,7 +88,16 @@ def put_pod(state: State, pod: Pod, at_ms: int, *, from_snapshot: bool = False) 
         state.gangs.touch(gang)
 
 
+def follow_device_classes(state: State, at_ms: int) -> None:
+    """Give pods other shapes after classes of extended resources have changed."""
+    if not state.extended_resources.classes_changed():
+        return
+    for member in [one for one in state.members.values() if one.pod.extended]:
+        put_pod(state, state.extended_resources.unshaped(member.pod), at_ms)
+
+
 def remove_pod(state: State, uid: str) -> None:
+    state.extended_resources.forget(uid)
     member = state.members.pop(uid, None)
     if member is None:
         return
@@ -290,7 +300,7 @@ def _account(state: State, member: Member, slot: int | None) -> None:
         if not residents:
             del state.residents[before]
         if member.shape.shape.device_claims:
-            state.node_capacity.devices.keep(member.shape)
+            state.node_capacity.devices.keep(member.shape, pod.resource_version)
         state.node_capacity.give(before, member.shape)
         state.drop_phantom(before)
     if slot is not None:
@@ -304,8 +314,12 @@ def _end_reservations(state: State, member: Member, slot: int | None) -> bool:
     """End the reservations of a bound or finished pod; whether one on this slot was handed over."""
     handed_over = False
     for reservation in state.reservations.rows(member.pod.uid):
-        matches = not handed_over and reservation.slot == slot and reservation.shape is member.shape
+        here, same = reservation.slot == slot, reservation.shape is member.shape
+        matches = here and same and not handed_over
         handed_over |= matches
+        if here and not same and reservation.shape.shape.device_claims:
+            # Its shape has changed since the decision, by which its claims got their devices.
+            state.node_capacity.devices.keep(reservation.shape, member.pod.resource_version)
         end_reservation(state, reservation, handed_over=matches)
     member.reservation = None
     return handed_over

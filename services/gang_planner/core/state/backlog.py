@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.gangs import Bucket, Gang, OrderKey
-from services.gang_planner.core.state.needs import Claimant, Need
+from services.gang_planner.core.state.needs import Claimant, Need, ProvisioningStage
 from services.gang_planner.core.state.queued_demand import QueuedDemand
 from shared.model.invariants import InvariantViolation
 
@@ -36,6 +36,12 @@ class Backlog:
         self.throttled = False
         #: Buckets of started gangs that lack members.
         self.lacking: dict[tuple[object, ...], Bucket] = {}
+        #: Buckets of gangs whose ProvisioningRequests are not open, and of those whose requests are
+        #: provisioned.
+        self.unrequested: dict[tuple[object, ...], Bucket] = {}
+        self.provisioned: dict[tuple[object, ...], Bucket] = {}
+        #: Provisioned gangs for which capacity was kept in the last pass over other gangs.
+        self.kept_for: set[GangKey] = set()
         #: What gangs need that wait only for an outcome. They are in no bucket.
         self.awaiting: dict[GangKey, Need] = {}
 
@@ -54,6 +60,10 @@ class Backlog:
             bucket = self.buckets[signature] = self.fresh[signature] = Bucket(need)
             if need.lacking:
                 self.lacking[signature] = bucket
+            if need.provisioning is ProvisioningStage.UNREQUESTED:
+                self.unrequested[signature] = bucket
+            elif need.provisioning is ProvisioningStage.PROVISIONED:
+                self.provisioned[signature] = bucket
         gang.bucket = bucket
         gang.order = order
         # Keys are unique, so gangs are never compared. Most gangs are added in order.
@@ -102,6 +112,8 @@ class Backlog:
             self.fresh.pop(signature, None)
             self.held.pop(signature, None)
             self.lacking.pop(signature, None)
+            self.unrequested.pop(signature, None)
+            self.provisioned.pop(signature, None)
 
     def refuse(
         self,

@@ -2,14 +2,18 @@
 decision in the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+import msgspec
 
 from services.gang_planner.core.state.devices.allocation_search import Pick
 from services.gang_planner.core.state.devices.capacity import quantity_text
-from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
+from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative, ClaimNeed
 from services.gang_planner.core.state.devices.demand import claim_keys as device_keys
-from services.gang_planner.core.state.devices.ledger import Grant
+from services.gang_planner.core.state.devices.extended import claim_name, name_of_pod
+from services.gang_planner.core.state.devices.grants import Grant
 from services.gang_planner.core.state.gangs import Member
 from services.gang_planner.core.state.members import Assignments
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -18,9 +22,17 @@ from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.storage.demand import Key, claim_keys
 from services.gang_planner.core.state.storage.disks import Disks
 from services.gang_planner.core.state.storage.ledger import Choice
-from shared.contracts.decisions import DeviceChoice, DeviceShare, GangDecision, VolumeChoice
+from shared.contracts.decisions import (
+    DeviceChoice,
+    DeviceConditions,
+    DeviceShare,
+    ExtendedClaim,
+    GangDecision,
+    VolumeChoice,
+)
 from shared.kube.quantities import exact
 from shared.model.devices import ResourceClaim
+from shared.model.objects import PodDevices
 
 #: Upper bound of the field names and numbers of a choice.
 _CHOICE_OVERHEAD_BYTES = 96
@@ -32,6 +44,8 @@ _DRIVER_BYTES_MAX = 63
 _DEVICE_BYTES_MAX = 253 + 63 + 16
 #: Of a part of a shareable device: its capacities with their amounts.
 _CAPACITY_BYTES_MAX = 512
+#: Of a device with conditions: Kubernetes allows four of either kind, each with a prefix.
+_CONDITIONS_BYTES_MAX = 8 * (253 + 1 + 63 + 8)
 
 
 class Choices(NamedTuple):
@@ -47,9 +61,13 @@ NOTHING: Final = Choices()
 def choices_of(state: State, assignments: Assignments) -> Choices:
     """Volumes and devices chosen for the members' claims. The members' capacity must be taken."""
     attached = [one for one in assignments.pairs() if one[0].shape.attached]
+    classes = state.reference_objects.device_classes.values()
+    configured = frozenset([one.name for one in classes if one.configured])
     return Choices(
         tuple(one for member, slot in attached for one in _volumes(state, member, slot)),
-        tuple(one for member, slot in attached for one in _devices(state, member, slot)),
+        tuple(
+            [one for member, slot in attached for one in _devices(state, member, slot, configured)]
+        ),
     )
 
 
@@ -60,17 +78,43 @@ def choice_bytes(node_capacity: NodeCapacity, member: Member, node_bytes: int) -
     each = len(pod.uid) + len(pod.namespace) + node_bytes + _UID_BYTES + _CHOICE_OVERHEAD_BYTES
     # The volume and its name are not known yet.
     volumes = sum(len(name) + each + _UID_BYTES + _NAME_BYTES_MAX for name in shape.claims)
-    grants = sum(len(name) + each for name in shape.device_claims)
+    grants = sum(
+        _extended_bytes(one) + each if isinstance(one, PodDevices) else len(one) + each
+        for one in shape.device_claims
+    )
+    conditional = node_capacity.devices.inventory().table.conditional
+    each_device = _CONDITIONS_BYTES_MAX if conditional else 0
     for _, need in node_capacity.devices.demand(member.shape).open:
-        for request in need.requests:
-            grants += max(map(_devices_bytes, request.alternatives))
+        grants += _need_bytes(need, each_device)
     return volumes + grants
 
 
-def _devices_bytes(one: Alternative) -> int:
+@lru_cache(maxsize=1_024)
+def _need_bytes(need: ClaimNeed, conditions_bytes: int) -> int:
+    return sum(
+        max(_devices_bytes(one, conditions_bytes) for one in request.alternatives)
+        for request in need.requests
+    )
+
+
+def _extended_bytes(devices: PodDevices) -> int:
+    """Of the claim for a pod's extended resources: its name, requests and mappings. A container
+    that ends may use the devices of all containers after it.
+    """
+    containers = len(devices.containers)
+    each = [
+        len(container.container) + len(resource) + _NAME_BYTES_MAX + _CHOICE_OVERHEAD_BYTES
+        for container in devices.containers
+        for resource, _, _ in container.requests
+    ]
+    return _NAME_BYTES_MAX + sum(each) * (1 + containers)
+
+
+def _devices_bytes(one: Alternative, conditions_bytes: int) -> int:
     texts = len(one.name) + (len(one.requirement.driver or "") or _DRIVER_BYTES_MAX)
     number = DEVICES_MAX if one.number is None else one.number
-    return number * (texts + _DEVICE_BYTES_MAX + _CAPACITY_BYTES_MAX * bool(one.capacity))
+    texts += _DEVICE_BYTES_MAX + conditions_bytes + _CAPACITY_BYTES_MAX * bool(one.capacity)
+    return number * texts
 
 
 def recall(state: State, decision: GangDecision) -> None:
@@ -83,7 +127,7 @@ def recall(state: State, decision: GangDecision) -> None:
     for grant in decision.devices:
         if grant.devices:
             state.node_capacity.devices.pin(
-                (grant.namespace, grant.claim),
+                _key_of(grant),
                 Grant(grant.node, grant.claim_uid, _picks(grant), grant.node_affinity),
             )
 
@@ -93,7 +137,7 @@ def forget(state: State, decision: GangDecision) -> None:
     for one in decision.volumes:
         state.node_capacity.storage.unpin((one.namespace, one.claim))
     for grant in decision.devices:
-        state.node_capacity.devices.unpin((grant.namespace, grant.claim))
+        state.node_capacity.devices.unpin(_key_of(grant))
 
 
 def unsupported_device(node_capacity: NodeCapacity, shapes: Iterable[ShapeEntry]) -> bool:
@@ -148,42 +192,127 @@ def _volumes(state: State, member: Member, slot: int) -> list[VolumeChoice]:
     return found
 
 
-def _devices(state: State, member: Member, slot: int) -> list[DeviceChoice]:
+def _devices(
+    state: State, member: Member, slot: int, configured: frozenset[str]
+) -> list[DeviceChoice]:
     """Choices for every ResourceClaim of the member. An allocated claim must still be reserved for
     the pod. A claim that appears reserved may have been released by the previous decision, which
     CLUSTER does not show yet; therefore the binder checks every claim.
+
+    `configured`: device classes that have configuration.
     """
     found: list[DeviceChoice] = []
-    claims = state.reference_objects.resource_claims.by_name
     keys = device_keys(member.shape.shape)
-    for key in keys:
-        claim, grant = claims.get(key), state.node_capacity.devices.grant(key)
-        if claim is None:
-            continue
-        picks = grant.picks if grant is not None else ()
-        found.append(
-            DeviceChoice(
-                pod_uid=member.pod.uid,
-                namespace=key[0],
-                claim=key[1],
-                claim_uid=claim.uid,
-                node=state.nodes.names[slot],
-                devices=tuple((one.request, *one.device) for one in picks),
-                shares=tuple(
-                    DeviceShare(
-                        index=index,
-                        capacity=tuple((name, quantity_text(amount)) for name, amount in consumed),
-                    )
-                    for index, one in enumerate(picks)
-                    if (consumed := one.consumed) is not None
-                ),
-                admin=tuple(sorted({one.request for one in picks if one.admin})),
-                node_affinity=grant.node_affinity if grant is not None else None,
-                classes=_configured_classes(state, claim) if picks else (),
-            )
-        )
+    for one, key in zip(member.shape.shape.device_claims, keys, strict=True):
+        if isinstance(one, PodDevices):
+            choice = _extended(state, member, slot, one, key, configured)
+        else:
+            choice = _ordinary(state, member, slot, key, configured)
+        if choice is not None:
+            found.append(choice)
     state.node_capacity.devices.settle(keys)
     return found
+
+
+def _ordinary(
+    state: State, member: Member, slot: int, key: Key, configured: frozenset[str]
+) -> DeviceChoice | None:
+    claim = state.reference_objects.resource_claims.by_name.get(key)
+    if claim is None:
+        return None
+    grant = state.node_capacity.devices.grant(key)
+    classes: tuple[str, ...] = ()
+    if configured and grant is not None and grant.picks:
+        requests = (one for of in claim.requests for one in of.alternatives or (of,))
+        classes = _configured_classes(configured, {one.device_class for one in requests})
+    return _choice(state, member, slot, claim, grant, classes)
+
+
+def _extended(
+    state: State,
+    member: Member,
+    slot: int,
+    devices: PodDevices,
+    key: Key,
+    configured: frozenset[str],
+) -> DeviceChoice | None:
+    """The choice for extended resources; None: the node's device plugins have all of them."""
+    need = state.node_capacity.devices.classes.need_of(devices.containers)
+    made = state.reference_objects.resource_claims.of_pod(devices.pod_uid)
+    claim = next((one for one in made if one.is_allocated), None)
+    grant = None if claim is not None else state.node_capacity.devices.grant(key)
+    if claim is not None:
+        need = need.only(one.name for one in claim.requests)
+    elif grant is None:
+        return None
+    else:
+        need = need.only(one.request for one in grant.picks)
+        claim = ResourceClaim(
+            uid="",
+            namespace=key[0],
+            name=claim_name(member.pod.name, devices.pod_uid, need),
+            resource_version=0,
+        )
+    classes = {one.device_class for one in need.requests} if grant is not None else set()
+    choice = _choice(state, member, slot, claim, grant, _configured_classes(configured, classes))
+    made_as = ExtendedClaim(
+        requests=tuple((one.name, one.device_class, one.number) for one in need.requests),
+        mappings=tuple((one.container, one.resource, one.request) for one in need.mappings),
+    )
+    return msgspec.structs.replace(choice, extended=made_as)
+
+
+def _choice(
+    state: State,
+    member: Member,
+    slot: int,
+    claim: ResourceClaim,
+    grant: Grant | None,
+    classes: tuple[str, ...],
+) -> DeviceChoice:
+    """`grant`: the devices chosen for the claim; None: it has some. `classes`: with
+    configuration.
+    """
+    picks = grant.picks if grant is not None else ()
+    return DeviceChoice(
+        pod_uid=member.pod.uid,
+        namespace=claim.namespace,
+        claim=claim.name,
+        claim_uid=claim.uid,
+        node=state.nodes.names[slot],
+        devices=tuple([(one.request, *one.device) for one in picks]),
+        shares=tuple(
+            DeviceShare(
+                index=index,
+                capacity=tuple((name, quantity_text(amount)) for name, amount in consumed),
+            )
+            for index, one in enumerate(picks)
+            if (consumed := one.consumed) is not None
+        ),
+        admin=tuple(sorted({one.request for one in picks if one.admin})),
+        conditions=tuple(_conditions(state, picks)),
+        node_affinity=grant.node_affinity if grant is not None else None,
+        classes=classes,
+    )
+
+
+def _conditions(state: State, picks: Sequence[Pick]) -> Iterator[DeviceConditions]:
+    entries = state.node_capacity.devices.inventory().table.entries
+    for index, one in enumerate(picks):
+        found = entries.get(one.device)
+        if found is not None and found.details.binding_conditions:
+            yield DeviceConditions(
+                index=index,
+                binding=found.details.binding_conditions,
+                failure=found.details.binding_failure_conditions,
+            )
+
+
+def _key_of(choice: DeviceChoice) -> Key:
+    """The name under which the devices of a choice are accounted."""
+    if choice.extended is None:
+        return choice.namespace, choice.claim
+    return choice.namespace, name_of_pod(choice.pod_uid)
 
 
 def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
@@ -197,11 +326,6 @@ def _picks(choice: DeviceChoice) -> tuple[Pick, ...]:
     )
 
 
-def _configured_classes(state: State, claim: ResourceClaim) -> tuple[str, ...]:
-    """Classes of the claim's requests that have configuration."""
-    classes = state.reference_objects.device_classes.by_name
-    named = {
-        one.device_class for request in claim.requests for one in request.alternatives or (request,)
-    }
-    found = (classes.get(("", name)) for name in sorted(named))
-    return tuple(one.name for one in found if one is not None and one.configured)
+def _configured_classes(configured: frozenset[str], named: Iterable[str]) -> tuple[str, ...]:
+    """Those of the classes that have configuration."""
+    return tuple(sorted(configured.intersection(named)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from services.gang_planner.core.state.gang_history import Evicted, Failure, History, Kept
+from services.gang_planner.core.state.gang_requests import GangRequest
 from services.gang_planner.core.state.member_states import (
     ASSUMED,
     FAILED,
@@ -205,11 +206,15 @@ class Gang(msgspec.Struct, eq=False):
     #: None: it does not wait, or it waits in the backlog.
     pending_reason: PendingReason | None = None
     order: OrderKey = ()
+    #: The ProvisioningRequest that it needs to start; None: none, or not assessed yet.
+    request: GangRequest | None = None
     #: The bucket of the backlog in which it waits.
     bucket: Bucket | None = None
     #: Meaning of the last published verdict, and its time.
     shown: tuple[object, ...] = ()
     shown_ms: int = 0
+    #: `NodeCapacity.freed` when its verdict was last built; None: never.
+    shown_at: int | None = None
 
     def __post_init__(self) -> None:
         if self.key[0] in UNNAMED:

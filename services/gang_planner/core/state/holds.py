@@ -36,8 +36,8 @@ DELETED: Final = "PodDeleted"
 FAILED_POD: Final = "PodFailed"
 EVICTED: Final = "PodEvicted"
 NODE_LOST: Final = "NodeLost"
-#: Reason of a hold for a member whose node is being removed, while the member is still there
-#: (`lifecycle.announced_losses`). It has no deadline before the member leaves.
+#: Reason of a hold for a member whose node is being removed or not ready, while the member is still
+#: there (`lifecycle.announced_losses`). It has no deadline before the member leaves.
 NODE_LEAVING: Final = "NodeLeaving"
 #: Reason of a hold for a member whose loss no planner saw (`lifecycle.unseen_losses`): it ends when
 #: the gang has enough members without it.
@@ -132,7 +132,7 @@ class Hold(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def announced(self) -> bool:
-        """Whether its member is still on its node, which is being removed."""
+        """Whether its member is still on its node, which is being removed or not ready."""
         return self.reason == NODE_LEAVING
 
     @property

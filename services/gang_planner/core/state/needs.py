@@ -1,5 +1,6 @@
 """The need of a waiting gang, and the results shared by gangs with the same need."""
 
+import enum
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -72,6 +73,15 @@ def _others(groups: tuple[tuple[str, ...], ...], role: str) -> frozenset[str]:
 
 Wanted: TypeAlias = tuple[str, int, int]
 """(role, shape id, number of members to place)."""
+
+
+class ProvisioningStage(enum.Enum):
+    """How far the capacity of a gang is provisioned that waits for a ProvisioningRequest."""
+
+    #: Its request is not open: it is opened when the gang's turn comes and its quota suffices.
+    UNREQUESTED = enum.auto()
+    #: Its request is provisioned: the gang may be placed.
+    PROVISIONED = enum.auto()
 
 
 Claimant: TypeAlias = tuple[str, int, tuple[int, ...]]
@@ -161,6 +171,8 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
     #: Number of reserved units of `minResources`: `wanted` begins with these, and no pods exist for
     #: them (`min_resources`).
     reserved: int = 0
+    #: None: it waits for no ProvisioningRequest.
+    provisioning: ProvisioningStage | None = None
     #: Equal for interchangeable gangs.
     signature: tuple[object, ...] = ()
     _amounts: dict[int, int] | None = None
@@ -177,6 +189,8 @@ class Need(msgspec.Struct, kw_only=True, eq=False):
             self.ranks,
             self.lacking,
         )
+        if self.provisioning is not None:
+            self.signature = (*self.signature, self.provisioning)
 
     @property
     def members(self) -> int:
@@ -257,7 +271,8 @@ class Outlook(NamedTuple):
     """Whether new nodes would help gangs that wait for free capacity."""
 
     new_nodes: NewNodes = NewNodes.HELP
-    #: Roles and shapes that fit on no node, even when it is empty. See `NewNodes.OTHER_KIND`.
+    #: The largest of the roles and shapes that fit on no node, even when it is empty. See
+    #: `NewNodes.OTHER_KIND`.
     too_large: frozenset[tuple[str, int]] = frozenset()
 
 

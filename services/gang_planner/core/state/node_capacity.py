@@ -6,6 +6,7 @@ capacity, or a changed node. A gang that was refused at a count is not tried aga
 changes.
 """
 
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
@@ -72,7 +73,11 @@ class NodeCapacity:
         self.freed += 1
 
     def take_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
-        """Take capacity for `counts[i]` pods of the shape on `slots[i]`; slots are distinct."""
+        """Take capacity for `counts[i]` pods of the shape on `slots[i]`; slots are distinct.
+
+        A shape that stands for others (`ShapeEntry.alike`) has the shape of each of these pods, in
+        the order of slots.
+        """
         self.fit_cells()
         self.free.cells[np.ix_(shape.rows, slots)] -= shape.column * counts
         self._count_many(slots, counts, shape)
@@ -98,11 +103,27 @@ class NodeCapacity:
             version += self.devices.version(shape)
         return version
 
+    def claims_known_up_to(self, version: int) -> None:
+        """Release what was kept for claims that CLUSTER would show at this resourceVersion."""
+        slots = self.devices.claims_known_up_to(version)
+        self.changes.extend(slots)
+        self.freed += bool(slots)
+
+    def alike(self, shape: ShapeEntry) -> Hashable:
+        """Equal for shapes that differ only in the names of their claims, so that each node serves
+        one pod like the next until it is full; None: the shape is unlike any other.
+        """
+        of = shape.shape
+        if not of.device_claims or of.claims or of.disks or of.host_ports or shape.pairwise:
+            return None
+        needs = self.devices.plain_needs(shape)
+        return None if needs is None else (shape.rated, tuple(map(id, needs)))
+
     def one_by_one(self, shape: ShapeEntry) -> bool:
         """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume
         or devices yet, or admits only one pod.
         """
-        if not shape.attached:
+        if not shape.attached or shape.alike:
             return False
         volumes = self.storage.demand(shape)
         return bool(volumes.delayed or volumes.exclusive or self.devices.demand(shape).open)
@@ -148,10 +169,20 @@ class NodeCapacity:
 
     def _count_many(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
         listed: list[int] = slots.tolist()
-        if shape.beyond_amounts:
+        if shape.alike:
+            self._count_alike(slots, counts, shape)
+        elif shape.beyond_amounts:
             for slot, count in zip(listed, counts.tolist(), strict=True):
                 self._count(slot, count, shape)
         self.changes.extend(listed)
+
+    def _count_alike(self, slots: Ints, counts: Ints, shape: ShapeEntry) -> None:
+        """Add the pods that the entry stands for; negative counts: remove them."""
+        if int(counts[0]) > 0:
+            self.devices.take_alike(np.repeat(slots, counts).tolist(), shape.alike)
+            return
+        for one in shape.alike:
+            self.devices.give(one)
 
     def _count(self, slot: int, count: int, shape: ShapeEntry) -> None:
         """Add `count` pods to everything but the amounts; negative: remove them."""

@@ -95,6 +95,11 @@ class NodeTable:
     def __init__(self, resources: ResourceIndex) -> None:
         self.resources = resources
         self.allocatable = Grid()
+        #: The part of `allocatable` that devices provide in place of a device plugin, as
+        #: `extended_resources` counts them.
+        self.by_devices = Grid()
+        #: Resource row -> words about the DeviceClass that has the resource.
+        self.device_classes: dict[int, str] = {}
         self.labels = LabelColumns()
         self.taints = TaintSets()
         self.images = ImageTable()
@@ -106,6 +111,8 @@ class NodeTable:
         self.taint_set: Ints = np.zeros(64, dtype=np.int64)
         #: Slots of nodes that an autoscaler drains and then removes.
         self.leaving: set[int] = set()
+        #: Slots of existing nodes that are not ready.
+        self.unready: set[int] = set()
         #: Slots with any change except that of free amounts.
         self.changes = ChangeLog()
         self.by_uid: dict[str, int] = {}
@@ -146,6 +153,14 @@ class NodeTable:
     def find(self, name: str) -> int | None:
         """Slot of a node or phantom; None if the name is unknown."""
         return self._slots.get(name)
+
+    def has_plugin_of(self, resource: str, slot: int) -> bool:
+        """Whether the node's own status has an amount of the resource."""
+        row = self.resources.find(resource)
+        if row is None:
+            return False
+        self._ensure(self.size)
+        return bool(self.allocatable.cells[row, slot] > self.by_devices.cells[row, slot])
 
     def put(self, node: Node) -> int:
         """Store a new or changed node; returns its slot."""
@@ -211,14 +226,19 @@ class NodeTable:
         self.ready[slot] = node is not None and node.ready
         self.unschedulable[slot] = node is not None and node.unschedulable
         self.taint_set[slot] = self.taints.intern(node.taints) if node is not None else 0
-        if node is not None and is_leaving(node.taints):
-            self.leaving.add(slot)
-        else:
-            self.leaving.discard(slot)
+        for slots, among in (
+            (self.leaving, node is not None and is_leaving(node.taints)),
+            (self.unready, node is not None and not node.ready),
+        ):
+            if among:
+                slots.add(slot)
+            else:
+                slots.discard(slot)
         amounts = node.allocatable if node is not None else ()
         rows = [(self.resources.row(name), clamped(amount)) for name, amount in amounts]
-        self.allocatable.ensure(len(self.resources.names), slot + 1)
+        self._ensure(slot + 1)
         self.allocatable.cells[:, slot] = 0
+        self.by_devices.cells[:, slot] = 0
         for row, amount in rows:
             self.allocatable.cells[row, slot] = amount
         self.labels.put(slot, node)
@@ -229,4 +249,9 @@ class NodeTable:
         self.ready = grown(self.ready, size)
         self.unschedulable = grown(self.unschedulable, size)
         self.taint_set = grown(self.taint_set, size)
-        self.allocatable.ensure(len(self.resources.names), size)
+        self._ensure(size)
+
+    def _ensure(self, size: int) -> None:
+        rows = len(self.resources.names)
+        self.allocatable.ensure(rows, size)
+        self.by_devices.ensure(rows, size)

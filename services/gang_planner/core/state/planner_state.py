@@ -46,6 +46,8 @@ class State(Tables):
         self.reads_tasks = False
         #: Gangs with an open repair, as of their last assessment.
         self.repairs: dict[GangKey, Gang] = {}
+        #: Gangs whose ProvisioningRequest is open; some of them may have been placed, or be gone.
+        self.requesting: dict[GangKey, Gang] = {}
         #: The in-flight limit of the newest cycle read from the log, in pods; 0: no limit.
         self.in_flight_max = 0
         #: Newest planner epoch seen in DECISIONS.

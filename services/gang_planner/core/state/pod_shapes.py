@@ -6,6 +6,8 @@ nodes, but terms of other pods may select them by labels. Therefore an entry is 
 in the cluster selects the pod.
 """
 
+from collections.abc import Hashable, Sequence
+from copy import copy
 from typing import Final
 
 import msgspec
@@ -53,6 +55,10 @@ class ShapeEntry:
                 shape, claims=(), own_claims=(), device_claims=(), disks=()
             )
             self.rated = msgspec.msgpack.encode(without)
+        #: Key of cached counts of pods that fit on nodes.
+        self.counted: Hashable = encoded
+        #: Shapes of the pods that it stands for; (): it is the shape of pods. See `stand_in`.
+        self.alike: tuple[ShapeEntry, ...] = ()
         #: Whether it requests nothing except a pod slot.
         self.best_effort: bool = all(name == PODS or not amount for name, amount in shape.requests)
         self.profile = profile
@@ -69,6 +75,18 @@ class ShapeEntry:
         self.beyond_amounts = bool(shape.host_ports or self.attached or self.tallies)
         #: Whether inter-pod rules may apply to it.
         self.pairwise: bool = terms is not None or bool(profile)
+
+
+def stand_in(shapes: Sequence[ShapeEntry], counted: Hashable) -> ShapeEntry:
+    """An entry that stands for pods with these shapes, which differ only in the names of their
+    claims. Counts are numbers of such pods.
+
+    It is in no table, and has the id of the first shape. `counted`: equal for entries that fit on
+    the same nodes equally often.
+    """
+    found = copy(shapes[0])
+    found.alike, found.counted = tuple(shapes), counted
+    return found
 
 
 class ShapeTable:

@@ -8,21 +8,24 @@ The reservations are derived from the record and the cluster state (`sync`), so 
 the log has them in its first cycle.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from services.gang_planner.core.state import preempted_claims
 from services.gang_planner.core.state.gang_history import Evicted, History
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.reservations import Reservation
-from shared.contracts.decisions import EvictionDecision
+from shared.contracts.decisions import Binding, EvictionDecision, Victim
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import PodRef
 from shared.model.invariants import InvariantViolation
 
 if TYPE_CHECKING:
     from services.gang_planner.core.state.tables import Tables
+    from shared.model.devices import ResourceClaim
     from shared.model.gang_keys import GangKey
 
 #: Maximum duration of the reservations. The grace period of a victim may be an hour, but then the
@@ -197,6 +200,8 @@ class Preemptions:
     def sync_one(self, tables: "Tables", one: Preemption) -> None:
         """Keep one reservation for each binding whose pod still waits and whose node exists."""
         gang = one.gang
+        vacated: list[ResourceClaim] | None = None
+        devices = tables.node_capacity.devices
         for binding in one.act.bindings:
             member = tables.members.get(binding.uid)
             slot = tables.nodes.find(binding.node)
@@ -222,9 +227,16 @@ class Preemptions:
                 slot=slot,
                 reason="preemptor",
             )
+            if vacated is None and member.shape.shape.device_claims:
+                # It gets the devices of pods that are leaving, which still have them.
+                own = _uids(one.act.bindings)
+                vacated = preempted_claims.vacated_for(tables, own, self.victims)
+                devices.vacate(vacated)
             tables.reservations.keep_apart(reservation)
             gang.hold(reservation.shape, 1)
             one.reservations[binding.uid] = reservation, gang
+        if vacated:
+            devices.occupy(vacated)
         for reservation, _ in one.reservations.values():
             reservation.until_ms = one.until_ms
 
@@ -273,6 +285,23 @@ def refused_victims(one: Preemption) -> tuple[str, ...]:
     victims = {victim.uid for victim in one.act.victims}
     refused = (member.uid for member in one.outcome.members if member.result == "refused")
     return tuple(sorted(victims.intersection(refused)))
+
+
+def devices_held(tables: "Tables", one: Preemption) -> bool:
+    """Whether the preemptor needs devices that claims in the cluster still have: those reserved for
+    it, or those of its victims, which may have left already.
+    """
+    shapes = [row.shape for row, _ in one.reservations.values() if row.shape.shape.device_claims]
+    if not shapes:
+        return False
+    awaits_devices = tables.node_capacity.devices.awaits_devices
+    if any(awaits_devices(shape) for shape in shapes):
+        return True
+    return preempted_claims.are_reserved_for(tables, _uids(one.act.victims))
+
+
+def _uids(named: Iterable[Binding | Victim]) -> frozenset[str]:
+    return frozenset(one.uid for one in named)
 
 
 def _gang_of(tables: "Tables", one: Preemption) -> Gang | None:

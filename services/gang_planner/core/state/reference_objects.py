@@ -1,11 +1,11 @@
-"""Namespaces, quotas, budgets, storage, devices, HyperNodes, topologies and workloads from CLUSTER,
-by kind and UID.
+"""Namespaces, quotas, budgets, storage, devices, HyperNodes, topologies, workloads and
+ProvisioningRequests from CLUSTER, by kind and UID.
 
 The objects are stored unchanged. A table that is derived from them stores the kind's `changes` and
 is computed again when that number has changed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from typing_extensions import override
@@ -24,6 +24,7 @@ from shared.model.reference_objects import (
     CsiNode,
     HyperNode,
     Namespace,
+    ProvisioningRequest,
     ResourceQuota,
     StorageCapacity,
     StorageClass,
@@ -86,6 +87,8 @@ class ResourceClaims(Table[ResourceClaim]):
 
     def __init__(self) -> None:
         super().__init__(ResourceClaim)
+        #: UID of a pod -> UIDs of the claims for its extended resources.
+        self._of_pods: dict[str, list[str]] = {}
         #: UID -> number of its versions that had allocated devices.
         self.allocations: dict[str, int] = {}
 
@@ -95,11 +98,66 @@ class ResourceClaims(Table[ResourceClaim]):
             return False
         if one.is_allocated:
             self.allocations[one.uid] = self.allocations.get(one.uid, 0) + 1
+        if one.extended and one.uid not in self._of_pods.setdefault(one.owner_uid, []):
+            self._of_pods[one.owner_uid].append(one.uid)
         return True
 
     @override
     def remove(self, uid: str) -> bool:
         self.allocations.pop(uid, None)
+        one = self.get(uid)
+        if one is not None and one.extended:
+            uids = self._of_pods[one.owner_uid]
+            uids.remove(uid)
+            if not uids:
+                del self._of_pods[one.owner_uid]
+        return super().remove(uid)
+
+    def of_pod(self, pod_uid: str) -> list[ResourceClaim]:
+        """The claims for extended resources of a pod, by name."""
+        found = (self[uid] for uid in self._of_pods.get(pod_uid, ()))
+        return sorted(found, key=lambda one: one.name)
+
+
+class ProvisioningRequests(Table[ProvisioningRequest]):
+    """ProvisioningRequests, also by gang."""
+
+    def __init__(self) -> None:
+        super().__init__(ProvisioningRequest)
+        self._by_gang: dict[str, dict[str, ProvisioningRequest]] = {}
+
+    @property
+    def gang_ids(self) -> Iterable[str]:
+        """The ids of gangs with requests, also of gangs that do not exist any more."""
+        return self._by_gang
+
+    def namespace_of(self, gang_id: str) -> str:
+        """The first namespace with requests of this gang; "": there is none."""
+        known = self._by_gang.get(gang_id, {}).values()
+        return min((one.namespace for one in known), default="")
+
+    def of_gang(self, gang_id: str, namespace: str) -> list[ProvisioningRequest]:
+        """The requests of a gang, which are in its namespace, from the first attempt on."""
+        found = [
+            one for one in self._by_gang.get(gang_id, {}).values() if one.namespace == namespace
+        ]
+        return sorted(found, key=lambda one: (one.attempt, one.name))
+
+    @override
+    def put(self, one: ProvisioningRequest, *, from_snapshot: bool = False) -> bool:
+        if not super().put(one, from_snapshot=from_snapshot):
+            return False
+        self._by_gang.setdefault(one.gang_id, {})[one.uid] = one
+        return True
+
+    @override
+    def remove(self, uid: str) -> bool:
+        known = self.get(uid)
+        if known is not None:
+            of_gang = self._by_gang[known.gang_id]
+            del of_gang[uid]
+            if not of_gang:
+                del self._by_gang[known.gang_id]
         return super().remove(uid)
 
 
@@ -128,6 +186,7 @@ class ReferenceObjects:
         self.device_taint_rules = Table(DeviceTaintRule)
         self.resource_claims = ResourceClaims()
         self.workloads = Table(Workload)
+        self.provisioning_requests = ProvisioningRequests()
         self._tables: dict[type[ReferenceObject], Table[Any]] = {
             table.kind: table for table in vars(self).values()
         }

@@ -63,10 +63,12 @@ class OpenAct(msgspec.Struct, eq=False, gc=False):
 
 
 def awaits_binders_alone(decision: GangDecision) -> bool:
-    """Whether the decision waits only for binders and the API server, not for new volumes. A
-    reissued decision does not count: it waited for days, and so does not show the binders' load.
+    """Whether the decision waits only for binders and the API server, not for new volumes or for
+    devices to be attached. A reissued decision does not count: it waited for days, and so does not
+    show the binders' load.
     """
-    return not decision.again and all(one.volume for one in decision.volumes)
+    slow = any(one.conditions for one in decision.devices)
+    return not decision.again and not slow and all(one.volume for one in decision.volumes)
 
 
 class OpenEviction(msgspec.Struct, eq=False):

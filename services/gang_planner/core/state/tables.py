@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from services.gang_planner.core.state.backlog import Backlog
 from services.gang_planner.core.state.columns import ResourceIndex
+from services.gang_planner.core.state.extended_resources import ExtendedResources
 from services.gang_planner.core.state.gang_table import GangTable
 from services.gang_planner.core.state.inter_pod.label_index import LabelIndex
 from services.gang_planner.core.state.node_capacity import NodeCapacity
@@ -64,6 +65,7 @@ class Tables:
         self.reference_objects = ReferenceObjects()
         self.nodes = NodeTable(self.resources)
         self.node_capacity = NodeCapacity(self.nodes, self.reference_objects)
+        self.extended_resources = ExtendedResources(self.node_capacity, self.reference_objects)
         self.reservations = ReservationTable(self.node_capacity)
         self.queues = QueueTable(self.resources)
         self.labels = LabelIndex(self.reference_objects.namespaces)

@@ -15,10 +15,12 @@ NOT_READY: Final = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"
 _STARTING: Final = frozenset(
     {"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
 )
-#: The same of cluster-autoscaler, by the beginning of the key.
+#: The same of cluster-autoscaler, by the beginning of the key; and nodes that are for no pods for
+#: the time being.
 _STARTING_PREFIXES: Final = (
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
     "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
 )
 #: Taints of nodes that an autoscaler drains and then removes. cluster-autoscaler's
 #: DeletionCandidateOfClusterAutoscaler is none: it only asks to avoid the node (PreferNoSchedule).

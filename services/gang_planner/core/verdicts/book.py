@@ -26,7 +26,7 @@ from services.gang_planner.core.state.member_states import (
     SUCCEEDED,
 )
 from services.gang_planner.core.state.planner_state import State
-from services.gang_planner.core.verdicts import hold_messages, pod_refs
+from services.gang_planner.core.verdicts import hold_messages, pod_refs, provisioning_messages
 from services.gang_planner.core.verdicts.conditions import conditions, meaning
 from services.gang_planner.core.verdicts.debounce import RUSH, HeldBack
 from services.gang_planner.core.verdicts.member_messages import disagreement_words
@@ -89,12 +89,13 @@ class Book:
         self._ring_ms = now_ms
 
     def reconcile(self, state: State) -> None:
-        """Mark published verdicts of gangs that no longer exist for withdrawal, when this planner
-        becomes the writer.
+        """Mark published verdicts, and ProvisioningRequests, of gangs that no longer exist for
+        withdrawal, when this planner becomes the writer.
         """
+        requests = state.reference_objects.provisioning_requests
         state.gangs.retired = {
             gang_id: None
-            for gang_id in self.published
+            for gang_id in (*self.published, *requests.gang_ids)
             if gang_id not in state.gangs.by_id and not state.gangs.trees.is_part(gang_id)
         } | dict.fromkeys(state.gangs.twins)
 
@@ -172,12 +173,13 @@ class Book:
                 if last is None or not last.waits_for(PendingReason.DUPLICATE_GROUP):
                     self.published[gang_id] = verdict
                     verdicts.append(verdict)
-            elif last is not None and gang_id not in state.gangs.by_id:
-                del self.published[gang_id]
+            elif gang_id not in state.gangs.by_id:
+                self.published.pop(gang_id, None)
                 # A debounced verdict has the attempt that has to end.
-                verdicts.append(unheard or _gone_verdict(state, last, now_ms))
-            elif unheard is not None and gang_id not in state.gangs.by_id:
-                verdicts.append(unheard)
+                gone = unheard or (_gone_verdict(state, last, now_ms) if last else None)
+                verdicts += provisioning_messages.with_requests_of_gone(
+                    state, gang_id, last, gone, now_ms
+                )
         state.gangs.retired.clear()
         return verdicts
 
@@ -212,6 +214,7 @@ class Book:
             return
         self._ring_ms = now_ms + _COUNTS_MS
         looked = 0
+        paced_ms: int | None = None
         while left and looked < len(self._ring):
             looked += 1
             key = self._ring.popleft()
@@ -220,10 +223,20 @@ class Book:
                 self._in_ring.discard(key)
                 continue
             self._ring.append(key)
-            if not 0 <= now_ms - gang.shown_ms < _NUMBERS_MS:
+            if gang.shown_at == freed:
+                continue
+            due_ms = gang.shown_ms + _NUMBERS_MS
+            if gang.shown_ms <= now_ms < due_ms:
+                # The nodes may not change again: it is to be examined without that.
+                paced_ms = due_ms if paced_ms is None else min(paced_ms, due_ms)
+            else:
                 left -= self._again(turn, key)
-        if left:
+        if not left:
+            return
+        if paced_ms is None:
             self._ringed_at = freed
+        else:
+            self._ring_ms = max(self._ring_ms, paced_ms)
 
     def _again(self, turn: "_Turn", key: GangKey) -> int:
         """Build a gang's verdict again and publish it if it changed; 1 if it was built, else 0."""
@@ -240,7 +253,7 @@ class Book:
     def _publish(self, turn: "_Turn", gang: Gang, reason: PendingReason | None) -> None:
         last = self.published.get(gang.gang_id)
         verdict = _build(turn, gang, reason, last)
-        gang.shown_ms = turn.now_ms
+        gang.shown_ms, gang.shown_at = turn.now_ms, turn.state.node_capacity.freed
         self._held_back.said(gang.gang_id)
         for one in (verdict, *part_verdicts(turn.state, gang, verdict, self.published)):
             last = self.published.get(one.gang_id)
@@ -325,9 +338,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         running=counts[RUNNING],
         succeeded=counts[SUCCEEDED],
         failed=counts[FAILED],
-        conditions=conditions(
-            gang, state.holds.of(gang), state.resources.names, why, known, now_ms
-        ),
+        conditions=conditions(state, gang, why, known, now_ms),
         why=why,
         attempt=history.attempt,
         waiting=waiting,
@@ -336,6 +347,7 @@ def _build(turn: _Turn, gang: Gang, reason: PendingReason | None, last: Verdict 
         evicted=gang.evicted.pods if gang.evicted else (),
         ended=pod_refs.ended(gang),
         unnamed=pod_refs.unnamed(gang) if wanted else (),
+        provisioning=provisioning_messages.requests(state, gang),
         trace_id=gang_trace_id(gang.trace_root, max(history.attempt, 1)),
         first_seen_ms=history.first_seen_ms,
         domain=_domain(gang),
@@ -391,6 +403,7 @@ def _meaning(state: State, gang: Gang, reason: PendingReason | None) -> tuple[ob
         disagreement_words(gang),
         gang.declarations.misdirected > 0,
         gang.bucket is not None and bool(gang.bucket.searches_due),
+        provisioning_messages.meaning(state, gang),
     )
 
 

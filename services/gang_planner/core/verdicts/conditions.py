@@ -8,11 +8,14 @@ from typing import Final, NamedTuple
 
 from services.gang_planner.core.lifecycle import release
 from services.gang_planner.core.lifecycle.assessment import growing
+from services.gang_planner.core.state.existing_requests import requests_of
 from services.gang_planner.core.state.gangs import Gang
 from services.gang_planner.core.state.holds import Hold
 from services.gang_planner.core.state.member_states import PLACED, RUNNING, WAITING
+from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.verdicts.hold_messages import degraded_in_words, in_words
 from services.gang_planner.core.verdicts.preemption_messages import evicted_words
+from services.gang_planner.core.verdicts.provisioning_messages import failure, provisioned_message
 from shared.contracts.annotations import SCHEDULE
 from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.verdicts import Condition, Why
@@ -28,6 +31,7 @@ _VOLCANO_REASONS: Final = {
     PendingReason.NOT_ENOUGH_QUOTA.value: PendingReason.NOT_ENOUGH_RESOURCES.value
 }
 _RAN_PHASES: Final = frozenset({"Running", "Completed"})
+_OF_REQUESTS: Final = frozenset({"Provisioned", "ProvisioningFailed"})
 #: Conditions of gangs without holds, notes or evictions.
 _USUAL: Final = frozenset({"Unschedulable", "Scheduled"})
 #: Maximum number of pods named in a message; the rest are counted.
@@ -51,17 +55,12 @@ _NOT_SCHEDULED: Final = _Claim("Scheduled", holds=False)
 
 
 def conditions(
-    gang: Gang,
-    holds: Sequence[Hold],
-    names: Sequence[str],
-    why: Why | None,
-    before: Sequence[Condition],
-    now_ms: int,
+    state: State, gang: Gang, why: Why | None, before: Sequence[Condition], now_ms: int
 ) -> tuple[Condition, ...]:
-    """The conditions of a gang with these holds; `before` are those of its last verdict.
-
-    `names` are the names of resources, by row; `why` is None if the gang does not wait.
+    """The conditions of a gang; `before` are those of its last verdict, and `why` is None if it
+    does not wait.
     """
+    holds, names = state.holds.of(gang), state.resources.names
     known = {one.type: one for one in before}
     if gang.group is not None and gang.group.scheduled_once and "Scheduled" not in known:
         # The last verdict is lost.
@@ -76,6 +75,9 @@ def conditions(
             _degraded(gang, holds, names),
             _other_scheduler(gang),
         ]
+    refused = gang.request is not None and bool(gang.request.refusal)
+    if refused or requests_of(state, gang) or not known.keys().isdisjoint(_OF_REQUESTS):
+        claims += [_provisioned(state, gang), _provisioning_failed(state, gang)]
     found = (_condition(one, known.get(one.type), gang.shown_phase, now_ms) for one in claims)
     return tuple(one for one in found if one is not None)
 
@@ -167,6 +169,18 @@ def _degraded(gang: Gang, holds: Sequence[Hold], names: Sequence[str]) -> _Claim
     if gang.phase != "Unknown" or held or gang.history.releasing or growing(gang):
         return _Claim("Degraded", holds=False)
     return _Claim("Degraded", True, "BelowQuorum", degraded_in_words(gang, holds, names))
+
+
+def _provisioned(state: State, gang: Gang) -> _Claim:
+    message = provisioned_message(state, gang)
+    return _Claim(
+        "Provisioned", message is not None, "Provisioned" if message else "", message or ""
+    )
+
+
+def _provisioning_failed(state: State, gang: Gang) -> _Claim:
+    reason, message = failure(state, gang) or ("", "")
+    return _Claim("ProvisioningFailed", bool(reason), reason, message)
 
 
 def _other_scheduler(gang: Gang) -> _Claim:

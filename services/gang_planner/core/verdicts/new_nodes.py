@@ -9,7 +9,7 @@ a verdict was written.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -20,16 +20,22 @@ from services.gang_planner.core.placement.parts import Group
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.state.columns import Bools
 from services.gang_planner.core.state.gangs import Bucket
-from services.gang_planner.core.state.needs import Need, Outlook, Structure
+from services.gang_planner.core.state.needs import Need, Outlook, ProvisioningStage, Structure
 from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.planner_state import State
+from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.queues import QueueEntry
 from shared.contracts.pod_reasons import NewNodes
-from shared.model.objects import NetworkTopology
+from shared.model.objects import NetworkTopology, SelectorTerm, Shape
 
+_HOSTNAME: Final = "kubernetes.io/hostname"
+#: A label and a field that differ on each node.
+_NAMES: Final = frozenset({_HOSTNAME, "metadata.name"})
 _WORDS: Final = {
     NewNodes.DOMAIN_FULL: "new nodes would not help: capacity outside its domain is free",
     NewNodes.NO_DOMAIN: "new nodes would not help: they would be in no HyperNode",
+    NewNodes.NAMED_NODES: "new nodes would not help: members or their volumes name their nodes",
+    NewNodes.PROVISIONED: "its ProvisioningRequest is provisioned, so no more nodes are requested",
     NewNodes.RESERVED: "it would fit without the reservations for other gangs",
 }
 
@@ -47,8 +53,10 @@ def in_words(outlook: Outlook) -> str:
 
 def of_bucket(bucket: Bucket, outlook: Outlook) -> Outlook:
     """The outlook of a bucket's gangs: while it is not known whether an eviction would make room
-    for them, no node is bought.
+    for them, no node is bought, and none beside those of a ProvisioningRequest.
     """
+    if bucket.need.provisioning is ProvisioningStage.PROVISIONED:
+        return Outlook(NewNodes.PROVISIONED)
     if bucket.searches_due and outlook.new_nodes in {NewNodes.HELP, NewNodes.OTHER_KIND}:
         return Outlook(NewNodes.MAY_PREEMPT)
     return outlook
@@ -78,18 +86,44 @@ class Forecast:
         wanted = need.quorum or need.members
         if attempt.placed >= wanted and need.structure is None:
             return Outlook(NewNodes.FITS)
+        named = self._of_named_nodes(attempt.groups)
+        if named and not _spares(need, named):
+            return Outlook(NewNodes.NAMED_NODES)
         too_large = self._too_large(attempt.groups, base)
         if too_large and not _spares(need, too_large):
-            return Outlook(NewNodes.OTHER_KIND, too_large)
+            return Outlook(NewNodes.OTHER_KIND, _largest(too_large))
         if self._fits_unreserved(need, queue):
             return Outlook(NewNodes.RESERVED)
         if need.structure is None:
             return Outlook()
         return self._in_domains(need, need.structure, attempt, base, fragments=fragments)
 
-    def _too_large(self, groups: Sequence[Group], base: Bools | None) -> frozenset[tuple[str, int]]:
+    def _of_named_nodes(self, groups: Sequence[Group]) -> set[tuple[str, int]]:
+        """The roles and shapes whose members only named nodes may hold, with too little free
+        capacity for all of them.
+        """
+        return {
+            (group.role, shape.id)
+            for group in groups
+            if group.fit < group.wanted
+            for shape in group.shapes
+            if _names_nodes(shape.shape) or any(map(_are_named, self._volume_terms(shape.shape)))
+        }
+
+    def _volume_terms(self, shape: Shape) -> Iterator[tuple[SelectorTerm, ...]]:
+        """The node affinities of the volumes to which the claims of a shape are bound."""
+        known = self._state.reference_objects
+        for name in shape.claims:
+            claim = known.claims.by_name.get((shape.namespace, name))
+            volume = known.volumes.by_name.get(("", claim.volume_name)) if claim else None
+            if volume is not None and volume.node_affinity is not None:
+                yield volume.node_affinity
+
+    def _too_large(
+        self, groups: Sequence[Group], base: Bools | None
+    ) -> dict[tuple[str, int], ShapeEntry]:
         """The roles and shapes of which no node would hold a member, even when empty."""
-        found: set[tuple[str, int]] = set()
+        found: dict[tuple[str, int], ShapeEntry] = {}
         for group in groups:
             if group.fit:
                 continue
@@ -97,8 +131,8 @@ class Forecast:
                 self._empty = self._other(self._state.node_capacity.emptied())
             counts = self._empty.fits.counts(group.shape)
             if not bool((counts if base is None else counts * base).any()):
-                found.add((group.role, group.shape.id))
-        return frozenset(found)
+                found |= {(group.role, shape.id): shape for shape in group.shapes}
+        return found
 
     def _fits_unreserved(self, need: Need, queue: QueueEntry) -> bool:
         """Whether it would fit without reservations for lost pods, for `minResources`, and for
@@ -169,7 +203,42 @@ class Forecast:
         return Session(node_capacity, session.shapes, session.fits.masks, session.policies)
 
 
-def _spares(need: Need, too_large: frozenset[tuple[str, int]]) -> bool:
+def _names_nodes(shape: Shape) -> bool:
+    """Whether a pod selects nodes by their names."""
+    by_label = any(key == _HOSTNAME for key, _ in shape.node_selector)
+    return by_label or _are_named(shape.node_affinity or ())
+
+
+def _are_named(terms: Sequence[SelectorTerm]) -> bool:
+    """Whether each of the terms matches only nodes that it names."""
+    return bool(terms) and all(
+        any(one.key in _NAMES and one.operator == "In" for one in (*term.expressions, *term.fields))
+        for term in terms
+    )
+
+
+def _largest(too_large: Mapping[tuple[str, int], ShapeEntry]) -> frozenset[tuple[str, int]]:
+    """Those that are not smaller than another one.
+
+    Nodes for the smaller ones would be of no use if no kind of node holds the largest; and a node
+    that is added for the largest may hold them, too.
+    """
+    shapes = too_large.values()
+    return frozenset(
+        key
+        for key, shape in too_large.items()
+        if not any(_is_smaller(shape, other) for other in shapes)
+    )
+
+
+def _is_smaller(shape: ShapeEntry, other: ShapeEntry) -> bool:
+    """Whether it requests less of some resource than another one, and more of none."""
+    if shape.attached or shape.by_row == other.by_row:
+        return False
+    return all(amount <= other.by_row.get(row, 0) for row, amount in shape.by_row.items())
+
+
+def _spares(need: Need, too_large: Collection[tuple[str, int]]) -> bool:
     """Whether the gang needs none of these members for its minima."""
     if need.structure is not None and need.structure.sub_gangs:
         return False

@@ -18,7 +18,7 @@ from services.gang_planner.core.queueing import min_resources
 from services.gang_planner.core.state.amounts import in_words, listed
 from services.gang_planner.core.state.claim_choices import unsupported_device
 from services.gang_planner.core.state.gangs import Bucket, Gang
-from services.gang_planner.core.state.needs import Explanation, Need, Outlook
+from services.gang_planner.core.state.needs import Explanation, Need, Outlook, ProvisioningStage
 from services.gang_planner.core.state.planner_state import State
 from services.gang_planner.core.state.pod_shapes import PODS
 from services.gang_planner.core.state.queues import QueueEntry
@@ -195,7 +195,9 @@ class Explainer:
         short: dict[str, int] = {}
         blocking: Counter[str] = Counter()
         for group in attempt.groups:
-            counted = self._session.fits.reasons(group.shape) if group.left else Counter[str]()
+            counted = Counter[str]()
+            if group.left:
+                counted = self._session.fits.reasons(group.next_shape)
             lacking = _lacking(state, group, counted, min(group.left, missing))
             # The sum counts each missing member once, whichever shapes could fill the quorum.
             counting = min(group.left, left)
@@ -292,6 +294,13 @@ class Explainer:
             unattainable = min_resources.unattainable(self._session, entry, bucket.need)
             if unattainable is not None:
                 return Explanation(unattainable_in_words(unattainable))
+        if bucket.need.provisioning is ProvisioningStage.UNREQUESTED and not entry.exceeded_by(
+            amounts
+        ):
+            return Explanation(
+                f"the quota of queue {entry.name} is in use or requested: other gangs wait for "
+                "their ProvisioningRequests"
+            )
         return self._over_quota(entry, amounts, promised=False)
 
     def _not_admitted(self, gang: Gang) -> tuple[PendingReason, Explanation]:

@@ -12,6 +12,11 @@ from services.gang_planner.core.state.sub_gangs import lacking_in_words
 from services.gang_planner.core.verdicts.conditions import misdirected_words
 from services.gang_planner.core.verdicts.member_messages import gated_words, unsupported_words
 from services.gang_planner.core.verdicts.preemption_messages import waiting_words
+from services.gang_planner.core.verdicts.provisioning_messages import (
+    awaits_words,
+    failed_words,
+    unavailable_words,
+)
 from services.gang_planner.core.verdicts.quota_messages import fault_in_words
 from shared.contracts.decisions import NoteOpened
 from shared.contracts.pending_reasons import PendingReason
@@ -119,6 +124,9 @@ SENTENCES: Final[Mapping[PendingReason, Callable[[State, Gang], str]]] = {
     PendingReason.EVICTED: lambda _, __: (
         "all its pods are being evicted for another gang; it is placed again as a whole after that"
     ),
+    PendingReason.AWAITS_PROVISIONING: awaits_words,
+    PendingReason.PROVISIONING_FAILED: failed_words,
+    PendingReason.PROVISIONING_UNAVAILABLE: unavailable_words,
     PendingReason.PLACEMENT_DEADLINE: _placement_deadline_words,
     PendingReason.CLUSTER_VIEW_STALE: lambda _, __: (
         "the planner's cluster state is stale: no watcher has updated it"

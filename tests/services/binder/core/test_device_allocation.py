@@ -88,10 +88,8 @@ def test_every_binder_writes_the_same_share() -> None:
     assert "shareID" not in first
     assert second["consumedCapacity"] == {"memory": "10737418240"}
     assert second == allocation_of(claim(), choice, {})["devices"]["results"][1]
-    other = msgspec.structs.replace(choice, claim_uid="d")
-    assert (
-        second["shareID"] != allocation_of(claim(), other, {})["devices"]["results"][1]["shareID"]
-    )
+    other = {**claim(), "metadata": {**claim()["metadata"], "uid": "d"}}
+    assert second["shareID"] != allocation_of(other, choice, {})["devices"]["results"][1]["shareID"]
 
 
 def test_an_allocation_names_the_nodes_on_which_it_can_be_used() -> None:

@@ -98,6 +98,8 @@ class Scene:
         #: How far the watcher's clock is ahead of the planner's.
         self.watcher_ahead_ms = 0
         self.synced_ms = self.now_ms
+        #: Dialects whose kinds are served.
+        self.dialects: tuple[str, ...] = ()
         self.epoch = 1
         self.cluster_seq = 0
         self.decision_seq = 1
@@ -172,7 +174,9 @@ class Scene:
 
     def heartbeat(self) -> None:
         """The watcher renews its record."""
-        self._apply(Synced(epoch=self.epoch, at_ms=self.watcher_ms, watcher="scene"))
+        self._apply(
+            Synced(epoch=self.epoch, at_ms=self.watcher_ms, watcher="scene", dialects=self.dialects)
+        )
         self.synced_ms = self.now_ms
 
     @property

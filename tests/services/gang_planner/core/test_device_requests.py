@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.contracts.decisions import DeviceChoice
+from shared.contracts.decisions import DeviceChoice, DeviceConditions
 from shared.model.devices import (
     CapacityPolicy,
     Counters,
@@ -462,12 +462,39 @@ class TestGang:
         assert submit(scene, "h", ("odd",)) == []
 
 
-def test_a_device_with_binding_conditions_is_not_allocated() -> None:
-    scene = stage()
-    details = (DeviceDetails(binding_conditions=("Ready",)),)
-    scene.put(make_slice("n0", 1, details=details), wants("c"))
-    assert submit(scene, "g", ("c",)) == []
-    assert "bindingConditions are not supported" in sentence(scene, "g")
+class TestBindingConditions:
+    def test_devices_with_conditions_are_chosen_last_and_their_conditions_are_in_the_decision(
+        self,
+    ) -> None:
+        scene = stage()
+        fabric = DeviceDetails(
+            binding_conditions=("Attached",),
+            binding_failure_conditions=("Broken",),
+            binds_to_node=True,
+        )
+        scene.put(make_slice("n0", 2, details=(fabric, DeviceDetails())), wants("c"), wants("d"))
+        (plain,) = submit(scene, "g", ("c",))
+        assert (names([plain]), plain.conditions) == ([[("r", "gpu-1")]], ())
+        (choice,) = submit(scene, "h", ("d",))
+        assert names([choice]) == [[("r", "gpu-0")]]
+        assert choice.conditions == (
+            DeviceConditions(index=0, binding=("Attached",), failure=("Broken",)),
+        )
+        assert choice.node_affinity is None
+
+    def test_a_decision_that_waits_for_them_is_not_in_flight(self) -> None:
+        scene = stage()
+        details = (DeviceDetails(binding_conditions=("Attached",)),)
+        scene.put(make_slice("n0", 1, details=details), wants("c"))
+        assert submit(scene, "g", ("c",))
+        assert scene.planner.pods_in_flight == 0
+
+    def test_a_device_of_the_network_that_binds_to_a_node_is_used_there_only(self) -> None:
+        scene = stage("n0", "n1")
+        details = (DeviceDetails(binding_conditions=("Attached",), binds_to_node=True),)
+        scene.put(make_slice("any", 1, node="", all_nodes=True, details=details), wants("c"))
+        (choice,) = submit(scene, "g", ("c",))
+        assert choice.node_affinity is None
 
 
 def test_classes_with_configuration_are_named_for_the_binder() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from services.gang_planner.core.constraints.filters import dynamic_resources
 from services.gang_planner.core.state.devices.allocation_search import Pick
-from services.gang_planner.core.state.devices.ledger import Grant
+from services.gang_planner.core.state.devices.grants import Grant
 from shared.contracts.decisions import DeviceChoice, GangDecision
 from shared.model.devices import (
     ResourceClaim,

@@ -27,6 +27,8 @@ class DynamicResources:
         demand = devices.demand(shape)
         if demand.refusal:
             return np.zeros(node_capacity.nodes.size, dtype=np.int64)[slots]
+        if shape.alike:
+            return devices.times_served(demand, slots)
         mask = devices.allocations_fit(demand)[slots] & devices.devices_fit(demand, slots)
         return np.where(mask, UNLIMITED, 0).astype(np.int64)
 

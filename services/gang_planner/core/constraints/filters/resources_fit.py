@@ -33,13 +33,19 @@ class ResourcesFit:
 
     def reasons(self, shape: ShapeEntry, node_capacity: NodeCapacity, slots: Ints) -> Counter[str]:
         found: Counter[str] = Counter()
-        names = node_capacity.nodes.resources.names
+        nodes = node_capacity.nodes
         for row, amount in shape.pairs:
-            short = int(np.count_nonzero(node_capacity.free.cells[row, slots] < amount))
-            if short:
-                name = names[row]
-                found[TOO_MANY_PODS if name == PODS else INSUFFICIENT + name] += short
-        return found
+            short = node_capacity.free.cells[row, slots] < amount
+            name = nodes.resources.names[row]
+            words = TOO_MANY_PODS if name == PODS else INSUFFICIENT + name
+            of_class = nodes.device_classes.get(row)
+            if of_class is not None:
+                neither = short & (nodes.allocatable.cells[row, slots] == 0)
+                number = int(np.count_nonzero(neither))
+                found[f"{words} (no device plugin, and {of_class})"] += number
+                short &= ~neither
+            found[words] += int(np.count_nonzero(short))
+        return +found
 
 
 FILTER: Final[CapacityFilter] = ResourcesFit()

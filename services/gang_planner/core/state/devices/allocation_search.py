@@ -125,16 +125,14 @@ def _free_and_tolerated(one: Alternative, node: NodeDevices) -> list[DeviceEntry
     return [
         entry
         for entry in node.matching(one.requirement)
-        if (one.admin or not node.is_taken(entry.id)) and _usable(entry, one)
+        if (one.admin or not node.is_taken(entry.id)) and is_usable(entry, one)
     ]
 
 
-def _usable(entry: DeviceEntry, one: Alternative) -> bool:
-    details = entry.details
-    return (
-        entry.rules is not None
-        and not details.binding_conditions
-        and not (entry.taints and blocking_taint(entry.taints, one.tolerations))
+def is_usable(entry: DeviceEntry, one: Alternative) -> bool:
+    """Whether a matching device may be allocated for the alternative while no claim has it."""
+    return entry.rules is not None and not (
+        entry.taints and blocking_taint(entry.taints, one.tolerations)
     )
 
 
@@ -268,7 +266,7 @@ class _Search:
         free = [entry for entry in matching if one.admin or not node.is_taken(entry.id)]
         if not matching or len(free) < len(matching) or len(matching) > DEVICES_MAX:
             return None
-        return matching if all(_usable(entry, one) for entry in matching) else None
+        return matching if all(is_usable(entry, one) for entry in matching) else None
 
     # ---- one level
 
@@ -412,7 +410,7 @@ class _Search:
         if kind is None:
             kind = self._kinds[entry.id] = (
                 tuple(
-                    entry.id in matching and _usable(entry, one)
+                    entry.id in matching and is_usable(entry, one)
                     for one, matching in self._alternatives
                 ),
                 tuple(

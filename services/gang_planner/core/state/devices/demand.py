@@ -1,8 +1,14 @@
 """The needs of a shape's ResourceClaims, from the current tables."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
+from services.gang_planner.core.state.devices.extended import (
+    ClassesOfResources,
+    name_of_pod,
+    requirement_of,
+)
 from services.gang_planner.core.state.devices.selection import DeviceRequirement, Selection
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
@@ -13,10 +19,17 @@ from shared.model.devices import (
     DeviceToleration,
     ResourceClaim,
 )
-from shared.model.objects import Shape
+from shared.model.objects import PodDevices, Shape
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name of a claim."""
+
+Content: TypeAlias = tuple[
+    str, tuple[DeviceRequest, ...], tuple[DeviceConstraint, ...], tuple[str, ...]
+]
+"""What a claim's need depends on beside classes: namespace, requests, constraints, what is not
+supported.
+"""
 
 #: The label of namespaces in which claims may have admin access.
 ADMIN_LABEL: Final = ("resource.kubernetes.io/admin-access", "true")
@@ -44,6 +57,9 @@ class RequestNeed(NamedTuple):
 
     name: str
     alternatives: tuple[Alternative, ...]
+    #: The extended resource that it is for: it is void on nodes whose device plugin has that. "":
+    #: it is for none.
+    resource: str = ""
 
 
 class ClaimNeed(NamedTuple):
@@ -51,6 +67,18 @@ class ClaimNeed(NamedTuple):
 
     requests: tuple[RequestNeed, ...]
     constraints: tuple[DeviceConstraint, ...] = ()
+
+    @property
+    def extended(self) -> bool:
+        """Whether it is the need of a pod with extended resources."""
+        return any(one.resource for one in self.requests)
+
+    def without(self, is_served: Callable[[str], bool]) -> "ClaimNeed":
+        """The need without the extended resources for which this is true."""
+        if not self.extended:
+            return self
+        requests = [one for one in self.requests if not (one.resource and is_served(one.resource))]
+        return self._replace(requests=tuple(requests))
 
 
 class DeviceDemand(NamedTuple):
@@ -67,15 +95,44 @@ class DeviceDemand(NamedTuple):
 
 
 def claim_keys(shape: Shape) -> list[Key]:
-    return [(shape.namespace, name) for name in shape.device_claims]
+    """The shape's claims; `extended.name_of_pod` stands for the claim for extended resources."""
+    return [
+        (shape.namespace, name_of_pod(one.pod_uid) if isinstance(one, PodDevices) else one)
+        for one in shape.device_claims
+    ]
 
 
-def demand_of(shape: Shape, tables: ReferenceObjects, selection: Selection) -> DeviceDemand:
-    """Read the shape's claims. The first claim that cannot be satisfied determines the refusal."""
+def claim_key(claim: ResourceClaim) -> Key:
+    """The name under which `claim_keys` has this claim."""
+    name = name_of_pod(claim.owner_uid) if claim.extended else claim.name
+    return claim.namespace, name
+
+
+def demand_of(
+    shape: Shape,
+    tables: ReferenceObjects,
+    classes: ClassesOfResources,
+    selection: Selection,
+    known: dict[Content, ClaimNeed],
+) -> DeviceDemand:
+    """Read the shape's claims. The first claim that cannot be satisfied determines the refusal.
+
+    `known`: needs read before from the same tables, to which new ones are added. Claims with equal
+    contents then have the same object.
+    """
     allocated: list[ResourceClaim] = []
     waiting: list[tuple[ResourceClaim, ClaimNeed]] = []
-    for key in claim_keys(shape):
+    for one, key in zip(shape.device_claims, claim_keys(shape), strict=True):
         name = key[1]
+        if isinstance(one, PodDevices):
+            claims = tables.resource_claims.of_pod(one.pod_uid)
+            made = [claim for claim in claims if claim.is_allocated]
+            if made and made[0].deleting:
+                return DeviceDemand(refusal=f'resourceclaim "{made[0].name}" is being deleted')
+            allocated += made
+            if not made:
+                waiting.append((_unmade(key, one), _need_of_pod(one, tables, classes, selection)))
+            continue
         if name.startswith("?"):
             return DeviceDemand(
                 refusal=f"waiting for the ResourceClaim of {name[1:]} to be created from its "
@@ -89,11 +146,71 @@ def demand_of(shape: Shape, tables: ReferenceObjects, selection: Selection) -> D
         if claim.is_allocated:
             allocated.append(claim)
             continue
-        need = _need(claim, tables, selection)
+        need = _known_need(claim, tables, selection, known)
         if isinstance(need, DeviceDemand):
             return need
         waiting.append((claim, need))
     return DeviceDemand(allocated=tuple(allocated), open=tuple(waiting))
+
+
+def _unmade(key: Key, devices: PodDevices) -> ResourceClaim:
+    """Stands for the claim of a pod's extended resources, whether it exists without devices or not:
+    the binder determines its name.
+    """
+    namespace, name = key
+    return ResourceClaim(
+        uid="",
+        namespace=namespace,
+        name=name,
+        resource_version=0,
+        owner_uid=devices.pod_uid,
+        extended=True,
+    )
+
+
+def _need_of_pod(
+    devices: PodDevices,
+    tables: ReferenceObjects,
+    classes: ClassesOfResources,
+    selection: Selection,
+) -> ClaimNeed:
+    """The need of a pod's extended resources. Resources whose class cannot be used are left out: no
+    node without a device plugin has any of them.
+    """
+    found: list[RequestNeed] = []
+    for one in classes.need_of(devices.containers).requests:
+        device_class = tables.device_classes.by_name[("", one.device_class)]
+        requirement = requirement_of(device_class)
+        if requirement is not None and not class_objection(device_class, selection):
+            alternative = Alternative(one.name, requirement, one.number)
+            found.append(RequestNeed(one.name, (alternative,), one.resource))
+    return ClaimNeed(tuple(found))
+
+
+def class_objection(device_class: DeviceClass, selection: Selection) -> str:
+    """Why no device can be found for a class; "": one can."""
+    if device_class.unsupported:
+        return f"device class {device_class.name} has {', '.join(device_class.unsupported)}"
+    requirement = requirement_of(device_class)
+    if requirement is None:
+        return f"device class {device_class.name} selects by attributes"
+    return selection.objection(requirement)
+
+
+def _known_need(
+    claim: ResourceClaim,
+    tables: ReferenceObjects,
+    selection: Selection,
+    known: dict[Content, ClaimNeed],
+) -> ClaimNeed | DeviceDemand:
+    content = claim.namespace, claim.requests, claim.constraints, claim.unsupported
+    found = known.get(content)
+    if found is not None:
+        return found
+    need = _need(claim, tables, selection)
+    if isinstance(need, ClaimNeed):
+        known[content] = need
+    return need
 
 
 def _need(
@@ -129,7 +246,7 @@ def _alternative(
     if device_class.unsupported:
         fields = ", ".join(device_class.unsupported)
         return _unsupported(claim.name, f"device class {device_class.name} has {fields}")
-    requirement = _requirement(device_class, request)
+    requirement = requirement_of(device_class, request.selectors)
     if requirement is None:
         return _unsupported(claim.name, f"device class {device_class.name} selects by attributes")
     objection = selection.objection(requirement)
@@ -152,15 +269,6 @@ def _alternative(
 def _allows_admin(namespace: str, tables: ReferenceObjects) -> bool:
     found = tables.namespaces.by_name.get(("", namespace))
     return found is not None and ADMIN_LABEL in found.labels
-
-
-def _requirement(device_class: DeviceClass, request: DeviceRequest) -> DeviceRequirement | None:
-    """The devices that a request may get; None: the class's selectors are not known."""
-    if device_class.driver:
-        return DeviceRequirement(device_class.driver, request.selectors)
-    if device_class.selectors is None:
-        return None
-    return DeviceRequirement(None, device_class.selectors + request.selectors)
 
 
 def _unsupported(name: str, what: str) -> DeviceDemand:

@@ -82,6 +82,8 @@ class DeviceTable:
                         self.unsettled_wide.append((reach, name))
         #: All devices, gpu-2 before gpu-10.
         self.ordered = sorted(self.entries.values(), key=_natural)
+        #: Whether any device has binding conditions.
+        self.conditional = any(one.details.binding_conditions for one in self.ordered)
 
     def _add_pool(self, pool: Pool, slices: list[ResourceSlice]) -> bool:
         """Add the pool's devices; False: it is not settled, and nothing is added."""

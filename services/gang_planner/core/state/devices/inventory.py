@@ -2,7 +2,8 @@
 node capacities of a cluster state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from typing import Final
 
@@ -20,7 +21,7 @@ from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.kube.quantities import QuantityError, exact
-from shared.model.devices import ResourceClaim
+from shared.model.devices import SharedDevice
 
 #: Number of requirements whose devices are cached.
 _REQUIREMENTS_MAX: Final = 1_024
@@ -54,8 +55,9 @@ class Inventory:
         self.table = DeviceTable(tables.resource_slices, tables.device_taint_rules)
         #: Devices that claims have alone.
         self.allocated: set[Device] = set()
-        #: Shareable devices, and what claims have of them.
-        self.shares: dict[Device, Shares] = {}
+        #: Shareable devices, and what claims have of them: each by UID, and all together.
+        self._parts: dict[Device, dict[str, Shares]] = {}
+        self._shares: dict[Device, Shares] = {}
         self.selection = Selection()
         self._matches: dict[DeviceRequirement, Matches] = {}
         self._reaches: dict[Reach, Bools] = {}
@@ -97,7 +99,11 @@ class Inventory:
         matches = self.matches(requirement)
         local = matches.on.get(self._nodes.names[slot], [])
         wide = [one for one in matches.wide if self.within(one.reach)[slot]]
-        return [*local, *wide] if wide else local
+        found = [*local, *wide] if wide else local
+        if self.table.conditional:
+            # Pods wait for the conditions of these.
+            found = sorted(found, key=lambda one: bool(one.details.binding_conditions))
+        return found
 
     def failure(self, requirement: DeviceRequirement, slot: int) -> SelectorFailure | None:
         """The first failure of a selector on a device of the node, or of several nodes."""
@@ -116,6 +122,16 @@ class Inventory:
             self._reaches[reach] = found
         return found
 
+    def shares(self, device: Device, without: AbstractSet[str] = frozenset()) -> Shares | None:
+        """What claims have of a shareable device, except those with these UIDs; None: no claim has
+        any of it.
+        """
+        parts = self._parts.get(device)
+        if parts is None or not without or without.isdisjoint(parts):
+            return self._shares.get(device)
+        left = [part for uid, part in parts.items() if uid not in without]
+        return _sum(left) if left else None
+
     def unsettled_pool(self, slot: int) -> str:
         """A pool of the node's devices that is not settled; "": none."""
         found = self.table.unsettled_on.get(self._nodes.names[slot], "")
@@ -133,17 +149,21 @@ class Inventory:
 
     def _read_claims(self) -> None:
         allocated: set[Device] = set()
-        shares: dict[Device, Shares] = {}
+        parts: dict[Device, dict[str, Shares]] = {}
         for claim in self._tables.resource_claims.values():
             allocated.update(claim.allocated)
-            _add_shares(shares, claim)
+            for one in claim.shares:
+                device = one.driver, one.pool, one.device
+                total = parts.setdefault(device, {}).setdefault(claim.uid, {})
+                _add(total, _amounts(one))
         changed = allocated ^ self.allocated
         changed.update(
             one
-            for one in shares.keys() | self.shares.keys()
-            if shares.get(one) != self.shares.get(one)
+            for one in parts.keys() | self._parts.keys()
+            if parts.get(one) != self._parts.get(one)
         )
-        self.allocated, self.shares = allocated, shares
+        self.allocated, self._parts = allocated, parts
+        self._shares = {device: _sum(of.values()) for device, of in parts.items()}
         for device in changed:
             slot = self.slot_of(device)
             if slot is not None:
@@ -164,12 +184,22 @@ class Inventory:
         return found
 
 
-def _add_shares(shares: dict[Device, Shares], claim: ResourceClaim) -> None:
-    for one in claim.shares:
-        total = shares.setdefault((one.driver, one.pool, one.device), {})
-        for name, text in one.capacity:
-            try:
-                total[name] = total.get(name, Fraction(0)) + exact(text)
-            except QuantityError:
-                # The API server has checked it.
-                continue
+def _amounts(share: SharedDevice) -> Iterator[tuple[str, Fraction]]:
+    for name, text in share.capacity:
+        try:
+            yield name, exact(text)
+        except QuantityError:
+            # The API server has checked it.
+            continue
+
+
+def _sum(parts: Iterable[Shares]) -> Shares:
+    total: Shares = {}
+    for part in parts:
+        _add(total, part.items())
+    return total
+
+
+def _add(total: Shares, amounts: Iterable[tuple[str, Fraction]]) -> None:
+    for name, amount in amounts:
+        total[name] = total.get(name, Fraction(0)) + amount

@@ -9,8 +9,9 @@ one.
 Invariant: no device is chosen for two claims, unless it is shareable.
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,97 +28,94 @@ from services.gang_planner.core.state.devices.demand import (
     DeviceDemand,
     Key,
     claim_keys,
-    demand_of,
+)
+from services.gang_planner.core.state.devices.demands import Demands
+from services.gang_planner.core.state.devices.extended import (
+    ClassesOfResources,
+    pod_uid_of,
+)
+from services.gang_planner.core.state.devices.grants import (
+    Grant,
+    allocations,
+    exists,
+    was_allocated,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
+from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
+from services.gang_planner.core.state.devices.plain_devices import (
+    PlainProblems,
+    SelectedDevices,
+    Taken,
+)
 from services.gang_planner.core.state.devices.reach import within_all
+from services.gang_planner.core.state.devices.selection import Device
+from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 from services.gang_planner.core.state.node_terms import matching_any
 from services.gang_planner.core.state.nodes import NodeTable
 from services.gang_planner.core.state.pod_shapes import ShapeEntry
 from services.gang_planner.core.state.reference_objects import ReferenceObjects
 from shared.model.devices import ResourceClaim
-from shared.model.terms import SelectorTerm
 
 Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
 
-#: Number of cached demands.
-_DEMANDS_MAX: Final = 65_536
-#: Number of cached masks.
-_MASKS_MAX: Final = 256
-#: Steps of the searches for one mask: per node, and to begin with. Nodes beyond them count as not
-#: searched.
-_STEPS_PER_NODE: Final = 64
-_STEPS_AT_FIRST: Final = 40_000
 
+class _Shared(NamedTuple):
+    """What depends only on tables and nodes, for all ledgers of these."""
 
-class Grant(NamedTuple):
-    """Devices chosen for a claim."""
-
-    node: str
-    claim_uid: str
-    picks: tuple[Pick, ...]
-    #: Nodes on which the claim can be used, beside `node`; (): all; None: none.
-    node_affinity: tuple[SelectorTerm, ...] | None = None
-    #: `ResourceClaims.allocations` of the claim when they were chosen.
-    allocations: int = 0
-
-
-class _Mask:
-    """Where a problem has a solution: one flag per slot."""
-
-    def __init__(self) -> None:
-        self.flags: Bools = np.zeros(0, dtype=np.bool_)
-        #: Slots of nodes whose search ended before everything was tried.
-        self.exhausted: set[int] = set()
-        #: Versions of the input.
-        self.position = 0
-        self.allocated_position = 0
-        self.wide: tuple[int, int] = (-1, -1)
+    inventory: Inventory
+    plain: PlainProblems
+    #: Which class has which extended resource.
+    classes: ClassesOfResources
 
 
 class Devices:
     """Claims in use on one node capacity."""
 
-    def __init__(self, tables: ReferenceObjects, nodes: NodeTable) -> None:
+    def __init__(
+        self, tables: ReferenceObjects, nodes: NodeTable, shared: _Shared | None = None
+    ) -> None:
+        """`shared`: of another ledger of the same tables and nodes."""
         self._tables = tables
         self._nodes = nodes
-        self._inventory = Inventory(tables, nodes)
+        if shared is None:
+            inventory = Inventory(tables, nodes)
+            shared = _Shared(inventory, PlainProblems(inventory), ClassesOfResources(tables))
+        self._shared = shared
+        self._inventory, self._plain, self.classes = shared
+        self._demands = Demands(tables, self.classes, self._inventory.selection)
         #: Claim -> number of pods on nodes, and of reservations, that use it.
         self.uses: dict[Key, int] = {}
         self._grants: dict[Key, Grant] = {}
         #: Grants of decisions in the log whose reservations are not made yet.
         self._pins: dict[Key, Grant] = {}
-        #: Claims whose grants last without users: see `keep`.
-        self._kept: set[Key] = set()
+        #: Claims whose grants last without users, with the resourceVersion of the last one: see
+        #: `keep`.
+        self._kept: dict[Key, int] = {}
         #: Claims whose devices no decision has written down, with their slots and needs.
         self._movable: dict[Key, tuple[int, ClaimNeed]] = {}
+        #: Devices in the cluster that count as free during a trial.
+        self._vacated = VacatedDevices()
         #: The devices of all grants and pins.
         self._chosen = ChosenDevices()
-        self._masks: dict[Problem, _Mask] = {}
+        self._masks = SolutionMasks()
         self._claims_at: int | None = None
         self._turns: dict[Key, int] = {}
         self._turn = 0
-        self._demands: dict[bytes, DeviceDemand] = {}
-        self._demands_at = 0
 
     def copy(self) -> "Devices":
-        other = Devices(self._tables, self._nodes)
-        # The inventory depends only on the tables, which the copy shares.
-        other._inventory = self._inventory
+        other = Devices(self._tables, self._nodes, self._shared)
         other.uses = dict(self.uses)
         other._grants, other._pins = dict(self._grants), dict(self._pins)
-        other._kept, other._movable = set(self._kept), dict(self._movable)
+        other._kept, other._movable = dict(self._kept), dict(self._movable)
         other._chosen = self._chosen.copy()
         other._turns, other._turn = dict(self._turns), self._turn
         return other
 
     def unused(self) -> "Devices":
         """The same devices without claims in use."""
-        other = Devices(self._tables, self._nodes)
-        other._inventory = self._inventory
-        return other
+        return Devices(self._tables, self._nodes, self._shared)
 
     # ------------------------------------------------------------------- asking
 
@@ -127,37 +125,60 @@ class Devices:
         """
         demand = self.demand(shape)
         if not demand.open:
-            return (self._demands_at,)
+            return (self._demands.version,)
         self._refresh()
+        if shape.alike:
+            # No pod uses its claims.
+            return (self._demands.version, self._chosen.wide_changes)
         turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
-        return (self._demands_at, turns, self._chosen.wide_changes)
+        return (self._demands.version, turns, self._chosen.wide_changes)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
-        tables = self._tables
-        changes = (
-            tables.resource_claims.changes
-            + tables.resource_slices.changes
-            + tables.device_taint_rules.changes
-            + tables.device_classes.changes
-            + tables.namespaces.changes
-        )
-        if self._demands_at != changes or len(self._demands) >= _DEMANDS_MAX:
-            self._demands_at = changes
-            self._demands.clear()
-        found = self._demands.get(shape.encoded)
-        if found is None:
-            found = self._demands[shape.encoded] = demand_of(
-                shape.shape, tables, self._inventory.selection
-            )
-        return found
+        return self._demands.of(shape)
+
+    def inventory(self) -> Inventory:
+        """All devices, as the tables have them now."""
+        self._refresh()
+        return self._inventory
+
+    def plain_needs(self, shape: ShapeEntry) -> tuple[ClaimNeed, ...] | None:
+        """The needs of the shape's claims, if they are a plain problem and no pod uses a claim;
+        None: nodes may serve another pod with equal needs differently.
+
+        Equal needs are the same objects until classes, slices or claims change.
+        """
+        demand = self.demand(shape)
+        if demand.allocated or not demand.open:
+            return None
+        known = self.uses, self._pins, self._grants
+        if any(key in one for key in claim_keys(shape.shape) for one in known):
+            return None
+        if any(claim.extended for claim, _ in demand.open):
+            # Nodes with a device plugin serve it without devices.
+            return None
+        needs = tuple([need for _, need in demand.open])
+        self._refresh()
+        return needs if self._plain.find(needs) is not None else None
 
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
-        claim = self._tables.resource_claims.by_name.get(key)
-        if found is None or claim is None or claim.uid != found.claim_uid:
+        claims = self._tables.resource_claims
+        if found is None or was_allocated(claims, key, found):
             return None
-        return None if self._was_allocated(claim, found) else found
+        return found if exists(claims, key, found.claim_uid) else None
+
+    def awaits_devices(self, shape: ShapeEntry) -> bool:
+        """Whether claims in the cluster still have devices that are chosen for the shape's."""
+        self._refresh()
+        grants = [self.grant(key) for key in claim_keys(shape.shape)]
+        return any(
+            pick.device in self._inventory.allocated
+            for grant in grants
+            if grant is not None
+            for pick in grant.picks
+            if not pick.admin
+        )
 
     def allocations_fit(self, demand: DeviceDemand) -> Bools:
         """One flag per slot: whether the allocated devices of all claims are usable there."""
@@ -181,16 +202,56 @@ class Devices:
             mask &= self._mask(problem).flags
         return mask[slots]
 
+    def times_served(self, demand: DeviceDemand, slots: Slots) -> Ints:
+        """How many pods with these plain needs each of these slots serves, with claims of their
+        own. It is a lower bound on nodes where members of a gang may exchange devices.
+        """
+        mask = self._mask(tuple([need for _, need in demand.open]))
+        found: Ints = np.maximum(mask.times, mask.flags)[slots]
+        return found
+
     def unsolved(self, demand: DeviceDemand) -> Problem:
         """The needs of the claims for which no devices are chosen."""
         return tuple(
             need for claim, need in demand.open if self.grant((claim.namespace, claim.name)) is None
         )
 
+    def on_slot(self, problem: Problem, slot: int) -> Problem:
+        """The needs on one node: without the extended resources that its device plugin has."""
+
+        def has_plugin(resource: str) -> bool:
+            return self._nodes.has_plugin_of(resource, slot)
+
+        return tuple([need.without(has_plugin) for need in problem])
+
+    def selections(self, shape: ShapeEntry) -> Sequence[SelectedDevices]:
+        """The devices that the requests of a shape's claims select; (): they are no plain
+        problem.
+        """
+        self._refresh()
+        plain = self._plain.find(self.unsolved(self.demand(shape)))
+        return plain.selections if plain is not None else ()
+
+    def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
+        """Selected devices on each node, whether free or not."""
+        for node, devices in selected.devices.items():
+            slot = self._nodes.find(node)
+            if slot is not None:
+                yield slot, devices
+
+    def free_of(self, selected: SelectedDevices) -> Ints:
+        """How many of selected devices are free, by slot."""
+        self._refresh()
+        allocated, chosen = self._taken
+        free: Ints = np.zeros(self._nodes.size, dtype=np.int64)
+        for slot, devices in self.by_slot(selected):
+            free[slot] = len([one for one in devices if one not in allocated and one not in chosen])
+        return free
+
     def on_node(self, slot: int) -> DevicesOfNode:
         """The devices of a node, and their use."""
         self._refresh()
-        return DevicesOfNode(self._inventory, self._chosen, slot)
+        return DevicesOfNode(self._inventory, self._chosen, slot, self._vacated)
 
     # ------------------------------------------------------------------- taking
 
@@ -218,6 +279,32 @@ class Devices:
             self.uses[key] = self.uses.get(key, 0) + count
             self._moved(key)
 
+    def take_alike(self, slots: Sequence[int], shapes: Sequence[ShapeEntry]) -> None:
+        """Like `take` for each of these shapes on the slot at the same index; they have equal plain
+        needs, and their claims are not in use.
+        """
+        self._refresh()
+        plain = self._plain.find(tuple([need for _, need in self.demand(shapes[0]).open]))
+        picks: dict[int, Iterator[tuple[tuple[Pick, ...], ...]]] = {}
+        for slot, shape in zip(slots, shapes, strict=True):
+            if plain is not None and slot not in picks:
+                picks[slot] = plain.picks(self._nodes.names[slot], self._taken)
+            found = next(picks[slot], None) if plain is not None else None
+            if found is None:
+                # Members of the gang exchange devices, which those listed do not show.
+                self.take(slot, shape)
+                picks.pop(slot, None)
+                continue
+            for (claim, need), each in zip(self.demand(shape).open, found, strict=True):
+                key = claim.namespace, claim.name
+                # The devices are on one node.
+                seen = allocations(self._tables.resource_claims, key, claim.uid)
+                self._grants[key] = Grant(self._nodes.names[slot], claim.uid, each, None, seen)
+                self._chosen.hold_on(slot, key, each)
+                self._movable[key] = slot, need
+                self.uses[key] = 1
+                self._moved(key)
+
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
         for key in claim_keys(shape.shape):
             self.uses[key] -= count
@@ -230,16 +317,38 @@ class Devices:
     def settle(self, keys: Iterable[Key]) -> None:
         """Fix the devices of claims, because a decision contains them."""
         for key in keys:
-            self._movable.pop(key, None)
+            movable = self._movable.pop(key, None)
+            if movable is not None:
+                # Another member may have fitted on the node because this claim could change its
+                # devices.
+                self._chosen.changes.add(movable[0])
 
-    def keep(self, shape: ShapeEntry) -> None:
+    def keep(self, shape: ShapeEntry, version: int) -> None:
         """Keep the devices of a bound pod that leaves its node, until CLUSTER shows that its claim
-        has them or is gone.
+        has them or is gone. `version`: the newest resourceVersion of the pod.
 
         The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
         first, the devices look free although the claim still has them.
         """
-        self._kept.update(key for key in claim_keys(shape.shape) if self.grant(key) is not None)
+        self._kept |= {
+            key: version for key in claim_keys(shape.shape) if self.grant(key) is not None
+        }
+
+    def claims_known_up_to(self, version: int) -> list[int]:
+        """Release kept devices for extended resources whose claim CLUSTER would show by now: it may
+        have come and gone unseen. Returns the slots of their nodes.
+        """
+        slots: list[int] = []
+        for key, since in list(self._kept.items()):
+            if since > version or pod_uid_of(key[1]) is None:
+                continue
+            del self._kept[key]
+            grant = self._grants.get(key)
+            if grant is not None and key not in self.uses:
+                self._drop_grant(key)
+                slot = self._nodes.find(grant.node)
+                slots += [] if slot is None else [slot]
+        return slots
 
     def pin(self, key: Key, pin: Grant) -> None:
         """Restore the devices of a decision in the log.
@@ -250,7 +359,8 @@ class Devices:
         """
         self._refresh()
         slot = self._nodes.find(pin.node) if key in self.uses else None
-        pin = pin._replace(allocations=self._allocations(pin.claim_uid))
+        seen = allocations(self._tables.resource_claims, key, pin.claim_uid)
+        pin = pin._replace(allocations=seen)
         self._drop(key)
         for other in self._chosen.holders(pin.picks):
             self._drop(other)
@@ -266,6 +376,22 @@ class Devices:
         pin = self._pins.pop(key, None)
         if pin is not None:
             self._chosen.release(key, pin.picks, self._inventory)
+
+    def vacate(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Count the devices of claims in the cluster as free, because all pods of these claims
+        leave. The caller knows that no other pod or reservation uses these claims.
+
+        Returns:
+            Slots of nodes whose devices became free.
+        """
+        vacated = list(claims)
+        for one in vacated:
+            self._vacated.add(one)
+        return self._log_devices(vacated)
+
+    def occupy(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        """Undo `vacate`; claims that were not vacated are ignored."""
+        return self._log_devices([one for one in claims if self._vacated.remove(one)])
 
     def contradiction(self) -> str:
         """The first inconsistency, such as a device that is chosen twice; "": none."""
@@ -283,7 +409,7 @@ class Devices:
         self._turns[key] = self._turn
 
     def _drop(self, key: Key) -> None:
-        self._kept.discard(key)
+        self._kept.pop(key, None)
         self._drop_grant(key)
         self.unpin(key)
 
@@ -316,25 +442,16 @@ class Devices:
         if self._claims_at == self._tables.resource_claims.changes:
             return
         self._claims_at = self._tables.resource_claims.changes
-        claims = self._tables.resource_claims.by_name
         for key, one in (self._pins | self._grants).items():
-            claim = claims.get(key)
-            if claim is not None and self._was_allocated(claim, one):
+            if was_allocated(self._tables.resource_claims, key, one):
                 self._grants.pop(key, None)
                 self._pins.pop(key, None)
                 self._movable.pop(key, None)
                 self._chosen.release(key, one.picks, self._inventory)
         for key in [one for one in self._kept if self.grant(one) is None]:
-            self._kept.remove(key)
+            del self._kept[key]
             if key not in self.uses:
                 self._drop_grant(key)
-
-    def _allocations(self, claim_uid: str) -> int:
-        return self._tables.resource_claims.allocations.get(claim_uid, 0)
-
-    def _was_allocated(self, claim: ResourceClaim, grant: Grant) -> bool:
-        """Whether the claim has devices, or had some since these were chosen."""
-        return claim.is_allocated or self._allocations(claim.uid) > grant.allocations
 
     def _pinned(self, claim: ResourceClaim, slot: int) -> Grant | None:
         key = claim.namespace, claim.name
@@ -345,54 +462,58 @@ class Devices:
         wanted = pin.claim_uid == claim.uid and bool(self._usable_on(pin)[slot])
         return pin if wanted else None
 
+    def _log_devices(self, claims: Iterable[ResourceClaim]) -> list[int]:
+        self._inventory.refresh()
+        slots: list[int] = []
+        for claim in claims:
+            parts = [(one.driver, one.pool, one.device) for one in claim.shares]
+            for device in (*claim.allocated, *parts):
+                slot = self._inventory.slot_of(device)
+                if slot is not None:
+                    slots.append(slot)
+                elif device in self._inventory.table.entries:
+                    self._chosen.wide_changes += 1
+        self._chosen.changes.extend(slots)
+        return slots
+
     # ---- searches
 
-    def _mask(self, problem: Problem) -> _Mask:
+    def _mask(self, problem: Problem) -> SolutionMask:
         """Where the problem has a solution now."""
         self._refresh()
-        inventory, chosen = self._inventory, self._chosen
-        mask = self._masks.get(problem)
-        if mask is None:
-            if len(self._masks) >= _MASKS_MAX:
-                self._masks.clear()
-            mask = self._masks[problem] = _Mask()
-        wide = inventory.wide_changes, chosen.wide_changes
-        limit = max(16, self._nodes.size // 4)
-        changed: Ints | None = None
-        if mask.wide == wide:
-            allocated = inventory.changes.since(mask.allocated_position, limit)
-            taken = chosen.changes.since(mask.position, limit)
-            if allocated is not None and taken is not None:
-                changed = np.union1d(allocated, taken)
-        if changed is None:
-            changed = np.arange(self._nodes.size)
-            mask.flags = np.zeros(self._nodes.size, dtype=np.bool_)
-            mask.exhausted.clear()
-        mask.wide = wide
-        mask.position, mask.allocated_position = chosen.changes.position, inventory.changes.position
-        left = _STEPS_AT_FIRST + _STEPS_PER_NODE * len(changed)
-        for slot in changed.tolist():
-            found = self._search(problem, slot, min(left, STEPS_MAX))
-            left -= found.steps
-            mask.flags[slot] = found.picks is not None
-            mask.exhausted.discard(slot)
-            if found.exhausted:
-                mask.exhausted.add(slot)
+        mask, slots = self._masks.find(problem, self._inventory, self._chosen, self._nodes.size)
+        search_on = partial(self._search, problem)
+        plain = self._plain.find(problem)
+        if plain is None:
+            mask.search_on(slots, search_on)
+            return mask
+        names, taken = self._nodes.names, self._taken
+        movable = {slot for slot, need in self._movable.values() if need not in problem}
+        mask.count_on(slots, lambda slot: plain.times(names[slot], taken), movable, search_on)
         return mask
+
+    @property
+    def _taken(self) -> Taken:
+        allocated = self._inventory.allocated
+        if self._vacated.whole:
+            return StillAllocated(allocated, self._vacated), self._chosen.whole
+        return allocated, self._chosen.whole
 
     def _search(self, problem: Problem, slot: int, steps_max: int = STEPS_MAX) -> Found:
         """Devices of a node for a problem. The first picks are for the claims of
         `_movable_on(slot)` if the result has more than the problem.
         """
-        node = DevicesOfNode(self._inventory, self._chosen, slot)
+        node = DevicesOfNode(self._inventory, self._chosen, slot, self._vacated)
+        problem = self.on_slot(problem, slot)
         found = search(problem, node, steps_max)
         if found.picks is not None or not self._movable:
             return found
         movable = self._movable_on(slot)
         if not movable:
             return found
-        needs = tuple(self._movable[key][1] for key in movable)
-        node = DevicesOfNode(self._inventory, self._chosen.without(movable), slot)
+        needs = self.on_slot(tuple(self._movable[key][1] for key in movable), slot)
+        without = self._chosen.without(movable)
+        node = DevicesOfNode(self._inventory, without, slot, self._vacated)
         both = search((*needs, *problem), node, max(steps_max - found.steps, 1))
         return both._replace(steps=found.steps + both.steps)
 
@@ -416,20 +537,23 @@ class Devices:
         for key, grant in zip(moved, before, strict=True):
             self._chosen.release(key, grant.picks, self._inventory)
         for key, grant, picks in zip(moved, before, found.picks, strict=False):
-            self._grant(key, self._grant_of(slot, grant.claim_uid, picks))
+            self._grant(key, self._grant_of(slot, key, grant.claim_uid, picks))
             self._moved(key)
         for (claim, need), picks in zip(claims, found.picks[len(moved) :], strict=True):
             key = claim.namespace, claim.name
-            self._grant(key, self._grant_of(slot, claim.uid, picks))
+            if claim.extended and not picks:
+                # The node's device plugin serves the pod.
+                continue
+            self._grant(key, self._grant_of(slot, key, claim.uid, picks))
             self._movable[key] = slot, need
         return True
 
-    def _grant_of(self, slot: int, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
+    def _grant_of(self, slot: int, key: Key, claim_uid: str, picks: tuple[Pick, ...]) -> Grant:
         entries = [self._inventory.table.entries[one.device] for one in picks]
         return Grant(
             self._nodes.names[slot],
             claim_uid,
             picks,
             within_all(entries),
-            self._allocations(claim_uid),
+            allocations(self._tables.resource_claims, key, claim_uid),
         )

@@ -1,6 +1,6 @@
 """Devices that are chosen for claims, and the view of one node's devices for a search."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from services.gang_planner.core.state.devices.selection import (
     DeviceRequirement,
     SelectorFailure,
 )
+from services.gang_planner.core.state.devices.vacated import StillAllocated, VacatedDevices
 
 _Amounts: TypeAlias = tuple[tuple[str, Fraction], ...]
 
@@ -22,6 +23,7 @@ class ChosenDevices:
     """Devices chosen for claims that have none allocated."""
 
     def __init__(self) -> None:
+        #: Devices that claims have alone.
         self._holders: dict[Device, Key] = {}
         #: Shareable device -> parts of it, by claim.
         self._lent: dict[Device, list[tuple[Key, _Amounts]]] = {}
@@ -43,6 +45,11 @@ class ChosenDevices:
             if left:
                 other._lent[device] = left
         return other
+
+    @property
+    def whole(self) -> Container[Device]:
+        """The devices that claims have alone."""
+        return self._holders
 
     def is_taken(self, device: Device) -> bool:
         """Whether a claim has the device alone."""
@@ -67,6 +74,12 @@ class ChosenDevices:
             elif not one.admin:
                 self._holders[one.device] = key
             self._log(one, inventory)
+
+    def hold_on(self, slot: int, key: Key, picks: Iterable[Pick]) -> None:
+        """Choose devices for a claim alone that are all on one node and affect no other."""
+        for one in picks:
+            self._holders[one.device] = key
+        self.changes.add(slot)
 
     def release(self, key: Key, picks: Iterable[Pick], inventory: Inventory) -> None:
         """Undo `hold`."""
@@ -112,9 +125,13 @@ class ChosenDevices:
 class DevicesOfNode:
     """The devices of one node, and their use by claims in the cluster and by chosen devices."""
 
-    def __init__(self, inventory: Inventory, chosen: ChosenDevices, slot: int) -> None:
+    def __init__(
+        self, inventory: Inventory, chosen: ChosenDevices, slot: int, vacated: VacatedDevices
+    ) -> None:
         """The inventory must be refreshed."""
         self._inventory = inventory
+        self._allocated = StillAllocated(inventory.allocated, vacated)
+        self._vacated = vacated
         self._chosen = chosen
         self._slot = slot
 
@@ -133,11 +150,11 @@ class DevicesOfNode:
 
     def is_taken(self, device: Device) -> bool:
         """Whether a claim has the device alone."""
-        return device in self._inventory.allocated or self._chosen.is_taken(device)
+        return device in self._allocated or self._chosen.is_taken(device)
 
     def shares(self, device: Device) -> Shares | None:
         """What claims have of a shareable device; None: no claim has any of it."""
-        allocated = self._inventory.shares.get(device)
+        allocated = self._inventory.shares(device, self._vacated.claims)
         parts = self._chosen.parts(device)
         if not parts:
             return allocated

@@ -26,18 +26,26 @@ def shortage(devices: Devices, demand: DeviceDemand, slot: int) -> str:
     there.
     """
     node = devices.on_node(slot)
-    for claim, need in demand.open:
+    for claim, whole in demand.open:
         if devices.grant((claim.namespace, claim.name)) is not None:
             continue
+        (need,) = devices.on_slot((whole,), slot)
         of_claim = f"of resourceclaim {claim.name}"
         for request in need.requests:
             if search((ClaimNeed((request,)),), node).picks is None:
-                return f"request {request.name} {of_claim}: {_of_request(request, node)}"
+                what = request.resource or f"request {request.name} {of_claim}"
+                return f"{what}: {_of_request(request, node)}"
         found = search((need,), node)
         if found.picks is None:
-            return f"requests {of_claim}: {_of_claim(need, node, exhausted=found.exhausted)}"
-    found = search(devices.unsolved(demand), node)
+            what = " and ".join(_resources(need)) or f"requests {of_claim}"
+            return f"{what}: {_of_claim(need, node, exhausted=found.exhausted)}"
+    found = search(devices.on_slot(devices.unsolved(demand), slot), node)
     return _NOT_SEARCHED if found.exhausted else ""
+
+
+def _resources(need: ClaimNeed) -> list[str]:
+    """The extended resources that it is for."""
+    return sorted({one.resource for one in need.requests if one.resource})
 
 
 _NOT_SEARCHED = f"the search for devices ended after {STEPS_MAX} steps"
@@ -88,13 +96,10 @@ def _of_alternative(one: Alternative, node: DevicesOfNode) -> str:
 def _obstacle(one: Alternative, free: list[DeviceEntry], node: DevicesOfNode) -> str:
     """The first thing beside its use that keeps a matching device from the request; "": none."""
     for entry in free:
-        details = entry.details
         taint = blocking_taint(entry.taints, one.tolerations)
         if taint is not None:
             value = f"={taint.value}" if taint.value else ""
             return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
-        if details.binding_conditions:
-            return "bindingConditions are not supported"
         if entry.consumes:
             left = node.counters(entry.pool)
             for (of, name), amount in entry.consumes:

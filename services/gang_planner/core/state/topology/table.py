@@ -190,6 +190,10 @@ class TopologyTable:
         """Errors in the HyperNodes, one sentence each."""
         return tuple(self._hyper().problems)
 
+    def hypernode_levels(self) -> tuple[Level, ...]:
+        """The levels of all HyperNodes, from the lowest tier up; () if there are none."""
+        return self._hyper().levels
+
     def levels(self, topology: NetworkTopology) -> Levels:
         """The levels in which this topology permits a gang."""
         self._forget_old()

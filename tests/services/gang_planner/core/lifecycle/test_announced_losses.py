@@ -1,5 +1,5 @@
-"""Nodes that autoscalers add and remove: no gang starts on them, and members on a node that is
-being removed get room elsewhere before they are evicted.
+"""Nodes that autoscalers add and remove, and nodes that are not ready: no gang starts on them, and
+members on a node that is being removed or not ready get room elsewhere before they are evicted.
 """
 
 import pytest
@@ -32,6 +32,7 @@ KEYS = (
     "karpenter.sh/unregistered",
     "ignore-taint.cluster-autoscaler.kubernetes.io/gpu-driver",
     "startup-taint.cluster-autoscaler.kubernetes.io/gpu-driver",
+    "status-taint.cluster-autoscaler.kubernetes.io/maintenance",
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
 )
@@ -122,6 +123,57 @@ def test_room_is_reserved_before_the_eviction_and_the_successor_takes_it() -> No
 
 def _pods_on(scene: Scene, node: str) -> list[str]:
     return [uid for uid, pod in scene.pods.items() if pod.node == node]
+
+
+def fail(scene: Scene, name: str, *, ready: bool = False) -> None:
+    """A node becomes not ready, or ready again."""
+    version = scene.cluster_seq + 10
+    scene.put(make_node(name, ready=ready, resource_version=version))
+
+
+def test_a_node_that_is_not_ready_announces_a_loss_until_it_is_ready_again() -> None:
+    """Kubernetes evicts its pods after five minutes."""
+    scene = running(nodes=4)
+    failing = place_of(scene, "job-worker-1")
+    fail(scene, failing)
+    scene.settle()
+    (hold,) = scene.holds()
+    assert hold.reason == "NodeLeaving"
+    assert hold.node not in {"", failing}
+    assert hold.message == f"job-worker-1 is on {failing}, which is not ready"
+    queue_up(scene)
+    for _ in range(3):
+        scene.step(after_ms=60_000)
+        assert scene.holds() == [hold]
+    fail(scene, failing, ready=True)
+    assert len(scene.settle()) == 1, "a waiting gang gets the room"
+    assert closed(scene) == ["Returned"]
+    # The next time it is evicted.
+    fail(scene, failing)
+    scene.settle()
+    evict(scene, "job-worker-1")
+    scene.settle()
+    assert [one.reason for one in scene.holds()] == ["PodEvicted"]
+
+
+def test_a_pod_that_tolerates_every_taint_stays_on_a_node_that_is_not_ready() -> None:
+    scene = Scene([make_node("node-0"), make_node("node-1")])
+    scene.put(make_group("job", 1), *make_pods("job", 1, TOLERATES_ALL))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.settle()
+    fail(scene, place_of(scene, "job-worker-0"))
+    scene.settle()
+    assert scene.holds() == []
+
+
+def test_nothing_is_announced_while_most_nodes_are_not_ready() -> None:
+    """Kubernetes evicts nothing then, and every member of every gang would get a hold."""
+    scene = running(nodes=4)
+    for index in range(4):
+        fail(scene, f"node-{index}")
+    scene.settle()
+    assert scene.holds() == []
 
 
 def test_without_room_the_successor_is_first_in_line() -> None:

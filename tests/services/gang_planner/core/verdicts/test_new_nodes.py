@@ -8,6 +8,14 @@ from shared.contracts.pending_reasons import PendingReason
 from shared.contracts.pod_reasons import UNSCHEDULABLE, NewNodes, pod_reason
 from shared.contracts.verdicts import Verdict
 from shared.model.objects import NetworkTopology, Queue, Taint
+from shared.model.terms import Requirement, SelectorTerm
+from tests.services.gang_planner.core.claims import (
+    HOST,
+    bound_to,
+    make_class,
+    make_volume,
+    on_host,
+)
 from tests.services.gang_planner.core.losing import queue_up, running
 from tests.services.gang_planner.core.preemption.crowd import (
     cluster,
@@ -102,10 +110,61 @@ def test_of_a_gang_with_members_that_no_node_would_hold_only_these_are_unschedul
     )
 
 
+def test_a_node_that_becomes_usable_at_once_changes_the_outlook_although_nothing_follows() -> None:
+    """An autoscaler's node loses its startup taint within the seconds in which numbers are paced,
+    and then the cluster is quiet.
+    """
+    scene = Scene([make_node("n-0")])
+    scene.put(make_group("job", 7))
+    scene.put(*make_pods("job", 6, CORES), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 1)
+    offered = {"cpu": 64_000, "memory": 256 << 30, "pods": 110}
+    taint = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
+    scene.put(make_node("large", offered, taints=(taint,)))
+    scene.step(after_ms=60_000)
+    scene.put(make_node("large", offered, resource_version=2))
+    scene.step(after_ms=1_000)
+    for _ in range(10):
+        if scene.wakeup_ms is None:
+            break
+        scene.step(after_ms=scene.wakeup_ms - scene.now_ms)
+    assert scene.verdict("job").unschedulable == 7
+    assert scene.wakeup_ms is None, "it is not examined again and again"
+
+
 def test_without_any_node_all_members_are_unschedulable() -> None:
     scene = Scene()
     scene.put(make_group("job", 2), *make_pods("job", 2, CORES))
     assert outlook(scene) == ("NodesTooSmall", 2)
+
+
+def test_of_members_that_no_node_would_hold_the_smaller_wait_for_nodes_for_the_larger() -> None:
+    """If no kind of node holds the master, no node is added for the workers, to be removed when it
+    has been empty for a while, and added again.
+    """
+    scene = Scene()
+    scene.put(make_group("job", 3))
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 1)
+    assert waiting(scene, "job").waiting[0].name == "job-master-0"
+    scene.put(make_node("large", {"cpu": 64_000, "memory": 256 << 30, "pods": 110}))
+    scene.step(after_ms=6_000)
+    assert outlook(scene) == ("NotEnoughResources", 3)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(make_shape({"cpu": 1_000, "nvidia.com/gpu": 1}), id="another resource"),
+        pytest.param(make_shape({"cpu": 64_000}, node_selector=(("a", "b"),)), id="as large"),
+        pytest.param(make_shape({"cpu": 1_000}, device_claims=("gpu",)), id="a device"),
+    ],
+)
+def test_members_that_need_different_kinds_of_nodes_are_all_unschedulable(other: bytes) -> None:
+    scene = Scene()
+    scene.put(make_group("job", 3))
+    scene.put(*make_pods("job", 2, other), *make_pods("job", 1, HUGE, role="master"))
+    assert outlook(scene) == ("NodesTooSmall", 3)
 
 
 def test_extra_members_that_no_node_would_hold_do_not_keep_the_quorum_from_new_nodes() -> None:
@@ -137,6 +196,45 @@ def test_free_capacity_outside_a_domain_does_not_make_an_autoscaler_add_nodes(
     scene.put(make_group("job", members, topology=ONE_ZONE))
     scene.put(*make_pods("job", members, CORES))
     assert outlook(scene) == expected
+
+
+BY_NAME = SelectorTerm(fields=(Requirement(key="metadata.name", operator="In", values=("n-0",)),))
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        pytest.param({"node_selector": ((HOST, "n-0"),)}, id="by a label"),
+        pytest.param({"node_affinity": on_host("n-0")}, id="by an affinity"),
+        pytest.param({"node_affinity": (BY_NAME,)}, id="by the name itself"),
+        pytest.param({"claims": ("disk",), "namespace": "team"}, id="by a volume of the node"),
+    ],
+)
+def test_a_member_that_only_a_named_node_may_hold_buys_no_nodes_for_its_gang(
+    selection: dict[str, Any],
+) -> None:
+    """Nodes for its other members would wait for the named one."""
+    scene = Scene([make_node("n-0", labels=((HOST, "n-0"),)), make_node("n-1")])
+    scene.put(make_class(), make_volume("local", "n-0"), bound_to("disk", "local"))
+    at_home = make_shape({"cpu": 4_000}, node_selector=((HOST, "n-0"),))
+    scene.put(make_group("other", 1), *make_pods("other", 1, at_home))
+    (decision,) = scene.settle()
+    scene.run(decision)
+    scene.put(make_group("job", 3))
+    master = make_shape({"cpu": 4_000}, **selection)
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, master, role="master"))
+    assert outlook(scene) == ("NodesNamed", 0)
+    why = scene.verdict("job").why
+    assert why is not None
+    assert "members or their volumes name their nodes" in why.sentence
+
+
+def test_a_member_that_a_named_node_holds_does_not_keep_its_gang_from_new_nodes() -> None:
+    scene = Scene([make_node("n-0", labels=((HOST, "n-0"),))])
+    scene.put(make_group("job", 3))
+    master = make_shape({"cpu": 4_000}, node_selector=((HOST, "n-0"),))
+    scene.put(*make_pods("job", 2, CORES), *make_pods("job", 1, master, role="master"))
+    assert outlook(scene) == ("NotEnoughResources", 3)
 
 
 def test_new_nodes_join_no_hypernode_that_lists_its_nodes() -> None:

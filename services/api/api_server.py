@@ -1,0 +1,327 @@
+"""Answers requests over HTTPS: authenticates, authorises, and sends objects, lists, tables and
+watches, or a Status.
+"""
+
+import asyncio
+import hashlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from services.api.authentication import Authenticator, User
+from services.api.authorization import Authorizer
+from services.api.core.catalogue import VERSION_PATH, discovery_document
+from services.api.core.openapi import DOCUMENT_PATH, ROOT_PATH, openapi_document
+from services.api.core.requests import ReadOptions, Target, read_options, read_target
+from services.api.core.statuses import status_of
+from services.api.core.tables import row, table
+from services.api.errors import RequestFailed
+from services.api.gangs import GangResource
+from services.api.reporting import Reporting
+from services.api.resources import CreatableResource, Page, ReadableResource
+from shared.contracts.visibility import API_VERSION, ListMeta
+from shared.contracts.visibility_resources import ServedResource
+from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
+
+log = logging.getLogger(__name__)
+
+#: Longer than the 90 s for which the API server keeps idle connections, so that it closes them.
+KEEPALIVE_S: Final = 120.0
+#: Time for requests in flight when the server stops; watches end at once.
+SHUTDOWN_S: Final = 2.0
+#: A reader of a watch that does not take a write for this long is disconnected.
+SLOW_READER_S: Final = 10.0
+
+#: As much as aiohttp reads without further settings: the manifests of a large workload.
+BODY_BYTES_MAX: Final = 1024 * 1024
+
+_JSON: Final = "application/json"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class ApiServer:
+    """The HTTPS server. `start` it, `stop` it."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        resources: Mapping[str, ReadableResource],
+        questions: Mapping[str, CreatableResource],
+        gangs: GangResource,
+        reporting: Reporting,
+        *,
+        watches_max: int,
+        unavailable: Callable[[ServedResource], str],
+        warning: Callable[[], str],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`resources` are those that are read, and `questions` those that are answered, by their
+        plural names; of `gangs` there are watches, too. `unavailable` returns why a resource cannot
+        be served now; "": it can. `warning` returns a remark for users about all answers; "": none.
+        """
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._resources = resources
+        self._questions = questions
+        self._gangs = gangs
+        self._bodies = Bodies(body_bytes_max=BODY_BYTES_MAX)
+        self._reporting = reporting
+        self._watches_max = watches_max
+        #: Open watches, and those that are being opened.
+        self._watches = 0
+        self._unavailable = unavailable
+        self._warning = warning
+        self._now_ms = now_ms
+        self._server: GuardedServer | None = None
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext) -> int:
+        """Listen, and return the port (chosen by the kernel if `port` is 0).
+
+        Raises:
+            OSError: The address is in use, or not one of this machine.
+        """
+        server = self._server = GuardedServer(
+            self._handle,
+            access_log=None,
+            keepalive_timeout=KEEPALIVE_S,
+            handler_cancellation=True,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Finish the requests in flight and stop listening. Safe to call twice."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self._server is not None:
+            self._server.note_request(request.protocol)
+        began_s = asyncio.get_running_loop().time()
+        try:
+            response = await self._respond(request)
+        except RequestFailed as failure:
+            response = _failed(failure)
+        except Exception:
+            # A bug. The client gets a Status, and the connection, which others share, stays open.
+            log.exception("%s %s failed", request.method, request.path)
+            response = _failed(RequestFailed(500, "an internal error occurred"))
+        seconds = asyncio.get_running_loop().time() - began_s
+        # A watch that was answered has its length, which is no time of an answer.
+        is_watch = not isinstance(response, web.Response)
+        self._reporting.answered(response.status, None if is_watch else seconds)
+        return response
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        user = await self._authenticator.authenticate(request)
+        document = _document(request.path.rstrip("/"))
+        if document is not None:
+            return self._sent(request, _encode(document))
+        target = read_target(request.path)
+        if request.method == "POST":
+            return await self._create(request, user, target)
+        if request.method != "GET":
+            raise RequestFailed(405, f"{target.resource.plural} cannot be changed")
+        options = read_options(request.query, request.headers.get("Accept", ""))
+        self._check_available(target.resource)
+        verb = "get" if target.name else "watch" if options.watch else "list"
+        if verb not in target.resource.verbs:
+            raise RequestFailed(405, f"{target.resource.plural}: {verb} is not served")
+        await self._authorizer.require(
+            user,
+            verb,
+            target.resource.plural,
+            namespace=target.namespace,
+            name=target.name,
+        )
+        return await self._read(request, user, verb, target, options)
+
+    async def _create(
+        self, request: web.BaseRequest, user: User, target: Target
+    ) -> web.StreamResponse:
+        plural = target.resource.plural
+        question = self._questions.get(plural)
+        if question is None or target.name or not target.namespace:
+            raise RequestFailed(405, f"{plural} cannot be created here")
+        self._check_available(target.resource)
+        await self._authorizer.require(user, "create", plural, namespace=target.namespace)
+        try:
+            async with self._bodies.read(request) as body:
+                answered = await question.create(user, target, body)
+        except RequestRefused as refusal:
+            raise RequestFailed(refusal.status, str(refusal)) from None
+        except web.HTTPRequestEntityTooLarge as refusal:
+            raise RequestFailed(413, refusal.text or "the body is too large") from None
+        return web.Response(status=201, body=_encode(answered), content_type=_JSON)
+
+    def _check_available(self, resource: ServedResource) -> None:
+        why = self._unavailable(resource)
+        if why:
+            raise RequestFailed(503, why, retry_after_s=1)
+
+    async def _read(
+        self,
+        request: web.BaseRequest,
+        user: User,
+        verb: str,
+        target: Target,
+        options: ReadOptions,
+    ) -> web.StreamResponse:
+        resource = self._resources[target.resource.plural]
+        match verb:
+            case "watch":
+                return await self._watch(request, user, target, options)
+            case "get":
+                item = await resource.get(user, target)
+                if options.answer == "object":
+                    return self._sent(request, bytes(item.json))
+                version = item.object.metadata.resource_version
+                page = Page([item], ListMeta(resource_version=version))
+                return self._sent(request, self._table(resource, page, options))
+            case _:
+                page = await resource.list(user, target, options)
+                if options.answer == "table":
+                    return self._sent(request, self._table(resource, page, options))
+                return self._sent(request, _list(f"{target.resource.kind}List", page))
+
+    def _table(self, resource: ReadableResource, page: Page, options: ReadOptions) -> bytes:
+        now_ms = self._now_ms()
+        rows = (
+            row(
+                resource.cells(one.object, now_ms),
+                one.object.metadata,
+                one.json,
+                options.row_object,
+            )
+            for one in page.items
+        )
+        return _encode(table(resource.columns, rows, page.metadata))
+
+    async def _watch(
+        self, request: web.BaseRequest, user: User, target: Target, options: ReadOptions
+    ) -> web.StreamResponse:
+        if self._watches >= self._watches_max:
+            raise RequestFailed(429, "there are too many watches", retry_after_s=10)
+        self._watches += 1
+        try:
+            async with self._gangs.watch(user, target, options) as lines:
+                return await self._stream(request, lines, options)
+        finally:
+            self._watches -= 1
+
+    async def _stream(
+        self, request: web.BaseRequest, lines: AsyncIterator[bytes], options: ReadOptions
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": _JSON, "Cache-Control": "no-cache"})
+        self._warn(response)
+        await response.prepare(request)
+        try:
+            await self._write_all(request, response, lines, options.timeout_s)
+        except ConnectionError:
+            # The client has left, or was disconnected.
+            pass
+        except Exception:
+            # A bug. No other answer is possible any more.
+            log.exception("a watch of %s failed", request.path)
+            _disconnect(request)
+        return response
+
+    async def _write_all(
+        self,
+        request: web.BaseRequest,
+        response: web.StreamResponse,
+        lines: AsyncIterator[bytes],
+        limit_s: float,
+    ) -> None:
+        """Write lines until they end or the time has passed. Raises ConnectionError."""
+        whole = asyncio.timeout(limit_s)
+        try:
+            async with whole:
+                async for more in lines:
+                    await self._write(request, response.write(more))
+        except TimeoutError:
+            if not whole.expired():
+                raise
+        await self._write(request, response.write_eof())
+
+    async def _write(self, request: web.BaseRequest, writing: Awaitable[None]) -> None:
+        wait = asyncio.timeout(SLOW_READER_S)
+        try:
+            async with wait:
+                await writing
+        except TimeoutError:
+            if not wait.expired():
+                raise
+            self._reporting.slow_readers.inc()
+            _disconnect(request)
+            raise ConnectionResetError("a watch was not read in time") from None
+
+    def _sent(self, request: web.BaseRequest, body: bytes) -> web.Response:
+        """An answer with its ETag; without a body if the client has it."""
+        etag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
+        known = request.headers.get("If-None-Match", "").split(",")
+        # A proxy that compresses an answer makes its ETag a weak one (`W/`).
+        if {etag, "*"} & {one.strip().removeprefix("W/") for one in known}:
+            response = web.Response(status=304)
+        else:
+            response = web.Response(body=body, content_type=_JSON)
+        response.headers["ETag"] = etag
+        self._warn(response)
+        return response
+
+    def _warn(self, response: web.StreamResponse) -> None:
+        warning = self._warning()
+        if warning:
+            # RFC 7234: 299, a persistent warning; kubectl prints its text.
+            text = warning.replace("\\", "").replace('"', "'")
+            response.headers["Warning"] = f'299 - "{text}"'
+
+
+def _disconnect(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _document(path: str) -> dict[str, Any] | None:
+    """The document of discovery or OpenAPI at a path; None: there is none."""
+    match path:
+        case _ if path == ROOT_PATH:
+            version = hashlib.blake2b(_encode(openapi_document()), digest_size=16).hexdigest()
+            url = f"{DOCUMENT_PATH}?hash={version}"
+            return {"paths": {VERSION_PATH.lstrip("/"): {"serverRelativeURL": url}}}
+        case _ if path == DOCUMENT_PATH:
+            return openapi_document()
+        case _:
+            return discovery_document(path)
+
+
+def _list(kind: str, page: Page) -> bytes:
+    return _encode(
+        {
+            "kind": kind,
+            "apiVersion": API_VERSION,
+            "metadata": page.metadata,
+            "items": [one.json for one in page.items],
+        }
+    )
+
+
+def _failed(failure: RequestFailed) -> web.Response:
+    response = web.Response(
+        status=failure.status, body=_encode(status_of(failure)), content_type=_JSON
+    )
+    if failure.retry_after_s is not None:
+        response.headers["Retry-After"] = str(failure.retry_after_s)
+    if failure.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response

@@ -1,0 +1,160 @@
+"""Asks the API server what a user may do, by SubjectAccessReviews, and keeps its answers for a
+short time.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from services.api.answer_cache import AnswerCache
+from services.api.authentication import User
+from services.api.errors import RequestFailed
+from shared.contracts.visibility import GROUP, VERSION
+from shared.kube.client import KubeClient
+from shared.kube.errors import KubeError
+from shared.kube.resources import ACCESS_REVIEWS, NODES, PODS
+
+#: As long as the rights of a user may be wrong after a change.
+KEEP_S: Final = 30.0
+_ANSWERS_MAX: Final = 65_536
+_REVIEWS_IN_FLIGHT_MAX: Final = 64
+#: Checking a user in hundreds of namespaces takes some seconds at most.
+_TIMEOUT_S: Final = 10.0
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """A verb on a resource, in a namespace ("": in all, or of the cluster)."""
+
+    verb: str
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+_decode: Final = msgspec.json.Decoder(_Answer).decode
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What a user may see of gangs: of all namespaces (None), or of these."""
+
+    namespaces: frozenset[str] | None
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether the user sees gangs of all namespaces."""
+        return self.namespaces is None
+
+    def sees(self, namespace: str) -> bool:
+        """Whether the user sees gangs of a namespace."""
+        return self.namespaces is None or namespace in self.namespaces
+
+
+class Authorizer:
+    """Answers whether users may do something."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._answers: AnswerCache[tuple[User, Action], bool] = AnswerCache(
+            keep_s=lambda _allowed: KEEP_S,
+            entries_max=_ANSWERS_MAX,
+            in_flight_max=_REVIEWS_IN_FLIGHT_MAX,
+        )
+
+    async def may(self, user: User, *actions: Action) -> tuple[bool, ...]:
+        """Whether a user may do each of these.
+
+        Raises:
+            RequestFailed: 503, the API server does not answer in time.
+        """
+        kept = [self._answers.kept((user, one)) for one in actions]
+        if None not in kept:
+            # The usual case, and cheap: watches ask before each write.
+            return tuple(one is True for one in kept)
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                answers = (
+                    self._answers.get((user, one), partial(self._review, user, one))
+                    for one in actions
+                )
+                return tuple(await asyncio.gather(*answers))
+        except (KubeError, TimeoutError) as error:
+            why = str(error) or "the API server does not answer"
+            raise RequestFailed(
+                503, f"rights could not be checked: {why}", retry_after_s=1
+            ) from None
+
+    async def require(
+        self, user: User, verb: str, resource: str, *, namespace: str = "", name: str = ""
+    ) -> None:
+        """Refuse a user without the right to one of our own resources. Raises RequestFailed."""
+        action = Action(
+            verb=verb,
+            group=GROUP,
+            version=VERSION,
+            resource=resource,
+            namespace=namespace,
+            name=name,
+        )
+        (allowed,) = await self.may(user, action)
+        if not allowed:
+            raise _forbidden(user, verb, f"{resource}.{GROUP}", namespace)
+
+    async def require_nodes(self, user: User) -> None:
+        """Refuse a user who may not list nodes. Raises RequestFailed."""
+        action = Action(verb="list", group="", version="v1", resource=NODES.plural)
+        (allowed,) = await self.may(user, action)
+        if not allowed:
+            raise _forbidden(user, "list", NODES.title, "")
+
+    async def require_pods(self, user: User, verb: str, namespace: str) -> None:
+        """Refuse a user without a right to pods of a namespace. Raises RequestFailed."""
+        (allowed,) = await self.may(user, _pods(verb, namespace))
+        if not allowed:
+            raise _forbidden(user, verb, PODS.title, namespace)
+
+    async def sight(self, user: User, namespaces: Iterable[str]) -> Sight:
+        """In which of these namespaces a user sees gangs. Raises RequestFailed."""
+        (everywhere,) = await self.may(user, _pods("list", ""))
+        if everywhere:
+            return Sight(None)
+        asked = sorted(set(namespaces))
+        allowed = await self.may(user, *(_pods("list", one) for one in asked))
+        return Sight(frozenset(one for one, may in zip(asked, allowed, strict=True) if may))
+
+    async def _review(self, user: User, action: Action) -> bool:
+        spec: dict[str, Any] = {
+            "user": user.name,
+            "uid": user.uid,
+            "groups": list(user.groups),
+            "extra": {key: list(values) for key, values in user.extra},
+            "resourceAttributes": msgspec.structs.asdict(action),
+        }
+        manifest = {
+            "apiVersion": ACCESS_REVIEWS.api_version,
+            "kind": ACCESS_REVIEWS.kind,
+            "spec": spec,
+        }
+        reply = await self._client.create(ACCESS_REVIEWS, manifest)
+        return _decode(reply.body).status.allowed
+
+
+def _pods(verb: str, namespace: str) -> Action:
+    return Action(verb=verb, group="", version="v1", resource=PODS.plural, namespace=namespace)
+
+
+def _forbidden(user: User, verb: str, resource: str, namespace: str) -> RequestFailed:
+    where = f" in the namespace {namespace}" if namespace else ""
+    return RequestFailed(403, f"user {user.name} cannot {verb} {resource}{where}")

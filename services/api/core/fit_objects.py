@@ -1,0 +1,89 @@
+"""From a Fit to questions for the planner, and from the planner's answers to the Fit's status."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from services.api.core.gang_objects import NODES_MAX
+from services.api.core.queue_objects import visible_gangs
+from services.api.core.requests import read_body
+from services.api.errors import RequestFailed
+from shared.contracts.questions import FitAnswer, FitRequest
+from shared.contracts.visibility import Displacement, Fit, FitStatus, GangFit, NodePlacement
+from shared.dialects.manifests import InvalidManifest, expand
+
+#: Gangs in one Fit: each is a question of its own.
+GANGS_MAX: Final = 50
+
+_decode: Final = msgspec.json.Decoder(Fit).decode
+
+
+def read_fit(body: bytes) -> Fit:
+    """The Fit in a request's body. Raises RequestFailed: 400, it is none."""
+    return read_body(body, _decode, "Fit")
+
+
+def questions_of(fit: Fit, namespace: str, scheduler_names: Iterable[str]) -> list[FitRequest]:
+    """One question for each gang of its manifests.
+
+    Raises:
+        RequestFailed: 422, a manifest is invalid, or is in another namespace than the Fit.
+    """
+    try:
+        found = expand(fit.spec.manifests, namespace=namespace, scheduler_names=scheduler_names)
+    except (InvalidManifest, RecursionError) as error:
+        raise RequestFailed(422, f"spec.manifests: {error}") from None
+    if not found:
+        raise RequestFailed(422, "spec.manifests: must declare a gang")
+    if len(found) > GANGS_MAX:
+        raise RequestFailed(422, f"spec.manifests: must declare at most {GANGS_MAX} gangs")
+    for one in found:
+        if one.group.namespace != namespace:
+            raise RequestFailed(
+                422,
+                f"spec.manifests: {one.group.name} is in namespace {one.group.namespace}, "
+                f"and must be in the Fit's, {namespace}",
+            )
+    return found
+
+
+def answered(
+    fit: Fit,
+    questions: Iterable[FitRequest],
+    answers: Iterable[FitAnswer],
+    visible: frozenset[str] | None,
+) -> Fit:
+    """The Fit with its status; gangs of `visible` namespaces are named (None: all)."""
+    gangs = tuple(
+        _gang(question, answer, visible)
+        for question, answer in zip(questions, answers, strict=True)
+    )
+    status = FitStatus(fits=all(one.fits for one in gangs), gangs=gangs)
+    return msgspec.structs.replace(fit, status=status)
+
+
+def _gang(question: FitRequest, answer: FitAnswer, visible: frozenset[str] | None) -> GangFit:
+    return GangFit(
+        name=question.group.name,
+        members=len(question.pods),
+        fits=answer.fits,
+        ever=answer.ever,
+        refused=answer.refused,
+        message=answer.sentence,
+        placement=tuple(
+            NodePlacement(node=node, members=count) for node, count in answer.where[:NODES_MAX]
+        ),
+        displaces=_displaced(answer, visible),
+    )
+
+
+def _displaced(answer: FitAnswer, visible: frozenset[str] | None) -> Displacement | None:
+    named = visible_gangs(tuple(gang for gang, _ in answer.displaces), visible)
+    if named is None:
+        return None
+    return Displacement(
+        action="preempt" if answer.displaces_by == "preempt" else "reclaim",
+        members=sum(count for _, count in answer.displaces),
+        gangs=named,
+    )

@@ -1,0 +1,176 @@
+"""Builds a Gang from its verdict and its pods.
+
+A user with the right to list pods in all namespaces sees the names of all gangs; other users see
+those of the gang's own namespace, as on the group itself
+(`services/controller/core/statuses/annotation.py`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from services.api.core.versions import Version
+from shared.contracts.verdicts import Reason, ShapeReport, Verdict, Why
+from shared.contracts.visibility import (
+    API_VERSION,
+    Gang,
+    GangCondition,
+    GangStatus,
+    MemberCounts,
+    NamedGangs,
+    NodePlacement,
+    ObjectMeta,
+    PendingStatus,
+    PlacementRefusal,
+    RoleSearch,
+    RoleStatus,
+)
+from shared.kube.quantities import format_quantity
+from shared.model.objects import Pod
+
+#: Nodes in one gang's placement, and names in one list.
+NODES_MAX: Final = 1_000
+_NAMES_MAX: Final = 10
+
+
+def build_gang(
+    verdict: Verdict, name: str, members: Iterable[Pod], version: Version, *, sees_all: bool
+) -> Gang:
+    """The object of a gang that is not gone. `sees_all`: for users that see all namespaces."""
+    roles, nodes = _counted(members)
+    return Gang(
+        api_version=API_VERSION,
+        kind="Gang",
+        metadata=ObjectMeta(
+            name=name,
+            namespace=verdict.namespace,
+            uid=verdict.uid or verdict.gang_id,
+            resource_version=version.text(),
+            creation_timestamp=instant(verdict.first_seen_ms // 1000 * 1000),
+        ),
+        status=GangStatus(
+            phase="Completed" if verdict.phase == "Gone" else verdict.phase,
+            queue=verdict.queue,
+            dialect=verdict.dialect,
+            min_member=verdict.min_member,
+            members=MemberCounts(
+                total=verdict.members,
+                pending=verdict.pending,
+                running=verdict.running,
+                succeeded=verdict.succeeded,
+                failed=verdict.failed,
+            ),
+            attempt=verdict.attempt,
+            conditions=tuple(
+                GangCondition(
+                    type=one.type,
+                    status=one.status,
+                    reason=one.reason,
+                    message=one.message,
+                    last_transition_time=instant(one.since_ms),
+                )
+                for one in verdict.conditions
+            ),
+            pending=None
+            if verdict.why is None
+            else _pending(verdict.why, verdict.namespace, sees_all=sees_all),
+            roles=roles,
+            placement=nodes,
+            domain=verdict.domain,
+            node_pool=verdict.node_pool,
+            trace_id=verdict.trace_id,
+        ),
+    )
+
+
+def instant(at_ms: int) -> datetime | None:
+    """An instant in milliseconds since the epoch; 0: none."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms else None
+
+
+def named_gangs(names: Iterable[str], count: int, namespace: str | None) -> NamedGangs | None:
+    """Gangs ("namespace/name") of which there are `count`, or as many as names; with names of
+    `namespace` only, or of all (None). None: there are none.
+    """
+    known = tuple(names)
+    whole = max(count, len(known))
+    if not whole:
+        return None
+    if namespace is not None:
+        known = tuple(one for one in known if one.startswith(f"{namespace}/"))
+    return NamedGangs(count=whole, names=known[:_NAMES_MAX])
+
+
+def _counted(members: Iterable[Pod]) -> tuple[tuple[RoleStatus, ...], tuple[NodePlacement, ...]]:
+    total: Counter[str] = Counter()
+    placed: Counter[str] = Counter()
+    running: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    for pod in members:
+        total[pod.role] += 1
+        if pod.node:
+            placed[pod.role] += 1
+            nodes[pod.node] += 1
+        running[pod.role] += pod.phase == "Running"
+    return (
+        tuple(
+            RoleStatus(name=role, members=count, placed=placed[role], running=running[role])
+            for role, count in sorted(total.items())
+        ),
+        tuple(
+            NodePlacement(node=node, members=count)
+            for node, count in sorted(nodes.items())[:NODES_MAX]
+        ),
+    )
+
+
+def _pending(why: Why, namespace: str, *, sees_all: bool) -> PendingStatus:
+    seen_in = None if sees_all else namespace
+    return PendingStatus(
+        reason=why.reason,
+        message=why.sentence,
+        since=instant(why.since_ms),
+        roles=tuple(_search(one) for one in why.shapes),
+        quota=tuple(_refusal(one) for one in why.quota),
+        ahead=named_gangs(why.ahead, why.ahead_count, seen_in),
+        holders=named_gangs(why.holders, why.holders_count, seen_in),
+    )
+
+
+def _search(shape: ShapeReport) -> RoleSearch:
+    return RoleSearch(
+        name=shape.role,
+        wanted=shape.wanted,
+        fitting=shape.fit,
+        nodes=shape.nodes,
+        refusals=tuple(_refusal(one) for one in shape.reasons),
+    )
+
+
+def _refusal(reason: Reason) -> PlacementRefusal:
+    return PlacementRefusal(
+        reason=reason.reason,
+        nodes=reason.count,
+        resource=reason.resource,
+        missing=format_quantity(reason.resource, reason.short) if reason.resource else "",
+    )
+
+
+class GangForms(msgspec.Struct, eq=False):
+    """A gang in the forms in which it is sent, made once for each version: the object, and its
+    JSON.
+    """
+
+    gang: Gang
+    json: msgspec.Raw
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def forms_of(gang: Gang) -> GangForms:
+    """The forms of a gang."""
+    return GangForms(gang=gang, json=msgspec.Raw(_encode(gang)))

@@ -1,0 +1,133 @@
+"""The OpenAPI 3 document of the API, made from the structs in `shared/contracts/visibility.py`."""
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from services.api.core.catalogue import VERSION_PATH
+from shared.contracts.visibility import GROUP, VERSION
+from shared.contracts.visibility_resources import KINDS, RESOURCES, ServedResource
+
+#: As Kubernetes names definitions: the reversed domain, then the version.
+_PREFIX: Final = f"dev.tutti.visibility.{VERSION}."
+_REF: Final = f"#/components/schemas/{_PREFIX}{{name}}"
+ROOT_PATH: Final = "/openapi/v3"
+DOCUMENT_PATH: Final = f"{ROOT_PATH}{VERSION_PATH}"
+
+_Json = dict[str, Any]
+
+_QUERY: Final = {
+    "list": (
+        ("limit", "integer"),
+        ("continue", "string"),
+        ("fieldSelector", "string"),
+        ("resourceVersion", "string"),
+        ("watch", "boolean"),
+        ("timeoutSeconds", "integer"),
+        ("sendInitialEvents", "boolean"),
+    ),
+    "get": (),
+    "create": (),
+}
+
+
+@cache
+def openapi_document() -> _Json:
+    """The document of the API's one version."""
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Tutti", "version": VERSION},
+        "paths": dict(path for one in RESOURCES for path in _paths(one).items()),
+        "components": {"schemas": _schemas()},
+    }
+
+
+def _schemas() -> _Json:
+    _, found = msgspec.json.schema_components(tuple(KINDS.values()), ref_template=_REF)
+    schemas: _Json = {}
+    for name, schema in found.items():
+        plain = _plain(schema)
+        if name in KINDS:
+            plain["x-kubernetes-group-version-kind"] = [_kind(name)]
+        schemas[f"{_PREFIX}{name}"] = plain
+    return schemas
+
+
+def _plain(schema: Any) -> Any:
+    """A schema in OpenAPI's dialect. Fields that are None are left out, so none is nullable."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) == 1:
+        return _plain(choices[0])
+    plain = {key: _plain(value) for key, value in schema.items() if key != "title"}
+    if "properties" in schema:
+        # Its keys are names of fields, also `title`.
+        plain["properties"] = {key: _plain(one) for key, one in schema["properties"].items()}
+    if plain.get("default", ...) in (None, "", ()):
+        del plain["default"]
+    if "enum" in plain:
+        plain["type"] = "string"
+    return plain
+
+
+def _kind(name: str) -> _Json:
+    return {"group": GROUP, "version": VERSION, "kind": name}
+
+
+def _paths(resource: ServedResource) -> _Json:
+    all_path = f"{VERSION_PATH}/{resource.plural}"
+    one_of = {"schema": {"$ref": _REF.format(name=resource.kind)}}
+    list_of = {"schema": {"$ref": _REF.format(name=f"{resource.kind}List")}}
+    name = _in_path("name")
+    if "create" in resource.verbs:
+        post = _operation(resource, "create", "Namespaced", one_of, status="201")
+        post["requestBody"] = {"required": True, "content": {"application/json": one_of}}
+        path = f"{VERSION_PATH}/namespaces/{{namespace}}/{resource.plural}"
+        return {path: {"parameters": [_in_path("namespace")], "post": post}}
+    if not resource.namespaced:
+        return {
+            all_path: {"get": _operation(resource, "list", "", list_of)},
+            f"{all_path}/{{name}}": {
+                "parameters": [name],
+                "get": _operation(resource, "get", "", one_of),
+            },
+        }
+    folder = f"{VERSION_PATH}/namespaces/{{namespace}}/{resource.plural}"
+    namespace = _in_path("namespace")
+    return {
+        all_path: {"get": _operation(resource, "list", "ForAllNamespaces", list_of)},
+        folder: {
+            "parameters": [namespace],
+            "get": _operation(resource, "list", "Namespaced", list_of),
+        },
+        f"{folder}/{{name}}": {
+            "parameters": [namespace, name],
+            "get": _operation(resource, "get", "Namespaced", one_of),
+        },
+    }
+
+
+def _operation(
+    resource: ServedResource, verb: str, scope: str, content: _Json, *, status: str = "200"
+) -> _Json:
+    return {
+        "operationId": f"{verb}{scope}{resource.kind}",
+        "tags": [GROUP],
+        "parameters": [
+            {"name": name, "in": "query", "schema": {"type": kind}} for name, kind in _QUERY[verb]
+        ],
+        "responses": {
+            status: {"description": "OK", "content": {"application/json": content}},
+            "default": {"description": "a Status of meta.k8s.io/v1"},
+        },
+        "x-kubernetes-action": verb if verb != "create" else "post",
+        "x-kubernetes-group-version-kind": _kind(resource.kind),
+    }
+
+
+def _in_path(name: str) -> _Json:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

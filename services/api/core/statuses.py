@@ -1,0 +1,30 @@
+"""Kubernetes' `Status`: the answer to a request that failed."""
+
+from typing import Any
+
+import msgspec
+
+from services.api.errors import RequestFailed
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`meta.k8s.io/v1` Status of a failure."""
+
+    kind: str = "Status"
+    api_version: str = "v1"
+    metadata: dict[str, Any] = {}
+    status: str = "Failure"
+    message: str
+    reason: str
+    details: dict[str, Any] | None = None
+    code: int
+
+
+def status_of(failure: RequestFailed) -> Status:
+    """The Status of a failure."""
+    details = None
+    if failure.retry_after_s is not None:
+        details = {"retryAfterSeconds": failure.retry_after_s}
+    return Status(
+        message=failure.message, reason=failure.reason, code=failure.status, details=details
+    )

@@ -1,0 +1,106 @@
+"""Questions to the standby planner, few and bounded, so that readers do not slow it down."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from services.api.answer_cache import AnswerCache
+from services.api.errors import RequestFailed
+from shared.bus.connection import Bus
+from shared.bus.errors import BusError
+from shared.bus.questions import ask
+from shared.contracts import codec, subjects
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    FragmentationAnswer,
+    FragmentationRequest,
+    LedgerAnswer,
+    LedgerRequest,
+)
+
+#: The ledger is as old as this at most, for all users.
+_LEDGER_KEEP_S: Final = 2.0
+_TIMEOUT_S: Final = 5.0
+#: Likewise.
+_FRAGMENTATION_KEEP_S: Final = 5.0
+#: Fits that are being answered, each of which asks about one gang at a time. A standby answers one
+#: question at a time; a large gang takes it a while.
+_FITS_IN_FLIGHT_MAX: Final = 8
+_FIT_TIMEOUT_S: Final = 10.0
+#: For all gangs of a Fit: the API server gives up after a minute.
+_FITS_TIMEOUT_S: Final = 45.0
+_NO_PLANNER: Final = "no standby planner answers: queues, pod shapes and fits need one"
+
+
+class PlannerQuestions:
+    """See the module's docstring."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._ledgers: AnswerCache[None, LedgerAnswer] = AnswerCache(
+            keep_s=lambda _ledger: _LEDGER_KEEP_S, entries_max=1, in_flight_max=1
+        )
+        self._fragmentation: AnswerCache[None, FragmentationAnswer] = AnswerCache(
+            keep_s=lambda _answer: _FRAGMENTATION_KEEP_S, entries_max=1, in_flight_max=1
+        )
+        self._fits = 0
+
+    async def ledger(self) -> LedgerAnswer:
+        """All queues. Raises RequestFailed: 503, no planner answers."""
+        try:
+            return await self._ledgers.get(None, self._ask_ledger)
+        except BusError:
+            raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+
+    async def fragmentation(self) -> FragmentationAnswer:
+        """How many more pods of common shapes fit. Raises RequestFailed, as `ledger`."""
+        try:
+            return await self._fragmentation.get(None, self._ask_fragmentation)
+        except BusError:
+            raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+
+    async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
+        """Whether each of these gangs would fit.
+
+        Raises:
+            RequestFailed: 429, too many fits are being answered; 503, no planner answers; 504, it
+                does not answer all in time.
+        """
+        if self._fits >= _FITS_IN_FLIGHT_MAX:
+            raise RequestFailed(429, "too many fits are being answered", retry_after_s=1)
+        self._fits += 1
+        try:
+            async with asyncio.timeout(_FITS_TIMEOUT_S):
+                return [await self._ask_fit(one) for one in requests]
+        except BusError:
+            raise RequestFailed(503, _NO_PLANNER, retry_after_s=5) from None
+        except TimeoutError:
+            raise RequestFailed(
+                504, f"the planner has not answered for all gangs within {_FITS_TIMEOUT_S:g} s"
+            ) from None
+        finally:
+            self._fits -= 1
+
+    async def _ask_fit(self, request: FitRequest) -> FitAnswer:
+        return await ask(
+            self._bus, subjects.ASK_FIT, request, codec.decode_fit_answer, timeout_s=_FIT_TIMEOUT_S
+        )
+
+    async def _ask_fragmentation(self) -> FragmentationAnswer:
+        return await ask(
+            self._bus,
+            subjects.ASK_FRAGMENTATION,
+            FragmentationRequest(),
+            codec.decode_fragmentation_answer,
+            timeout_s=_TIMEOUT_S,
+        )
+
+    async def _ask_ledger(self) -> LedgerAnswer:
+        return await ask(
+            self._bus,
+            subjects.ASK_LEDGER,
+            LedgerRequest(),
+            codec.decode_ledger_answer,
+            timeout_s=_TIMEOUT_S,
+        )

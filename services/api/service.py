@@ -1,0 +1,296 @@
+"""The API service's shell: follows streams, serves HTTPS, and keeps itself registered."""
+
+import asyncio
+import hashlib
+import logging
+import socket
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from services.api.api_server import ApiServer
+from services.api.authentication import Authenticator
+from services.api.authorization import Authorizer
+from services.api.config import ApiSettings
+from services.api.core.gang_book import Place
+from services.api.core.registration_objects import ServerAddress
+from services.api.errors import RequestFailed
+from services.api.explanations import ExplanationResource
+from services.api.fits import FitResource
+from services.api.followers import ClusterFollower, DecisionFollower, VerdictFollower
+from services.api.gangs import GangResource
+from services.api.instance_questions import InstanceQuestions
+from services.api.planner_questions import PlannerQuestions
+from services.api.reads import (
+    DecisionResource,
+    InstanceResource,
+    NodeResource,
+    PodShapeResource,
+    QueueResource,
+)
+from services.api.registration import Registrar
+from services.api.reporting import Reporting
+from services.api.state import ApiState
+from services.api.watches import Watching
+from shared.contracts.visibility_resources import (
+    DECISIONS,
+    EXPLANATIONS,
+    FITS,
+    GANGS,
+    INSTANCES,
+    NODES,
+    POD_SHAPES,
+    QUEUES,
+    ServedResource,
+)
+from shared.kube.client import KubeClient
+from shared.kube.credentials import load
+from shared.kube.errors import KubeError
+from shared.runtime.lifecycle import Context, Step
+from shared.runtime.serving_certificate import (
+    CA_FILE,
+    RENEW_EVERY_S,
+    SERVING_FILE,
+    CertificateFiles,
+    ServingCertificate,
+    ensure_certificate,
+)
+from shared.telemetry.api_calls import ApiCalls
+
+log = logging.getLogger(__name__)
+
+#: Reviews of many users at once; reviews are short.
+_CONNECTIONS_MAX: Final = 64
+#: Clients reconnect to NATS within a tenth of a second.
+_WITHOUT_NATS_S: Final = 2.0
+#: The planner's view is stale after this time, too.
+_SILENT_S: Final = 5.0
+
+
+async def serve(ctx: Context[ApiSettings]) -> None:
+    """Serve until cancelled."""
+    await ApiService(ctx).run()
+
+
+class ApiService:
+    """One API service process."""
+
+    def __init__(self, ctx: Context[ApiSettings]) -> None:
+        self._ctx = ctx
+        self._state = ApiState()
+        self._reporting = Reporting(ctx.metrics)
+        self._watching = Watching(lambda: self._state.gangs)
+        self._clusters = ClusterFollower(
+            ctx.bus, ctx.ordinal, self._state, self._on_cluster, ctx.foreign_messages.met
+        )
+        self._verdicts = VerdictFollower(
+            ctx.bus,
+            ctx.ordinal,
+            self._state,
+            self._watching.changed,
+            self._on_replaced,
+            ctx.foreign_messages.met,
+        )
+        self._decisions = DecisionFollower(
+            ctx.bus, ctx.ordinal, self._state, ctx.foreign_messages.met
+        )
+        self._disconnected_s: float | None = None
+        #: Why this process is not registered; "" when it is.
+        self._unregistered = ""
+        #: URL of this process; "" until it listens.
+        self.url = ""
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        ctx, settings = self._ctx, self._ctx.settings
+        ctx.ready.require("serving", "cluster", "verdicts")
+        credentials = await load(settings.kubeconfig, settings.context)
+        client = KubeClient(
+            credentials,
+            connections_max=_CONNECTIONS_MAX,
+            user_agent="tutti-api",
+            on_call=ApiCalls(ctx.metrics),
+        )
+        async with client:
+            if settings.cert_dir or settings.tls_cert_file:
+                await self._serve(client, Path(settings.cert_dir))
+                return
+            with tempfile.TemporaryDirectory(prefix="tutti-api-") as scratch:
+                await self._serve(client, Path(scratch))
+
+    async def _serve(self, client: KubeClient, folder: Path) -> None:
+        ctx, settings = self._ctx, self._ctx.settings
+        files = await asyncio.to_thread(_files, settings, folder)
+        certificate = await asyncio.to_thread(partial(ServingCertificate, asks_clients=True), files)
+        self._reporting.certificate_ends.set_function(lambda: certificate.ends_s)
+        authenticator = Authenticator(client, certificate.trust_clients)
+        server = self._server(authenticator, Authorizer(client))
+        port = await server.start(settings.host, settings.port, certificate.context)
+        self.url = f"https://{settings.host}:{port}"
+        log.info("serving", extra={"url": self.url})
+        ctx.ready.note("api", self.url)
+        ctx.ready.set("serving")
+        ctx.on_shutdown(Step.FINISH, "requests", partial(self._stop, server))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(authenticator.run(), name="front-proxy")
+            tasks.create_task(certificate.watch(lambda: None), name="certificate")
+            tasks.create_task(self._clusters.run(), name="follow-cluster")
+            tasks.create_task(self._verdicts.run(), name="follow-verdicts")
+            tasks.create_task(self._decisions.run(), name="follow-decisions")
+            tasks.create_task(self._announce_verdicts(), name="verdicts-complete")
+            if not settings.tls_cert_file:
+                tasks.create_task(_renew(settings, folder), name="renewal")
+            if settings.register:
+                registrar = self._registrar(client, certificate, port)
+                ctx.on_shutdown(Step.STOP_TAKING, "registration", partial(_leave, registrar))
+                ctx.ready.require("registration")
+                tasks.create_task(registrar.run(), name="registration")
+                tasks.create_task(self._announce_attempt(registrar), name="attempted")
+
+    def _server(self, authenticator: Authenticator, authorizer: Authorizer) -> ApiServer:
+        ctx = self._ctx
+        questions, scheduler_names = PlannerQuestions(ctx.bus), ctx.settings.scheduler_name
+        instances = InstanceQuestions(ctx.bus)
+        gangs = GangResource(lambda: self._state.gangs, authorizer, self._watching, ctx.now_ms)
+        self._reporting.gangs.set_function(lambda: len(self._state.gangs))
+        self._reporting.watches.set_function(lambda: len(self._watching))
+        return ApiServer(
+            authenticator,
+            authorizer,
+            {
+                GANGS.plural: gangs,
+                QUEUES.plural: QueueResource(questions, authorizer),
+                NODES.plural: NodeResource(self._state, authorizer),
+                POD_SHAPES.plural: PodShapeResource(questions, authorizer),
+                INSTANCES.plural: InstanceResource(instances),
+                DECISIONS.plural: DecisionResource(lambda: self._state.decisions, authorizer),
+            },
+            {
+                FITS.plural: FitResource(questions, authorizer, scheduler_names),
+                EXPLANATIONS.plural: ExplanationResource(scheduler_names),
+            },
+            gangs,
+            self._reporting,
+            watches_max=ctx.settings.watches_max,
+            unavailable=self._unavailable,
+            warning=self._warning,
+            now_ms=ctx.now_ms,
+        )
+
+    async def _stop(self, server: ApiServer) -> None:
+        self._watching.end(None)
+        await server.stop()
+
+    async def _announce_verdicts(self) -> None:
+        await self._verdicts.complete.wait()
+        self._ctx.ready.set("verdicts")
+
+    async def _announce_attempt(self, registrar: Registrar) -> None:
+        await registrar.attempted.wait()
+        self._ctx.ready.set("registration")
+
+    def _on_cluster(self, places: set[Place]) -> None:
+        self._ctx.ready.set("cluster")
+        self._watching.changed(places)
+
+    def _on_replaced(self) -> None:
+        self._watching.end(RequestFailed(410, "the gangs are read again: list again"))
+
+    # What answers report about losses.
+
+    def _unavailable(self, resource: ServedResource) -> str:
+        """Why a resource cannot be served; "" while it can."""
+        if resource.needs == "nothing":
+            return ""
+        now_s = asyncio.get_running_loop().time()
+        if self._ctx.bus.connected:
+            self._disconnected_s = None
+        else:
+            since_s = self._disconnected_s = self._disconnected_s or now_s
+            if now_s - since_s >= _WITHOUT_NATS_S:
+                return "the API service has no connection to NATS"
+        if resource.needs == "services":
+            return ""
+        if not self._verdicts.complete.is_set():
+            return "the API service has not read all gangs yet"
+        if self._clusters.silent_s == float("inf"):
+            return "the API service waits for the watcher's view of the cluster"
+        return ""
+
+    def _warning(self) -> str:
+        silent_s = self._clusters.silent_s
+        if _SILENT_S < silent_s < float("inf"):
+            return f"no watcher has reported for {int(silent_s)} s: placements may be outdated"
+        return ""
+
+    # Registration.
+
+    def _registrar(
+        self, client: KubeClient, certificate: ServingCertificate, port: int
+    ) -> Registrar:
+        settings = self._ctx.settings
+        address = ServerAddress(
+            namespace=settings.service_namespace,
+            service=settings.service_name,
+            port=port if settings.external else settings.service_port,
+            external=settings.external,
+        )
+        return Registrar(
+            client,
+            _identity(self._ctx),
+            address,
+            settings.owner_cluster_role,
+            lambda: certificate.ca,
+            self._on_registration,
+        )
+
+    def _on_registration(self, why: str) -> None:
+        self._reporting.registered.set(not why)
+        if why and why != self._unregistered:
+            log.warning("the API is not registered: %s", why)
+        self._unregistered = why
+        self._ctx.ready.note("registration", why or "registered")
+
+
+async def _leave(registrar: Registrar) -> None:
+    try:
+        await registrar.leave()
+    except KubeError as error:
+        log.warning("the registration remains until the next start: %s", error)
+
+
+async def _renew(settings: ApiSettings, folder: Path) -> None:
+    """Renew our own certificate in time; `ServingCertificate.watch` loads the new file."""
+    while True:
+        await asyncio.sleep(RENEW_EVERY_S)
+        try:
+            await asyncio.to_thread(_files, settings, folder)
+        except OSError as error:
+            log.warning("the certificate cannot be renewed: %s", error)
+
+
+def _files(settings: ApiSettings, folder: Path) -> CertificateFiles:
+    """The configured files, or our own, which are made when they are missing. Blocks."""
+    if settings.tls_cert_file:
+        return CertificateFiles(
+            certificate=Path(settings.tls_cert_file),
+            key=Path(settings.tls_key_file),
+            ca=Path(settings.ca_file),
+        )
+    service = f"{settings.service_name}.{settings.service_namespace}.svc"
+    names = [service, f"{service}.cluster.local", settings.host]
+    if ensure_certificate(folder, "tutti-api", names):
+        log.info("made a serving certificate in %s", folder)
+    serving = folder / SERVING_FILE
+    return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)
+
+
+def _identity(ctx: Context[ApiSettings]) -> str:
+    """An identity that stays the same after a restart and differs from that of each other replica
+    and installation.
+    """
+    folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
+    where = str(Path(folder).absolute()) if folder else ""
+    place = hashlib.sha256(where.encode()).hexdigest()[:8]
+    return f"{socket.gethostname()}/{ctx.instance}/{place}"

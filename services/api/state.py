@@ -1,0 +1,42 @@
+"""What an API service knows: the gangs, the cluster's pods and nodes, and the newest decisions.
+
+A process that loses it reads the streams again.
+"""
+
+from collections.abc import Sequence
+
+from services.api.core.cluster_state import ClusterState
+from services.api.core.decision_history import DecisionHistory
+from services.api.core.gang_book import GangBook, Place
+from shared.contracts.cluster import ClusterRecord, SnapshotPage
+from shared.contracts.verdicts import Verdict
+
+
+class ApiState:
+    """Fed in the order of each log; every change returns the places of gangs that may differ."""
+
+    def __init__(self) -> None:
+        self.cluster = ClusterState()
+        self.gangs = GangBook(self.cluster)
+        self.decisions = DecisionHistory()
+
+    def replace_cluster(self, pages: Sequence[SnapshotPage]) -> set[Place]:
+        """Replace the cluster state by a snapshot."""
+        self.cluster = ClusterState(pages)
+        return self.gangs.replace_cluster(self.cluster)
+
+    def apply_cluster(self, seq: int, record: ClusterRecord) -> set[Place]:
+        """Apply the next record of CLUSTER."""
+        return self.gangs.put_cluster(seq, self.cluster.apply(seq, record))
+
+    def take_verdict(self, seq: int, verdict: Verdict) -> set[Place]:
+        """Take the next record of VERDICTS."""
+        return self.gangs.put_verdict(seq, verdict)
+
+    def forget_verdicts(self) -> None:
+        """Begin again: the stream of verdicts is another one."""
+        self.gangs = GangBook(self.cluster)
+
+    def forget_decisions(self) -> None:
+        """Begin again: the stream of decisions is another one, or some are missing."""
+        self.decisions = DecisionHistory()

@@ -1,0 +1,52 @@
+"""Keeps free capacity for gangs whose ProvisioningRequest is provisioned and whose nodes are still
+joining: gangs that are tried after them do not get it (ADR 0087).
+
+The capacity is kept during one pass over the other gangs, and searched again in each: no
+reservation outlives a cycle.
+"""
+
+from itertools import islice
+from typing import Final
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.framework.statement import Statement
+from services.gang_planner.core.placement.gang_placement import GangPlacement
+from services.gang_planner.core.state.planner_state import State
+
+#: Gangs for which capacity is kept, the first ones in order: each costs a search.
+_GANGS_MAX: Final = 100
+
+
+def keep(work: CycleContext) -> list[Statement]:
+    """Take the capacity for as many members of each provisioned gang as fit. The caller discards
+    the statements after the pass.
+    """
+    backlog, session = work.state.backlog, work.session
+    waiting = sorted(
+        (order, key, index)
+        for index, bucket in enumerate(backlog.provisioned.values())
+        for order, key, _ in bucket.entries
+    )
+    buckets = list(backlog.provisioned.values())
+    statements: list[Statement] = []
+    backlog.kept_for = {key for _, key, _ in islice(waiting, _GANGS_MAX)}
+    for _, _, index in islice(waiting, _GANGS_MAX):
+        need = buckets[index].need
+        queue = work.state.queues.entry(need.queue)
+        attempt = GangPlacement(session, queue, need, members_max=need.quorum or 1)
+        attempt.run_partly()
+        statements.append(attempt.statement)
+    return statements
+
+
+def retry_others(state: State) -> None:
+    """If a gang for which capacity was kept no longer waits, gangs that were refused beside it are
+    tried again.
+    """
+    backlog = state.backlog
+    if not backlog.kept_for:
+        return
+    waiting = {key for bucket in backlog.provisioned.values() for _, key, _ in bucket.entries}
+    if not backlog.kept_for <= waiting:
+        backlog.kept_for &= waiting
+        state.node_capacity.freed += 1

@@ -1,0 +1,174 @@
+"""Whether a gang whose queue asks for ProvisioningRequests waits for its own (ADR 0087).
+
+The answer depends on the requests that the cluster state shows. What a planner remembers beside
+them only decides when the next attempt is made, and what a verdict says of a request without an
+answer (ADR 0097). So a planner that takes over continues with the existing requests.
+"""
+
+from typing import Final
+
+import msgspec
+
+from services.gang_planner.core.cycle_context import CycleContext
+from services.gang_planner.core.queueing.provisioning import request_for
+from services.gang_planner.core.state.existing_requests import LOST, request_of, requests_of
+from services.gang_planner.core.state.gang_requests import GangRequest, class_of, is_served
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.needs import Need, ProvisioningStage
+from services.gang_planner.core.state.planner_state import State
+from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.provisioning import POD_SETS_MAX, parse_request_name
+from shared.contracts.questions import RequestRefused
+from shared.contracts.verdicts import Verdict
+from shared.model.reference_objects import ProvisioningRequest
+
+#: The wait after the first failed attempt; each further one doubles it.
+_BACKOFF_MS: Final = 60_000
+_BACKOFF_MS_MAX: Final = 1_800_000
+#: A request that is not seen for so long is asked for again: it was refused, or it was deleted
+#: before the cluster state showed it.
+_REPEAT_MS: Final = 60_000
+#: cluster-autoscaler accepts one request every ten seconds or faster.
+_ANSWER_MS: Final = 120_000
+
+
+def review(work: CycleContext, gang: Gang, need: Need) -> tuple[Need, PendingReason | None]:
+    """Update the gang's request, and return its need with the stage of provisioning; and the
+    pending reason if the gang must not be in the backlog.
+    """
+    if not class_of(gang.queue) or gang.history.started:
+        gang.request = None
+        return need, None
+    if gang.have():
+        # It has been placed in part: repairs need no request.
+        return need, None
+    if not is_served(work.state.view.synced):
+        gang.request = None
+        return need, PendingReason.PROVISIONING_UNAVAILABLE
+    request = gang.request = _current(work, gang, need)
+    if len(request.sets) > POD_SETS_MAX:
+        return need, PendingReason.PROVISIONING_UNAVAILABLE
+    if not request.open:
+        return _at(need, ProvisioningStage.UNREQUESTED), None
+    work.state.requesting[gang.key] = gang
+    found = request_of(work.state, gang)
+    if found is None:
+        _ask_again(work, gang, request)
+        return need, _reason(lost=bool(request.refusal))
+    _await_answer(work, gang, request, found)
+    if found.state == "Provisioned":
+        return _at(need, ProvisioningStage.PROVISIONED), None
+    return need, _reason(lost=found.state in LOST)
+
+
+def refused(state: State, report: RequestRefused) -> None:
+    """Keep the API server's refusal of a gang's request, until the request is seen."""
+    gang = state.gangs.by_id.get(report.gang_id)
+    request = gang.request if gang is not None else None
+    if gang is None or request is None or request.seen or str(request.name) != report.request:
+        return
+    if request.refused_at == request.repeats:
+        # The verdict with the refusal makes the controller try again. If the API server's message
+        # differs each time, that would be a loop.
+        return
+    request.refusal, request.refused_at = report.message, request.repeats
+    state.gangs.touch(gang)
+
+
+def recall(state: State, verdict: Verdict) -> None:
+    """Continue with the request that an earlier planner asked for last: the controller may just be
+    creating it, and another one would be provided beside it.
+    """
+    gang, wanted = state.gangs.by_id.get(verdict.gang_id), verdict.provisioning
+    name = parse_request_name(wanted.request) if wanted is not None else None
+    if gang is not None and gang.request is None and name is not None:
+        # The next assessment adds sets and amounts, unless another digest is wanted by now.
+        gang.request = GangRequest(name, (), {})
+
+
+def _reason(*, lost: bool) -> PendingReason:
+    return PendingReason.PROVISIONING_FAILED if lost else PendingReason.AWAITS_PROVISIONING
+
+
+def _current(work: CycleContext, gang: Gang, need: Need) -> GangRequest:
+    """The gang's request, with the attempt that is due."""
+    known = gang.request
+    wanted = request_for(work.state, gang, need, attempt=1)
+    if known is None or known.name.digest != wanted.name.digest:
+        known = wanted
+    else:
+        # Ids of shapes may have changed, and the queue of the gang.
+        known.sets, known.amounts = wanted.sets, wanted.amounts
+    attempts = requests_of(work.state, gang)
+    found = next((one for one in reversed(attempts) if one.digest == known.name.digest), None)
+    if found is None or found.attempt < known.name.attempt:
+        # Not created yet; or an administrator has deleted it.
+        return _next(known) if known.seen else known
+    if found.attempt > known.name.attempt:
+        known = _attempt(known, found.attempt)
+    known.open = known.seen = True
+    known.asked_ms, known.repeats, known.refusal, known.refused_at = None, 0, "", None
+    if found.state in LOST and _backoff_is_over(work, gang, known, found):
+        return _next(known)
+    return known
+
+
+def _ask_again(work: CycleContext, gang: Gang, request: GangRequest) -> None:
+    """Repeat the verdict of a gang whose request is not seen for a minute. Nothing is requested
+    twice by that: the name is the same.
+    """
+    now_ms = work.now_ms
+    if request.asked_ms is None or request.asked_ms > now_ms:
+        # Asked for the first time, or the clock was set back.
+        request.asked_ms = now_ms
+    elif now_ms >= request.asked_ms + _REPEAT_MS:
+        request.asked_ms = now_ms
+        request.repeats += 1
+    work.timers.set(request.asked_ms + _REPEAT_MS, gang)
+
+
+def _await_answer(
+    work: CycleContext, gang: Gang, request: GangRequest, found: ProvisioningRequest
+) -> None:
+    """Note whether no autoscaler has answered a request for too long."""
+    if found.state or found.reason:
+        request.overdue = False
+        return
+    now_ms = work.now_ms
+    if request.seen_ms is None or request.seen_ms > now_ms:
+        request.seen_ms = now_ms
+    request.overdue = now_ms >= request.seen_ms + _ANSWER_MS
+    if not request.overdue:
+        work.timers.set(request.seen_ms + _ANSWER_MS, gang)
+
+
+def _backoff_is_over(
+    work: CycleContext, gang: Gang, request: GangRequest, found: ProvisioningRequest
+) -> bool:
+    now_ms = work.now_ms
+    if request.lost_ms is None or request.lost_ms > now_ms:
+        # Seen for the first time, or the clock was set back.
+        request.lost_ms = now_ms
+    doublings = min(request.name.attempt - 1, 10)
+    if found.state == "BookingExpired":
+        # The capacity was there, so the first one is followed at once. An autoscaler that ends
+        # every booking before the gang is placed must not be asked without a pause.
+        doublings -= 1
+    delay_ms = min(_BACKOFF_MS << doublings, _BACKOFF_MS_MAX) if doublings >= 0 else 0
+    until_ms = request.lost_ms + delay_ms
+    if now_ms < until_ms:
+        work.timers.set(until_ms, gang)
+    return now_ms >= until_ms
+
+
+def _next(request: GangRequest) -> GangRequest:
+    return _attempt(request, request.name.attempt + 1)
+
+
+def _attempt(request: GangRequest, attempt: int) -> GangRequest:
+    """The request of another attempt, not open."""
+    return GangRequest(request.name._replace(attempt=attempt), request.sets, request.amounts)
+
+
+def _at(need: Need, stage: ProvisioningStage) -> Need:
+    return msgspec.structs.replace(need, provisioning=stage)

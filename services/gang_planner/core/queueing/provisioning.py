@@ -1,0 +1,118 @@
+"""Which pods a gang requests capacity for, and whether its quota allows it.
+
+The minimum is requested. Only requests count the amounts of open requests as used, so the placement
+of gangs does not depend on cycles that wrote no records.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from services.gang_planner.core.state.existing_requests import LOST, request_of
+from services.gang_planner.core.state.gang_requests import GangRequest, class_of, parameters_of
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.needs import RESERVED, Need, Wanted
+from services.gang_planner.core.state.planner_state import State
+from shared.contracts.provisioning import RequestName, content_digest
+from shared.model.invariants import required
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.queues import QueueEntry
+
+
+def request_for(state: State, gang: Gang, need: Need, attempt: int) -> GangRequest:
+    """The request of this attempt for the gang's minimum; it is not open."""
+    shapes = state.shapes.entries
+    counts = _pods_by_shape(state, need)
+    sets = tuple(sorted(counts.items(), key=lambda one: shapes[one[0]].encoded))
+    content = [(shapes[shape_id].encoded, count) for shape_id, count in sets]
+    digest = content_digest(class_of(gang.queue), parameters_of(gang.queue), content)
+    amounts: Counter[int] = Counter()
+    for shape_id, count in sets:
+        for row, amount in shapes[shape_id].pairs:
+            amounts[row] += amount * count
+    return GangRequest(RequestName(gang.gang_id, digest, attempt), sets, dict(amounts))
+
+
+def _pods_by_shape(state: State, need: Need) -> dict[int, int]:
+    """How many pods of each shape the gang needs to start, by shape id.
+
+    Roles with a minimum come first. The remaining pods are taken in the order of roles and shapes,
+    which does not depend on the order in which pods arrived.
+    """
+    shapes = state.shapes.entries
+    wanted = [one for one in need.wanted if one[0] != RESERVED]
+    wanted.sort(key=lambda one: (one[0], shapes[one[1]].encoded))
+    if need.structure is not None and need.structure.sub_gangs:
+        quorum = sum(count for _, _, count in wanted)
+    else:
+        quorum = max(need.quorum - need.reserved, 1)
+    minima = {role: count for role, count in need.minima if role != RESERVED}
+    taken: dict[Wanted, int] = {}
+    for one in wanted:
+        least = minima.get(one[0], 0)
+        taken[one] = min(one[2], least)
+        minima[one[0]] = least - taken[one]
+    left = quorum - sum(taken.values())
+    for one in wanted:
+        more = max(min(one[2] - taken[one], left), 0)
+        taken[one] += more
+        left -= more
+    counts: Counter[int] = Counter()
+    for (_, shape_id, _), count in taken.items():
+        counts[shape_id] += count
+    # A profile of terms makes several entries of one shape: their pods are alike for an autoscaler.
+    first: dict[bytes, int] = {}
+    found: Counter[int] = Counter()
+    for shape_id, count in sorted(counts.items()):
+        found[first.setdefault(shapes[shape_id].encoded, shape_id)] += count
+    return {shape_id: count for shape_id, count in found.items() if count}
+
+
+class RequestedQuota:
+    """Amounts of open requests, by queue: computed once, and kept up to date by `open_request`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._by_queue: dict[QueueEntry, dict[int, int]] = {}
+        for key, gang in list(state.requesting.items()):
+            request = gang.request
+            open_ = request is not None and request.open and not gang.have()
+            if request is None or not open_ or state.gangs.gangs.get(key) is not gang:
+                # It was placed, or is gone.
+                del state.requesting[key]
+                continue
+            found = request_of(state, gang)
+            if found is None or found.state not in LOST:
+                # During a backoff it uses nothing; the next attempt needs its turn and quota again.
+                self._add(gang, request)
+
+    def allows(self, gang: Gang) -> bool:
+        """Whether the gang's queue and its ancestors have quota for the gang's request, too."""
+        wanted = _request(gang).amounts
+        for entry in gang.queue.chain:
+            requested = self._by_queue.get(entry, {})
+            for row, limit in entry.ceiling.items():
+                amount = wanted.get(row, 0)
+                used = entry.used.get(row, 0) + requested.get(row, 0)
+                if amount > 0 and used + amount > limit:
+                    return False
+        return True
+
+    def open_request(self, gang: Gang) -> None:
+        """Open the request of a gang in the backlog, which it leaves."""
+        state, request = self._state, _request(gang)
+        request.open = True
+        state.requesting[gang.key] = gang
+        self._add(gang, request)
+        state.backlog.take(gang)
+        state.gangs.touch(gang)
+
+    def _add(self, gang: Gang, request: GangRequest) -> None:
+        for entry in gang.queue.chain:
+            amounts = self._by_queue.setdefault(entry, {})
+            for row, amount in request.amounts.items():
+                amounts[row] = amounts.get(row, 0) + amount
+
+
+def _request(gang: Gang) -> GangRequest:
+    return required(gang.request, gang.full_name, "asks for capacity and has no request")

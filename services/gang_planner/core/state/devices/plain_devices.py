@@ -1,0 +1,167 @@
+"""Problems that only numbers of devices decide, counted for all nodes at once.
+
+Such a *plain* problem requests numbers of devices that are each on one node, consume no counters
+and are not shareable, without constraints or alternatives, and not for extended resources, which
+device plugins may have; and two of its requests match the same devices or none in common. So a node
+serves it as often as it has enough free devices for each *selection*: all requests for the same
+devices. `allocation_search` gives the same answer.
+"""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from services.gang_planner.core.state.devices.allocation_search import Pick, Problem, is_usable
+from services.gang_planner.core.state.devices.demand import DEVICES_MAX, Alternative
+from services.gang_planner.core.state.devices.inventory import Inventory
+from services.gang_planner.core.state.devices.selection import Device, DeviceRequirement
+from shared.model.devices import DeviceToleration
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.devices.device_table import DeviceTable
+
+#: Number of cached selections and problems.
+_CACHED_MAX: Final = 256
+
+Wanted: TypeAlias = tuple[DeviceRequirement, tuple[DeviceToleration, ...]]
+Devices: TypeAlias = Mapping[str, Sequence[Device]]
+"""By node, in order."""
+Taken: TypeAlias = tuple[Container[Device], Container[Device]]
+"""Devices that claims have alone, in the cluster and chosen."""
+
+
+class SelectedDevices(NamedTuple):
+    """Devices that some requests of a problem may get, and how many they need together."""
+
+    devices: Devices
+    number: int
+    wanted: Wanted
+
+
+class PlainProblem:
+    """A plain problem, with its devices as slices publish them."""
+
+    def __init__(
+        self,
+        selections: Sequence[SelectedDevices],
+        requests: Sequence[Sequence[tuple[int, str, int]]],
+    ) -> None:
+        self.selections = selections
+        #: Of each claim, for each request: its selection, its name, its number of devices.
+        self._requests = requests
+
+    def times(self, node: str, taken: Taken) -> int:
+        """How often the free devices of a node serve it."""
+        allocated, chosen = taken
+        least: int | None = None
+        for devices, number, _ in self.selections:
+            free = 0
+            for one in devices.get(node, ()):
+                if one not in allocated and one not in chosen:
+                    free += 1
+            times = free // number
+            if least is None or times < least:
+                least = times
+        return least or 0
+
+    def picks(self, node: str, taken: Taken) -> Iterator[tuple[tuple[Pick, ...], ...]]:
+        """The picks of each claim, for as many pods as the node serves."""
+        allocated, chosen = taken
+        free = [
+            iter(
+                [one for one in devices.get(node, ()) if one not in allocated and one not in chosen]
+            )
+            for devices, *_ in self.selections
+        ]
+        for _ in range(self.times(node, taken)):
+            yield tuple(
+                [
+                    tuple(
+                        [
+                            Pick(name, next(free[selection]))
+                            for selection, name, number in requests
+                            for _ in range(number)
+                        ]
+                    )
+                    for requests in self._requests
+                ]
+            )
+
+
+class PlainProblems:
+    """Which problems are plain, for one inventory; cached until slices or taint rules change."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._of: DeviceTable = inventory.table
+        self._devices: dict[Wanted, Devices | None] = {}
+        self._problems: dict[Problem, PlainProblem | None] = {}
+
+    def find(self, problem: Problem) -> PlainProblem | None:
+        """The plain problem; None: it is not plain. The inventory must be refreshed."""
+        if self._of is not self._inventory.table or len(self._problems) >= _CACHED_MAX:
+            self._of = self._inventory.table
+            self._devices.clear()
+            self._problems.clear()
+        if problem not in self._problems:
+            self._problems[problem] = self._read(problem)
+        return self._problems[problem]
+
+    def _read(self, problem: Problem) -> PlainProblem | None:
+        numbers: dict[Wanted, int] = {}
+        requests: list[list[tuple[int, str, int]]] = []
+        for claim in problem:
+            if claim.constraints or claim.extended:
+                return None
+            requests.append([])
+            for request in claim.requests:
+                (one, *others) = request.alternatives
+                if others or one.number is None or one.admin or one.capacity:
+                    return None
+                wanted = one.requirement, one.tolerations
+                numbers[wanted] = numbers.get(wanted, 0) + one.number
+                requests[-1].append((list(numbers).index(wanted), one.name, one.number))
+            if sum(number for *_, number in requests[-1]) > DEVICES_MAX:
+                return None
+        selections: list[SelectedDevices] = []
+        for wanted, number in numbers.items():
+            devices = self._usable(wanted)
+            if devices is None or not number:
+                return None
+            selections.append(SelectedDevices(devices, number, wanted))
+        return PlainProblem(selections, requests) if selections and _disjoint(selections) else None
+
+    def _usable(self, wanted: Wanted) -> Devices | None:
+        """The devices that such a request may get while they are free; None: more than numbers
+        decides.
+        """
+        if wanted not in self._devices:
+            self._devices[wanted] = self._select(wanted)
+        return self._devices[wanted]
+
+    def _select(self, wanted: Wanted) -> Devices | None:
+        requirement, tolerations = wanted
+        matches = self._inventory.matches(requirement)
+        if matches.wide:
+            return None
+        one = Alternative("", requirement, tolerations=tolerations)
+        found: dict[str, list[Device]] = {}
+        for node, entries in matches.on.items():
+            usable = [entry for entry in entries if is_usable(entry, one)]
+            if any(entry.consumes or entry.details.shareable for entry in usable):
+                return None
+            if self._of.conditional:
+                # Pods wait for the conditions of these.
+                usable.sort(key=lambda entry: bool(entry.details.binding_conditions))
+            found[node] = [entry.id for entry in usable]
+        return found
+
+
+def _disjoint(selections: Sequence[SelectedDevices]) -> bool:
+    """Whether no device is selected twice."""
+    seen: set[Device] = set()
+    for one in selections if len(selections) > 1 else ():
+        devices = {device for found in one.devices.values() for device in found}
+        if not seen.isdisjoint(devices):
+            return False
+        seen |= devices
+    return True

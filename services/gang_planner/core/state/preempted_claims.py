@@ -1,0 +1,63 @@
+"""ResourceClaims whose devices a preemptor gets: which of them become free when pods leave.
+
+The claims controller counts a pod until it is deleted, or has ended. A deleted pod without a node
+has ended.
+"""
+
+from collections import Counter
+from collections.abc import Container
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from services.gang_planner.core.state.devices.demand import Key, claim_key, claim_keys
+from services.gang_planner.core.state.devices.vacated import ClaimConsumers
+from services.gang_planner.core.state.member_states import TERMINAL
+from shared.model.devices import ResourceClaim
+
+if TYPE_CHECKING:
+    from services.gang_planner.core.state.tables import Tables
+
+
+def consumers_of(tables: "Tables", kept: Container[Key]) -> ClaimConsumers:
+    """The pods that allocated claims are reserved for; `kept`: claims that keep their devices."""
+
+    def is_there(uid: str) -> bool:
+        member = tables.members.get(uid)
+        if member is None or member.pod.phase in TERMINAL:
+            return False
+        return member.slot is not None or not member.pod.deleting
+
+    return ClaimConsumers(tables.reference_objects.resource_claims.values(), is_there, kept)
+
+
+def vacated_for(
+    tables: "Tables", pods: AbstractSet[str], victims: Container[str]
+) -> list[ResourceClaim]:
+    """Claims that lose their devices once all pods that are leaving are gone, as in the search
+    for victims. Those that the preemptor's pods name keep them.
+
+    `pods`: UIDs of the preemptor's pods. `victims`: UIDs of pods whose evictions are in flight.
+    """
+    own = [tables.members.get(uid) for uid in pods]
+    kept = {key for member in own if member is not None for key in claim_keys(member.shape.shape)}
+    consumers = consumers_of(tables, kept)
+    found = list(consumers.unused)
+    leaving: Counter[Key] = Counter()
+    for uid in consumers.uids():
+        member = tables.members.get(uid)
+        if member is None or member.slot is None:
+            continue
+        if member.pod.deleting or uid in victims:
+            found += consumers.leave(uid)
+            leaving.update(claim_keys(member.shape.shape))
+    uses = tables.node_capacity.devices.uses
+    keys = {claim.uid: claim_key(claim) for claim in found}
+    return [claim for claim in found if uses.get(keys[claim.uid], 0) <= leaving[keys[claim.uid]]]
+
+
+def are_reserved_for(tables: "Tables", pods: AbstractSet[str]) -> bool:
+    """Whether a claim with devices is reserved for any of these pods."""
+    return any(
+        claim.is_allocated and not pods.isdisjoint(claim.reserved_for)
+        for claim in tables.reference_objects.resource_claims.values()
+    )

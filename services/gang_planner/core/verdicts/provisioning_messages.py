@@ -1,0 +1,224 @@
+"""What a verdict has about the ProvisioningRequests of its gang: sentences, conditions, and the
+requests that the controller creates and deletes.
+"""
+
+from typing import Final
+
+import msgspec
+
+from services.gang_planner.core.state.existing_requests import (
+    LOST,
+    UNANSWERED,
+    request_of,
+    requests_of,
+)
+from services.gang_planner.core.state.gang_requests import class_of, is_served, parameters_of
+from services.gang_planner.core.state.gangs import Gang
+from services.gang_planner.core.state.planner_state import State
+from shared.contracts.annotations import PROVISIONING_CLASS
+from shared.contracts.pending_reasons import PendingReason
+from shared.contracts.provisioning import POD_SETS_MAX
+from shared.contracts.verdicts import PodSet, Provisioning, Verdict
+from shared.kube.resources import PROVISIONING_REQUESTS
+from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
+
+_ENDINGS: Final[dict[ProvisioningState, str]] = {
+    "Failed": "failed",
+    "CapacityRevoked": "lost its capacity",
+    "BookingExpired": "was provisioned, and its capacity is no longer kept",
+}
+
+
+def awaits_words(state: State, gang: Gang) -> str:
+    found = request_of(state, gang)
+    if found is None:
+        return f"its ProvisioningRequest {_name(gang)} is not created yet"
+    if _is_overdue(gang):
+        return f"its {_unaccepted_words(gang, found)}"
+    progress = "is accepted and" if found.state == "Accepted" else "is"
+    words = f"its ProvisioningRequest {found.name} {progress} not provisioned yet"
+    return f"{words}: {found.message}" if found.message else words
+
+
+def failed_words(state: State, gang: Gang) -> str:
+    found = request_of(state, gang)
+    if found is None:
+        return f"its {_refusal_words(gang)}" if _refusal(gang) else "its ProvisioningRequest failed"
+    return f"{_failure(found)}; Tutti makes another one later"
+
+
+def unavailable_words(state: State, gang: Gang) -> str:
+    if not is_served(state.view.synced):
+        title = f"{PROVISIONING_REQUESTS.title}/{PROVISIONING_REQUESTS.version}"
+        return (
+            f"queue {gang.queue.name} asks for ProvisioningRequests (annotation "
+            f"{PROVISIONING_CLASS}), and the API server does not serve {title}"
+        )
+    sets = len(gang.request.sets) if gang.request is not None else 0
+    return f"its pods have {sets} shapes, and a ProvisioningRequest has at most {POD_SETS_MAX}"
+
+
+def provisioned_message(state: State, gang: Gang) -> str | None:
+    """The message of the condition Provisioned; None: it is not True. The booking of a gang that
+    has been placed ends, because its pods use the capacity.
+    """
+    found = request_of(state, gang)
+    if found is None:
+        return None
+    kept = found.state == "Provisioned" or (found.state == "BookingExpired" and gang.have() > 0)
+    return _described(found) if kept else None
+
+
+def failure(state: State, gang: Gang) -> tuple[str, str] | None:
+    """Reason and message of the condition ProvisioningFailed; None: it is not True."""
+    found = request_of(state, gang)
+    if found is None:
+        return ("Refused", _refusal_words(gang)) if _refusal(gang) else None
+    if _is_overdue(gang):
+        return "NotAccepted", _unaccepted_words(gang, found)
+    if found.state == "BookingExpired" and not _waits_for_next_attempt(gang):
+        # The booking ends when the gang is placed, because its pods use the capacity.
+        return None
+    return (found.state, _failure(found)) if found.state in LOST else None
+
+
+def requests(state: State, gang: Gang) -> Provisioning | None:
+    """The requests to create and to delete for a gang; None: there are none."""
+    existing = requests_of(state, gang)
+    if gang.have() or gang.history.started:
+        # Its capacity is in use: what is not provided yet is not needed any more.
+        return _deletion([one.name for one in existing if one.state in UNANSWERED])
+    request = gang.request
+    if request is None:
+        # A planner that took over may not have assessed the gang's request yet.
+        return None if class_of(gang.queue) else _deletion([one.name for one in existing])
+    others = [one for one in existing if one.name != str(request.name)]
+    found = request_of(state, gang)
+    if not request.open or (found is None and not _waits_for_request(gang)):
+        # Those of earlier attempts stay until the next one is created. A gang that has lost a
+        # member in the meantime buys nothing.
+        return _deletion([one.name for one in others if one.digest != request.name.digest])
+    if found is not None and found.state not in UNANSWERED:
+        return _deletion([one.name for one in others])
+    pod_sets = _pod_sets(gang)
+    if pod_sets is None:
+        return None
+    return Provisioning(
+        request=str(request.name),
+        class_name=class_of(gang.queue),
+        parameters=parameters_of(gang.queue),
+        pod_sets=pod_sets,
+        obsolete=tuple(one.name for one in others),
+        repeats=request.repeats,
+        refusal=request.refusal,
+    )
+
+
+def with_requests_of_gone(
+    state: State, gang_id: str, last: Verdict | None, gone: Verdict | None, now_ms: int
+) -> list[Verdict]:
+    """The last verdict of a gang that is gone, which deletes its requests; none if it needs none.
+
+    Args:
+        state: The planner's state.
+        gang_id: The gang.
+        last: Its published verdict, which may name a request that the cluster state does not show.
+        gone: The verdict that ends it, without requests; None: nothing was published of it. Then a
+            controller may have created a request while the gang was deleted.
+        now_ms: The time of the verdict.
+    """
+    known = state.reference_objects.provisioning_requests
+    namespace = last.namespace if last is not None else known.namespace_of(gang_id)
+    names = {one.name for one in known.of_gang(gang_id, namespace)}
+    if last is not None and last.provisioning is not None:
+        names.update((last.provisioning.request, *last.provisioning.obsolete))
+    deletion = _deletion(sorted(names - {""}))
+    if deletion is None:
+        return [gone] if gone is not None else []
+    if gone is None:
+        gone = Verdict(
+            gang_id=gang_id,
+            epoch=state.epoch,
+            at_ms=now_ms,
+            dialect="",
+            namespace=namespace,
+            name="",
+            phase="Gone",
+        )
+    return [msgspec.structs.replace(gone, provisioning=deletion)]
+
+
+def meaning(state: State, gang: Gang) -> tuple[object, ...]:
+    """The parts whose changes are published at once; () for gangs without requests."""
+    found = request_of(state, gang)
+    if gang.request is None and found is None:
+        return ()
+    shown = (found.state, found.reason) if found is not None else ()
+    return requests(state, gang), _is_overdue(gang), *shown
+
+
+def _pod_sets(gang: Gang) -> tuple[PodSet, ...] | None:
+    """The sets of the gang's request, each with its first waiting pod; None: a shape has none."""
+    sets: list[PodSet] = []
+    by_shape: dict[int, list[tuple[str, str]]] = {}
+    for (_, shape_id), members in gang.waiting.items():
+        pods = by_shape.setdefault(shape_id, [])
+        pods.append(min((one.pod.name, one.pod.uid) for one in members.values()))
+    for shape_id, count in gang.request.sets if gang.request is not None else ():
+        if shape_id not in by_shape:
+            return None
+        name, uid = min(by_shape[shape_id])
+        sets.append(PodSet(name=name, uid=uid, count=count))
+    return tuple(sets)
+
+
+def _deletion(names: list[str]) -> Provisioning | None:
+    return Provisioning(obsolete=tuple(names)) if names else None
+
+
+def _name(gang: Gang) -> str:
+    return str(gang.request.name) if gang.request is not None else ""
+
+
+def _waits_for_request(gang: Gang) -> bool:
+    return gang.pending_reason in {
+        PendingReason.AWAITS_PROVISIONING,
+        PendingReason.PROVISIONING_FAILED,
+    }
+
+
+def _waits_for_next_attempt(gang: Gang) -> bool:
+    return gang.pending_reason is PendingReason.PROVISIONING_FAILED
+
+
+def _is_overdue(gang: Gang) -> bool:
+    return gang.request is not None and gang.request.overdue
+
+
+def _refusal(gang: Gang) -> str:
+    return gang.request.refusal if gang.request is not None else ""
+
+
+def _refusal_words(gang: Gang) -> str:
+    return (
+        f"ProvisioningRequest {_name(gang)} is not created, because the API server refuses it: "
+        f"{_refusal(gang)}"
+    )
+
+
+def _unaccepted_words(gang: Gang, found: ProvisioningRequest) -> str:
+    return (
+        f"ProvisioningRequest {found.name} was accepted by no autoscaler for two minutes: does one "
+        f"serve the class {class_of(gang.queue)}, and does cluster-autoscaler have "
+        "--enable-provisioning-requests?"
+    )
+
+
+def _failure(found: ProvisioningRequest) -> str:
+    words = f"ProvisioningRequest {found.name} {_ENDINGS.get(found.state, 'failed')}"
+    return f"{words}: {found.message}" if found.message else words
+
+
+def _described(found: ProvisioningRequest) -> str:
+    words = f"ProvisioningRequest {found.name}"
+    return f"{words}: {found.message}" if found.message else words

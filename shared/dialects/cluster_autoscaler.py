@@ -1,0 +1,67 @@
+"""ProvisioningRequests, by which Tutti asks cluster-autoscaler, or another autoscaler that serves
+the kind, for the capacity of a gang (ADR 0087).
+
+No gang is declared by them: the kind is a dialect so that the watcher reports whether it is served.
+"""
+
+from typing import Final
+
+from shared.contracts.provisioning import parse_request_name
+from shared.dialects.protocol import Dialect, identity
+from shared.dialects.reference_objects import TEXT_CHARACTERS_MAX, kind
+from shared.kube import reference_objects as looked_up
+from shared.kube.objects import Condition
+from shared.kube.resources import PROVISIONING_REQUESTS
+from shared.model.reference_objects import ProvisioningRequest, ProvisioningState
+
+#: The conditions with a state, the most significant first: the first True one counts.
+_STATES: Final[tuple[ProvisioningState, ...]] = (
+    "Failed",
+    "CapacityRevoked",
+    "BookingExpired",
+    "Provisioned",
+    "Accepted",
+)
+_REASON_CHARACTERS_MAX: Final = 128
+
+
+def read_provisioning_request(
+    found: looked_up.ProvisioningRequest,
+) -> ProvisioningRequest | None:
+    """A request of a gang; None for other requests, and for one that is being deleted."""
+    metadata = found.metadata
+    name = parse_request_name(metadata.name)
+    if name is None or metadata.deletion_timestamp is not None:
+        return None
+    conditions = {one.type: one for one in found.status.conditions}
+    state: ProvisioningState = ""
+    for one in reversed(_STATES):
+        if one in conditions and conditions[one].status == "True":
+            state = one
+    shown = conditions.get(state, Condition())
+    if state in {"", "Accepted"}:
+        # While it is False, its message says what the autoscaler waits for.
+        shown = conditions.get("Provisioned", shown)
+    return ProvisioningRequest(
+        **identity(metadata),
+        gang_id=name.gang_id,
+        digest=name.digest,
+        attempt=name.attempt,
+        state=state,
+        reason=shown.reason[:_REASON_CHARACTERS_MAX],
+        message=shown.message[:TEXT_CHARACTERS_MAX],
+    )
+
+
+DIALECT: Final = Dialect(
+    name="cluster_autoscaler",
+    precedence=96,
+    kinds=(
+        kind(
+            PROVISIONING_REQUESTS,
+            "provisioningrequest",
+            looked_up.ProvisioningRequest,
+            read_provisioning_request,
+        ),
+    ),
+)

@@ -1,0 +1,182 @@
+"""From manifests to questions: the gangs that they declare, with the pods that would be created.
+Pure.
+
+A workload has the templates of its pods (`shared.dialects.workloads`); a PodGroup has the pods that
+name it; a tree of groups (`shared.model.group_trees`) is one gang with the pods of all its groups.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from shared.contracts.questions import FitRequest
+from shared.dialects.discovery import dialects, kinds
+from shared.dialects.protocol import ReadingContext
+from shared.dialects.workloads import PODS_MAX, REPLICATED, declared, template_pod
+from shared.kube.decoding import without_nulls
+from shared.model.gang_keys import GangKey, key_of_group
+from shared.model.group_trees import GroupTrees, is_in_tree
+from shared.model.minimums import group_declared_by
+from shared.model.objects import Pod, PodGroup
+
+#: Pods of all manifests together: a short text can ask for millions.
+PODS_IN_ALL_MAX: Final = 20_000
+
+Json = dict[str, Any]
+
+
+class InvalidManifest(ValueError):
+    """Manifests declare no gangs that could be asked about; the message names the document."""
+
+
+def expand(
+    documents: Iterable[Any], *, namespace: str, scheduler_names: Iterable[str]
+) -> list[FitRequest]:
+    """One question for each gang of the parsed manifests; `namespace` is for objects without one.
+
+    Raises:
+        InvalidManifest: A document is not a manifest, is of an unknown kind, or is too large; or a
+            tree of groups is invalid, or not complete.
+    """
+    context = ReadingContext(scheduler_names=frozenset(scheduler_names))
+    groups: dict[GangKey, PodGroup] = {}
+    trees = GroupTrees()
+    members: dict[GangKey, list[Pod]] = {}
+    questions: list[FitRequest] = []
+    for found in _readings(documents, namespace, context):
+        match found:
+            case FitRequest() if found.pods:
+                questions.append(found)
+            case FitRequest():
+                groups[key_of_group(found.group)] = found.group
+                if is_in_tree(found.group):
+                    trees.put(found.group)
+            case Pod():
+                key = found.group_scope, found.namespace, found.group_name or found.name
+                members.setdefault(key, []).append(found)
+    of_gangs: dict[GangKey, list[Pod]] = {trees.gang_of(key): [] for key in [*groups, *members]}
+    for key, pods in members.items():
+        of_gangs[trees.gang_of(key)] += pods
+    for key, pods in of_gangs.items():
+        if len(pods) > PODS_MAX:
+            raise InvalidManifest(
+                f"{key[1]}/{key[2]}: it has {len(pods)} pods, at most {PODS_MAX} are supported"
+            )
+        group = _of_tree(key, trees) or groups.get(key) or _of_pods(key, pods)
+        questions.append(FitRequest(group=group, pods=tuple(pods)))
+    return questions
+
+
+def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
+    """Each object with its place in the file, lists expanded. Raises InvalidManifest."""
+    for number, document in enumerate(documents, 1):
+        if document is None:
+            continue
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+            raise InvalidManifest(f"document {number}: must be an object with a kind")
+        items = document.get("items") if document["kind"].endswith("List") else None
+        for one in items if isinstance(items, list) else [document]:
+            if not isinstance(one, dict):
+                raise InvalidManifest(f"document {number}: items: must be objects")
+            metadata = one.get("metadata")
+            name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+            yield f"document {number}, {one.get('kind', '')} {name}".rstrip(), without_nulls(one)
+
+
+def _readings(
+    documents: Iterable[Any], namespace: str, context: ReadingContext
+) -> Iterator[FitRequest | Pod]:
+    """What each object declares. Raises InvalidManifest."""
+    total = 0
+    for where, one in flattened(documents):
+        try:
+            found = _read(one, namespace, context)
+        except ValueError as error:  # msgspec.ValidationError is one
+            raise InvalidManifest(f"{where}: {error}") from error
+        total += len(found.pods) if isinstance(found, FitRequest) else 1
+        if total > PODS_IN_ALL_MAX:
+            raise InvalidManifest(f"{where}: all together have more than {PODS_IN_ALL_MAX} pods")
+        yield found
+
+
+def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Pod:
+    """A group with its pods, or a pod of a group that another document declares."""
+    kind = one["kind"]
+    api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
+    metadata = one.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise ValueError("metadata: must be an object")  # noqa: TRY004 - as other invalid fields
+    metadata.setdefault("namespace", namespace)
+    if kind in _group_kinds():
+        metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
+        return FitRequest(group=_declared(one, api_group, context))
+    if kind == "Pod":
+        return template_pod(one, context)
+    name = metadata.get("name", "") or "unnamed"
+    found = declared(one, uid=f"asked/{metadata['namespace']}/{name}", context=context)
+    if found is None:
+        known = [
+            *sorted(_group_kinds()),
+            *("Pod", "Job", "JobSet", "vcjob", "the training operators' kinds"),
+            *sorted(REPLICATED),
+        ]
+        raise ValueError(f"its kind is not known: {', '.join(known[:-1])} and {known[-1]} are")
+    return found
+
+
+def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
+    for dialect in dialects():
+        for kind in dialect.kinds:
+            if (kind.resource.kind, kind.resource.group) == (one["kind"], api_group):
+                found = kind.read(msgspec.convert(one, kind.decoded), context)
+                if isinstance(found, PodGroup):
+                    if found.errors:
+                        raise ValueError("; ".join(found.errors))
+                    return found
+    raise ValueError(f"no dialect reads {one['kind']}s of {api_group or 'the core group'}")
+
+
+@cache
+def _group_kinds() -> frozenset[str]:
+    """The kinds of group objects that pods or groups name."""
+    return frozenset(
+        one.resource.kind
+        for one in kinds()
+        if one.neutral == "podgroup" and not one.claims_by_owner
+    )
+
+
+def _of_tree(key: GangKey, trees: GroupTrees) -> PodGroup | None:
+    """The group of a gang that is a tree of groups; None: it is none."""
+    group = trees.group_of_gang(key)
+    scope, namespace, name = key
+    if group is None and (parts := trees.parts(key)):
+        named = ", ".join(one.name for one in parts if one.parent == name)
+        raise InvalidManifest(
+            f"{named}: the parent {namespace}/{name} ({scope}) is not in these files, and groups "
+            "of a tree start together"
+        )
+    if group is not None and group.errors:
+        raise InvalidManifest(f"{namespace}/{name}: {'; '.join(group.errors)}")
+    return group
+
+
+def _of_pods(key: GangKey, pods: list[Pod]) -> PodGroup:
+    """The group of pods without an object: as they declare it, else of all of them."""
+    scope, namespace, name = key
+    uid = f"asked/{namespace}/{name}"
+    declared = group_declared_by(pods)
+    if declared is not None:
+        return msgspec.structs.replace(declared, uid=uid)
+    return PodGroup(
+        uid=uid,
+        dialect="",
+        namespace=namespace,
+        name=name,
+        scope=scope,
+        resource_version=0,
+        min_member=len(pods),
+        queue=pods[0].queue,
+    )

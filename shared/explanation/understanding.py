@@ -1,0 +1,512 @@
+"""Reads manifests as the services do: gangs, schedulers, and what has no effect. Pure.
+
+Group objects, queues and pods are read by the functions of their dialects, which the watcher calls;
+declarations and scheduler names by those of the webhook; the pods and groups of workloads by those
+of the controllers. The API server is not asked, so every dialect counts as served.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from shared.contracts.annotations import GANG, GROUP_NAME
+from shared.dialects.discovery import by_precedence, dialects, dialects_watched_for_pods
+from shared.dialects.ignored_fields import fields_set
+from shared.dialects.owned_gangs import may_be_owned
+from shared.dialects.pod_vocabulary import pod_vocabulary
+from shared.dialects.pods import read_pod
+from shared.dialects.protocol import DEFAULT_SCHEDULER, Dialect, JsonObject, Kind, ReadingContext
+from shared.dialects.scheduler_choice import (
+    EXCLUDED_NAMESPACES,
+    NAMESPACE_LABELS,
+    NAMESPACE_LABELS_FOR_OWNED,
+    gives_way,
+    name_for_pods,
+)
+from shared.dialects.volcano import NAME as VOLCANO
+from shared.dialects.workload_sizes import ALL, Workload, gang_size
+from shared.dialects.workloads import REPLICATED, Part, declared, parts_of
+from shared.explanation.gangs import Gangs, Members
+from shared.explanation.owner_gangs import OwnerGang, is_known_owner, owner_gang
+from shared.explanation.report import Declared, ObjectReport, Report, Scheduling
+from shared.job_plugins.discovery import registered_plugins, with_needed_plugins
+from shared.kinds.job import Job
+from shared.kinds.job_shape import completed
+from shared.kube import objects as kube
+from shared.kube.decoding import KindDecoder, Undecodable, without_nulls
+from shared.kube.resources import JOBS_BATCH, JOBS_VOLCANO, NAMESPACES, PODS, Resource
+from shared.model.gang_keys import GangKey
+from shared.model.objects import PodGroup
+
+#: Kinds whose pods belong to objects of another kind: its API version and kind.
+_OWNERS: Final = {"Deployment": ("apps/v1", "ReplicaSet"), "JobSet": ("batch/v1", "Job")}
+#: The scheduler name that the training operators set.
+_OPERATORS_SCHEDULER: Final = "volcano"
+#: Neutral kinds of the objects that dialects read as a whole.
+_WHOLLY_READ: Final = frozenset({"podgroup", "queue"})
+#: Fewer pods are no gang.
+_GANG_MIN: Final = 2
+_ALONE: Final = "nothing declares a gang: each pod is placed on its own"
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def understand(
+    documents: Iterable[tuple[str, JsonObject]],
+    *,
+    namespace: str,
+    scheduler_names: tuple[str, ...],
+    namespaces: Iterable[JsonObject] = (),
+) -> Report:
+    """How Tutti understands the objects.
+
+    Args:
+        documents: Each object, without nulls, with its place in the files.
+        namespace: For objects without one.
+        scheduler_names: Scheduler names that Tutti serves.
+        namespaces: Namespaces, beside those among the objects: their labels count.
+    """
+    objects = list(documents)
+    labels = _labels_of_namespaces([*namespaces, *(one for _, one in objects)])
+    reader = _Reader(namespace, scheduler_names, labels)
+    read = [(place, reader.read(one)) for place, one in objects]
+    reports = tuple(found.report(place, reader.gangs) for place, found in read)
+    return Report(objects=reports, gangs=reader.gangs.reports())
+
+
+def _labels_of_namespaces(objects: Iterable[JsonObject]) -> dict[str, JsonObject]:
+    """The labels of those of the objects that are namespaces, by their names."""
+    return {
+        str(_member(one, "metadata").get("name", "")): _member(one, "metadata", "labels")
+        for one in objects
+        if one.get("kind") == NAMESPACES.kind
+    }
+
+
+class _Object:
+    """One object of the files, and what is reported of it."""
+
+    def __init__(self, one: JsonObject, namespace: str) -> None:
+        self.json = one
+        self.kind = str(one.get("kind", ""))
+        self.api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
+        self.metadata = _member(one, "metadata")
+        self.spec = _member(one, "spec")
+        self.namespace = str(self.metadata.get("namespace") or namespace)
+        self.name = str(self.metadata.get("name") or self.metadata.get("generateName") or "unnamed")
+        #: The kinds of dialects that it is read as.
+        self.kinds = [
+            (dialect, kind)
+            for dialect in dialects()
+            for kind in dialect.kinds
+            if self.is_of(kind.resource)
+        ]
+        of_cluster = any(not kind.resource.namespaced for _, kind in self.kinds)
+        place = self.name if of_cluster else f"{self.namespace}/{self.name}"
+        self.title = f"{self.kind} {place}"
+        # Dictionaries: in order, and each sentence once.
+        self._gangs: dict[GangKey, None] = {}
+        self._facts: dict[str, None] = {}
+        self._declared: dict[Declared, None] = {}
+        self._scheduling: dict[Scheduling, None] = {}
+        self._missing: dict[str, None] = {}
+        self._ignored: dict[str, None] = {}
+
+    def is_of(self, resource: Resource) -> bool:
+        """Whether it is an object of this kind, in any version."""
+        return (self.api_group, self.kind) == (resource.group, resource.kind)
+
+    def joins(self, gang: GangKey) -> None:
+        self._gangs[gang] = None
+
+    def notes(self, fact: str) -> None:
+        self._facts[fact] = None
+
+    def lacks(self, what: str) -> None:
+        self._missing[what] = None
+
+    def ignores(self, what: str) -> None:
+        self._ignored[what] = None
+
+    def declares(self, declaration: Declared) -> None:
+        self._declared[declaration] = None
+
+    def schedules(self, scheduling: Scheduling) -> None:
+        self._scheduling[scheduling] = None
+
+    def report(self, place: str, gangs: Gangs) -> ObjectReport:
+        """The report on it, once all objects are read."""
+        return ObjectReport(
+            place=place,
+            title=self.title,
+            gangs=tuple(dict.fromkeys(map(gangs.title, self._gangs))),
+            facts=tuple(self._facts),
+            declared=tuple(self._declared),
+            scheduling=tuple(self._scheduling),
+            missing=tuple(self._missing),
+            ignored=tuple(self._ignored),
+        )
+
+
+class _Reader:
+    """Reads objects one after the other, and collects their gangs."""
+
+    def __init__(
+        self,
+        namespace: str,
+        scheduler_names: tuple[str, ...],
+        labels_of_namespaces: Mapping[str, JsonObject],
+    ) -> None:
+        self.gangs = Gangs()
+        self._namespace = namespace
+        self._scheduler_names = scheduler_names
+        self._labels_of_namespaces = labels_of_namespaces
+        self._context = ReadingContext(
+            scheduler_names=frozenset(scheduler_names),
+            implied_groups=True,
+            served=dialects_watched_for_pods(),
+        )
+
+    def read(self, one: JsonObject) -> _Object:
+        """Read one object; what it adds to gangs is kept."""
+        found = _Object(one, self._namespace)
+        try:
+            self._read(found)
+        except ValueError as error:  # msgspec.ValidationError is one
+            found.lacks(f"cannot be read: {error}")
+        return found
+
+    def _read(self, found: _Object) -> None:
+        if found.is_of(PODS):
+            self._pod(found)
+            return
+        for dialect, kind in found.kinds:
+            self._object(found, dialect, kind)
+        if found.is_of(JOBS_VOLCANO):
+            self._volcano_job(found)
+        elif (gang := self._owner_gang(found)) is not None:
+            self._whole_owner(found, gang)
+        elif parts := parts_of(found.kind, found.api_group, found.spec):
+            if any(key.endswith("ReplicaSpecs") for key in found.spec):
+                self._operated(found, parts)
+            else:
+                self._workload(found, parts)
+        elif not found.kinds:
+            found.notes("declares no gang, and no pods that this command reads")
+
+    def _owner_gang(self, found: _Object) -> OwnerGang | None:
+        return owner_gang(
+            found.json, found.namespace, found.name, asked_by_default=self._is_asked(found)
+        )
+
+    def _is_asked(self, found: _Object) -> bool:
+        """Whether the namespace asks for a gang of the object's pods, and the object allows it."""
+        labels = self._labels_of_namespaces.get(found.namespace, {})
+        jobs: list[JsonObject] = (
+            (found.spec.get("replicatedJobs") or []) if found.kind == "JobSet" else []
+        )
+        above_pods = [found.metadata, *(_member(job, "template", "metadata") for job in jobs)]
+        stated = any(GANG in _member(one, "annotations") for one in above_pods)
+        return labels.get(GANG) == ALL and not stated
+
+    def _object(self, found: _Object, dialect: Dialect, kind: Kind) -> None:
+        """An object of a dialect's kind."""
+        neutral = self._neutral(found, kind, found.json)
+        if isinstance(neutral, PodGroup):
+            found.notes(f"a group object of the dialect {dialect.name}")
+            found.joins(self.gangs.put_group(neutral))
+        elif kind.neutral != "workload":
+            found.notes(f"read as {kind.neutral} (dialect {dialect.name})")
+        if kind.validated:
+            for error in dialect.validate(found.kind, found.json):
+                found.lacks(f"admission refuses it: {error.text}")
+        fields = [one for one in dialect.ignored if one.kind == found.kind]
+        for field in fields_set(found.json, fields):
+            found.ignores(field.sentence)
+        if kind.neutral in _WHOLLY_READ and not kind.claims_by_owner:
+            known = {*_fields_of(kind.decoded, "spec"), *(one.steps[1] for one in fields)}
+            for key in found.spec.keys() - known:
+                found.ignores(f"spec.{key}: the dialect {dialect.name} does not know it")
+
+    def _neutral(self, found: _Object, kind: Kind, one: JsonObject) -> object:
+        """The neutral object that the watcher would read."""
+        metadata = {"uid": found.title, **found.metadata, "name": found.name}
+        if kind.resource.namespaced:
+            metadata["namespace"] = found.namespace
+        decoded: Any = KindDecoder(kind.decoded).object(_encode({**one, "metadata": metadata}))
+        if isinstance(decoded, Undecodable):
+            found.lacks(f"cannot be read: {decoded.error}")
+            return kind.read_undecodable(decoded, self._context)
+        return kind.read(decoded, self._context)
+
+    def _pod(self, found: _Object) -> None:
+        for dialect in by_precedence():
+            for error in dialect.validate(PODS.kind, found.json):
+                found.lacks(f"admission refuses it: {error.text}")
+        metadata = {**found.metadata, "name": found.name}
+        self._pods(found, {"metadata": metadata, "spec": found.json.get("spec")}, 1, "", 1)
+
+    def _workload(self, found: _Object, parts: Sequence[Part]) -> None:
+        """A workload whose controller creates pods and no group."""
+        if is_known_owner(str(found.json.get("apiVersion")), found.kind):
+            found.notes(f"the annotation {GANG}: {ALL} on it would make one gang of all its pods")
+        given = (str(found.json.get("apiVersion")), found.kind)
+        api_version, owner_kind = _OWNERS.get(found.kind, given)
+        for part in parts:
+            metadata = _member(part.template, "metadata")
+            notes = _member(metadata, "annotations")
+            stem = f"{found.name}-{part.role}" if part.role else found.name
+            owner = {
+                "apiVersion": api_version,
+                "kind": owner_kind,
+                "name": stem,
+                "uid": f"{found.kind.lower()}-{stem}",
+                "controller": True,
+            }
+            made = {**metadata, "name": stem, "ownerReferences": [owner]}
+            role = f" ({part.role})" if part.role else ""
+            sizes = _sizes(found, part)
+            size = gang_size(owner_kind, sizes, self._is_asked(found), notes)
+            count = part.replicas
+            if found.kind == "JobSet" and sizes is not None:
+                count = 1 if sizes.spec.parallelism is None else sizes.spec.parallelism
+                jobs = part.replicas // count if count else 0
+                found.notes(f"each of {jobs} Jobs{role} is read by itself, with {count} pods")
+            else:
+                found.notes(f"its controller creates {count} pods{role}")
+            self._pods(found, {**part.template, "metadata": made}, count, part.role, size)
+
+    def _whole_owner(self, found: _Object, gang: OwnerGang) -> None:
+        """An operator's object that asks for one gang of all its pods."""
+        if not gang.wanted:
+            found.notes("wants no pods at present")
+        each = "it" if gang.gangs == 1 else f"each of its {gang.gangs} replicas; this is the first"
+        declared_by = f"{found.title}: Tutti creates a PodGroup for {each}"
+        found.joins(self.gangs.put_made_group(gang.group, declared_by))
+        for part, pod in gang.pods:
+            later = part.expected - part.least
+            if later > 0:
+                found.notes(
+                    f"{later} pods ({part.role}) are created later: capacity is reserved for them"
+                )
+            scheduler = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+            spec = msgspec.structs.replace(pod.spec, scheduler_name=scheduler)
+            typed = msgspec.structs.replace(pod, spec=spec)
+            dialect, objections = self._declarations(found, typed)
+            read = msgspec.structs.replace(read_pod(typed, self._context), role=part.role)
+            # The pods get the name of a group that Tutti makes after they were created.
+            is_named = read.group_name != gang.group.name
+            scheduling = self._scheduling(
+                found, scheduler, dialect if is_named else None, owned=not is_named
+            )
+            count = max(part.least, part.expected)
+            self._join(found, Members(read, count, scheduling, objections))
+
+    def _operated(self, found: _Object, parts: Sequence[Part]) -> None:
+        """A job of a training operator, which creates the group and sets the scheduler name."""
+        condition = "if the operator runs with --gang-scheduler-name=volcano"
+        found.notes(f"its operator creates the PodGroup and sets the scheduler name, {condition}")
+        if not _member(found.spec, "runPolicy", "schedulingPolicy"):
+            found.notes("without runPolicy.schedulingPolicy all its pods are the minimum")
+        group = self._group(found, f"{found.title}, {condition}")
+        for part in parts:
+            self._add(found, part, _OPERATORS_SCHEDULER, group)
+
+    def _volcano_job(self, found: _Object) -> None:
+        """A Volcano Job, whose controller creates pods and their group."""
+        given = msgspec.convert(without_nulls({"spec": found.spec}), Job, strict=False)
+        job = with_needed_plugins(completed(given))
+        known = registered_plugins()
+        for name in sorted(job.spec.plugins):
+            if name not in known:
+                found.lacks(f"admission refuses it: there is no plugin {name}")
+            elif name not in given.spec.plugins:
+                found.notes(f"gets the plugin {name}, which another of its plugins needs")
+        scheduler = job.spec.scheduler_name
+        if scheduler not in self._scheduler_names:
+            found.lacks("Tutti's Job controller leaves Jobs of other schedulers alone")
+        group = self._group(found, f"{found.title}, whose controller creates its PodGroup")
+        parts = parts_of(found.kind, found.api_group, found.spec)
+        for task, part in zip(job.spec.tasks, parts, strict=True):
+            if task.depends_on is not None:
+                names = ", ".join(task.depends_on.name)
+                found.notes(f"{part.role} waits for {names}; until then it is left out")
+            self._add(found, part, scheduler, group)
+
+    def _group(self, found: _Object, declared_by: str) -> PodGroup:
+        """The group that the controller of a workload creates.
+
+        Raises:
+            ValueError: Its pods cannot be read.
+        """
+        metadata = {**found.metadata, "name": found.name, "namespace": found.namespace}
+        whole = {**found.json, "metadata": metadata}
+        request = declared(whole, uid=found.title, context=self._context)
+        if request is None:
+            raise ValueError("it has no pods")
+        found.joins(self.gangs.put_made_group(request.group, declared_by))
+        return request.group
+
+    def _add(self, found: _Object, part: Part, scheduler: str, group: PodGroup) -> None:
+        """Pods whose group and scheduler name their controller sets."""
+        metadata = _member(part.template, "metadata")
+        notes = {**_member(metadata, "annotations"), GROUP_NAME: group.name}
+        made = {**metadata, "name": f"{found.name}-{part.role}", "annotations": notes}
+        self._ignored_of_pod(found, part.template)
+        read = self._typed(found, {**part.template, "metadata": made}, scheduler)
+        dialect, objections = self._declarations(found, read)
+        pod = msgspec.structs.replace(read_pod(read, self._context), role=part.role)
+        scheduling = self._scheduling(found, scheduler, dialect)
+        self._join(found, Members(pod, part.replicas, scheduling, objections))
+
+    def _pods(self, found: _Object, pod: JsonObject, count: int, role: str, size: int) -> None:
+        """Pods as they are written, or as their template is.
+
+        Args:
+            found: Their object.
+            pod: One of them.
+            count: Their number.
+            role: Their role, if no dialect finds one; "": unknown.
+            size: The size of the gang that a controller makes of them if they declare none.
+        """
+        self._ignored_of_pod(found, pod)
+        read = self._typed(found, pod, "")
+        dialect, objections = self._declarations(found, read)
+        references = pod_vocabulary().references
+        declared = references.declarations(read.metadata, read.spec, self._context.served)
+        owned = not declared and may_be_owned(read.metadata)
+        scheduling = self._scheduling(found, read.spec.scheduler_name, dialect, owned=owned)
+        if owned and scheduling.taken:
+            ours = msgspec.structs.replace(
+                read.spec, scheduler_name=name_for_pods(self._scheduler_names)
+            )
+            read = msgspec.structs.replace(read, spec=ours)
+        neutral = read_pod(read, self._context)
+        if role and not neutral.role:
+            neutral = msgspec.structs.replace(neutral, role=role)
+        if neutral.group_implied and size >= _GANG_MIN:
+            group = PodGroup(
+                uid=neutral.group_name,
+                dialect=VOLCANO,
+                namespace=found.namespace,
+                name=neutral.group_name,
+                resource_version=0,
+                min_member=size,
+                queue=neutral.queue,
+                priority_class=neutral.priority_class,
+            )
+            self.gangs.put_made_group(group, f"{found.title}: Tutti creates a PodGroup for it")
+        elif neutral.group_implied:
+            neutral = msgspec.structs.replace(neutral, group_name="", group_implied=False)
+        self._join(found, Members(neutral, count, scheduling, objections))
+
+    def _ignored_of_pod(self, found: _Object, pod: JsonObject) -> None:
+        """Report the marks of a pod, or of a template, that no dialect acts upon."""
+        for dialect in dialects():
+            marks = (one for one in dialect.ignored if one.kind == PODS.kind)
+            for mark in fields_set(pod, marks):
+                found.ignores(mark.sentence)
+
+    def _join(self, found: _Object, members: Members) -> None:
+        """Add equal pods to their gang, if they have one."""
+        found.schedules(members.scheduling)
+        gang = self.gangs.put_members(members)
+        if gang is not None:
+            found.joins(gang)
+        elif not members.objections:
+            found.notes(_ALONE)
+
+    def _typed(self, found: _Object, pod: JsonObject, scheduler: str) -> kube.Pod:
+        """The pod of a manifest, with what the API server or its controller fills in."""
+        read = msgspec.convert(without_nulls(pod), kube.Pod, strict=False)
+        uid = read.metadata.uid or f"{found.title}/{read.metadata.name}"
+        metadata = msgspec.structs.replace(read.metadata, namespace=found.namespace, uid=uid)
+        name = scheduler or read.spec.scheduler_name or DEFAULT_SCHEDULER
+        spec = msgspec.structs.replace(read.spec, scheduler_name=name)
+        return msgspec.structs.replace(read, metadata=metadata, spec=spec)
+
+    def _declarations(
+        self, found: _Object, pod: kube.Pod
+    ) -> tuple[Dialect | None, tuple[str, ...]]:
+        """Report where the pod declares a gang; returns the dialect that finds it, and why the pod
+        is not bound as a member.
+        """
+        references, served = pod_vocabulary().references, self._context.served
+        _, objections = references.read(pod.metadata, pod.spec, served)
+        winner: Dialect | None = None
+        for one in references.declarations(pod.metadata, pod.spec, served):
+            counts = winner is None and one.membership is not None
+            if counts:
+                winner, sentence = one.dialect, "this is its gang"
+            elif one.dialect is None:
+                sentence = f"no dialect reads gangs of {one.reference.declared_by}"
+            elif winner is not None:
+                sentence = f"{winner.name} has precedence"
+            else:
+                sentence = "names no gang by itself"
+            found.declares(
+                Declared(
+                    place=one.reference.title,
+                    value=one.value,
+                    dialect=one.dialect.name if one.dialect is not None else "",
+                    counts=counts,
+                    sentence=sentence,
+                )
+            )
+        for objection in objections:
+            found.lacks(f"not bound: {objection}")
+        return winner, objections
+
+    def _scheduling(
+        self, found: _Object, name: str, dialect: Dialect | None, *, owned: bool = False
+    ) -> Scheduling:
+        """Whether Tutti schedules pods with this scheduler name and a gang of this dialect, or that
+        declare nothing below an operator's object (`owned`).
+        """
+        ours = name_for_pods(self._scheduler_names)
+        if name in self._scheduler_names:
+            return Scheduling(scheduler=name, taken=True, sentence="Tutti serves this name")
+        wanted: Mapping[str, str] = {}
+        if found.namespace not in EXCLUDED_NAMESPACES:
+            if dialect is not None and gives_way(name, dialect):
+                wanted = NAMESPACE_LABELS
+            elif owned and name == DEFAULT_SCHEDULER:
+                wanted = NAMESPACE_LABELS_FOR_OWNED
+        labels = self._labels_of_namespaces.get(found.namespace, {})
+        if wanted and labels.items() >= wanted.items():
+            sentence = f"the namespace has opted in: the webhook sets {ours}"
+            return Scheduling(scheduler=name, taken=True, sentence=sentence)
+        sentence = f"Tutti does not serve this name: set schedulerName: {ours}"
+        if wanted:
+            both = " ".join(f"{key}={value}" for key, value in wanted.items())
+            sentence += f", or label the namespace {both}"
+        return Scheduling(scheduler=name, taken=False, sentence=sentence)
+
+
+def _sizes(found: _Object, part: Part) -> Workload | None:
+    """The object whose annotations and sizes count for the pods of a part, as the podgroup
+    controller reads it; None for a kind that it does not read.
+    """
+    if found.kind in REPLICATED or found.is_of(JOBS_BATCH):
+        whole: JsonObject = {"metadata": found.metadata, "spec": found.spec}
+    elif found.kind == "JobSet":
+        jobs: list[JsonObject] = found.spec.get("replicatedJobs") or []
+        whole = next((_member(job, "template") for job in jobs if job.get("name") == part.role), {})
+    else:
+        return None
+    return msgspec.convert(without_nulls(whole), Workload, strict=False)
+
+
+def _fields_of(decoded: type[msgspec.Struct], name: str) -> set[str]:
+    """The names in JSON of the fields of a member, which is a struct itself."""
+    (member,) = (one for one in msgspec.structs.fields(decoded) if one.encode_name == name)
+    return {one.encode_name for one in msgspec.structs.fields(member.type)}
+
+
+def _member(parent: JsonObject, *keys: str) -> JsonObject:
+    """The object at the end of a path of members; {} where there is none."""
+    found: object = parent
+    for key in keys:
+        found = cast("JsonObject", found).get(key) if isinstance(found, dict) else None
+    return cast("JsonObject", found) if isinstance(found, dict) else {}

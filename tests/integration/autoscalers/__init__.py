@@ -1,0 +1,1 @@
+"""Real autoscalers beside Tutti: which nodes they buy for gangs, and which they give back."""

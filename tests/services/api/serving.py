@@ -1,0 +1,208 @@
+"""The HTTPS server in this process, with users and rights that a test sets, and a planner that
+answers what the test says.
+"""
+
+import io
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from typing_extensions import override
+
+from services.api.api_server import ApiServer
+from services.api.authentication import User
+from services.api.authorization import Authorizer
+from services.api.errors import RequestFailed
+from services.api.explanations import ExplanationResource
+from services.api.fits import FitResource
+from services.api.gangs import GangResource
+from services.api.instance_questions import InstanceQuestions
+from services.api.planner_questions import PlannerQuestions
+from services.api.reads import (
+    DecisionResource,
+    InstanceResource,
+    NodeResource,
+    PodShapeResource,
+    QueueResource,
+)
+from services.api.reporting import Reporting
+from services.api.state import ApiState
+from services.api.watches import Watching
+from shared.contracts.questions import (
+    FitAnswer,
+    FitRequest,
+    FragmentationAnswer,
+    LedgerAnswer,
+    ServiceStatus,
+)
+from shared.runtime.serving_certificate import (
+    CertificateFiles,
+    ServingCertificate,
+    ensure_certificate,
+)
+from shared.telemetry.metrics import Metrics
+from tests.services.api.scene import FIRST_SEEN_MS, GROUP_PATH
+
+
+class Users:
+    """In place of the Authenticator: users are their tokens."""
+
+    async def authenticate(self, request: web.BaseRequest) -> User:
+        _, _, name = request.headers.get("Authorization", "").partition("Bearer ")
+        if not name:
+            raise RequestFailed(401, "a bearer token of this cluster is needed")
+        return User(name=name)
+
+
+class Rights:
+    """In place of the API server: answers SubjectAccessReviews."""
+
+    def __init__(self) -> None:
+        #: Namespaces whose pods each user may list; "": of all.
+        self.namespaces: dict[str, set[str]] = {"admin": {""}}
+        self.asked = 0
+
+    async def create(self, _resource: object, manifest: dict[str, Any]) -> Any:
+        self.asked += 1
+        spec = manifest["spec"]
+        action = spec["resourceAttributes"]
+        seen = self.namespaces.get(spec["user"], set())
+        allowed = action["group"] != "" or "" in seen or action["namespace"] in seen
+        body = b'{"status":{"allowed":true}}' if allowed else b"{}"
+        return type("Reply", (), {"body": body})
+
+
+class Planner(PlannerQuestions):
+    """In place of the planner."""
+
+    def __init__(self) -> None:
+        self.queues = LedgerAnswer(queues=())
+        self.fit = FitAnswer(fits=True, ever=True)
+        self.shapes = FragmentationAnswer()
+
+    @override
+    async def ledger(self) -> LedgerAnswer:
+        return self.queues
+
+    @override
+    async def fragmentation(self) -> FragmentationAnswer:
+        return self.shapes
+
+    @override
+    async def fits(self, requests: Sequence[FitRequest]) -> list[FitAnswer]:
+        return [self.fit for _ in requests]
+
+
+class Instances(InstanceQuestions):
+    """In place of all services."""
+
+    def __init__(self) -> None:
+        self.answers: list[ServiceStatus] = []
+
+    @override
+    async def statuses(self) -> Sequence[ServiceStatus]:
+        return self.answers
+
+
+class Client:
+    """Requests of users."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self.url = f"{url}{GROUP_PATH}"
+        self.session = session
+
+    async def get(
+        self, path: str, *, user: str = "admin", status: int = 200, **headers: str
+    ) -> dict[str, Any]:
+        """An answer's JSON; its status is as expected."""
+        given = {"Authorization": f"Bearer {user}", **headers}
+        async with self.session.get(f"{self.url}{path}", headers=given) as response:
+            assert response.status == status, await response.text()
+            found: dict[str, Any] = await response.json()
+            return found
+
+    async def create(
+        self, path: str, body: bytes, *, user: str = "admin", status: int = 201
+    ) -> dict[str, Any]:
+        """The answer to an object; its status is as expected."""
+        given = {"Authorization": f"Bearer {user}"}
+        async with self.session.post(
+            f"{self.url}{path}", data=io.BytesIO(body), headers=given
+        ) as response:
+            assert response.status == status, await response.text()
+            found: dict[str, Any] = await response.json()
+            return found
+
+    async def names(self, path: str, *, user: str = "admin") -> list[str]:
+        """Namespace and name of each item of a list."""
+        items = (await self.get(path, user=user))["items"]
+        return [
+            "/".join(filter(None, (one["metadata"].get("namespace"), one["metadata"]["name"])))
+            for one in items
+        ]
+
+
+class Serving:
+    """The server and what it answers from."""
+
+    def __init__(self) -> None:
+        self.state = ApiState()
+        self.rights = Rights()
+        self.planner = Planner()
+        self.instances = Instances()
+        self.watching = Watching(lambda: self.state.gangs)
+        self.metrics = Metrics("api")
+        self.unavailable = ""
+        self.warning = ""
+        self.watches_max = 2
+
+    def server(self) -> ApiServer:
+        authorizer = Authorizer(self.rights)  # type: ignore[arg-type]  # sends reviews only
+        now_ms: Callable[[], int] = lambda: FIRST_SEEN_MS + 60_000  # noqa: E731
+        gangs = GangResource(lambda: self.state.gangs, authorizer, self.watching, now_ms)
+        return ApiServer(
+            Users(),  # type: ignore[arg-type]  # as the Authenticator
+            authorizer,
+            {
+                "gangs": gangs,
+                "queues": QueueResource(self.planner, authorizer),
+                "nodes": NodeResource(self.state, authorizer),
+                "podshapes": PodShapeResource(self.planner, authorizer),
+                "instances": InstanceResource(self.instances),
+                "decisions": DecisionResource(lambda: self.state.decisions, authorizer),
+            },
+            {
+                "fits": FitResource(self.planner, authorizer, ("tutti",)),
+                "explanations": ExplanationResource(("tutti",)),
+            },
+            gangs,
+            Reporting(self.metrics),
+            watches_max=self.watches_max,
+            unavailable=lambda one: self.unavailable if one.needs != "nothing" else "",
+            warning=lambda: self.warning,
+            now_ms=now_ms,
+        )
+
+
+@asynccontextmanager
+async def a_server(serving: Serving, folder: Path) -> AsyncIterator[Client]:
+    """A client of the server, for the length of the block."""
+    ensure_certificate(folder, "test", ["127.0.0.1"])
+    pem = folder / "serving.pem"
+    certificate = ServingCertificate(
+        CertificateFiles(certificate=pem, key=pem, ca=folder / "ca.crt")
+    )
+    server = serving.server()
+    port = await server.start("127.0.0.1", 0, certificate.context)
+    context = ssl.create_default_context(cadata=certificate.ca)
+    try:
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            yield Client(f"https://127.0.0.1:{port}", session)
+    finally:
+        serving.watching.end(None)
+        await server.stop()

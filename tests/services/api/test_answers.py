@@ -1,0 +1,136 @@
+"""What a whole `tutti up` answers about queues, nodes, decisions, fits and manifests, and that all
+answers are what the OpenAPI document says.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane.client import ApiError, RawClient
+from tests.controlplane.cluster import ControlPlane
+from tests.services.api.conformity import violations
+from tests.services.api.scene import GROUP_PATH
+from tests.support.waiting import eventually
+from tests.tutti.up import running as up
+from tests.tutti.up.gangs import bound, make_gang, make_nodes
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+
+_PATIENCE_S = 60.0
+Json = dict[str, Any]
+
+
+def a_fit(cpu: str) -> Json:
+    """A Volcano Job of two pods with so much CPU each."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+    task = {"name": "worker", "replicas": 2, "template": {"spec": {"containers": [container]}}}
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "asked"},
+        "spec": {"minAvailable": 2, "tasks": [task]},
+    }
+    return {
+        "apiVersion": "visibility.tutti.dev/v1alpha1",
+        "kind": "Fit",
+        "metadata": {"name": "question"},
+        "spec": {"manifests": [job]},
+    }
+
+
+def _members(gangs: list[Json]) -> list[int]:
+    return [one["status"]["members"]["total"] for one in gangs]
+
+
+def _used(queues: list[Json], name: str) -> dict[str, str]:
+    """What a queue uses, by resource."""
+    return {
+        amounts["resource"]: amounts["used"]
+        for one in queues
+        if one["metadata"]["name"] == name
+        for amounts in one["status"].get("resources", ())
+    }
+
+
+async def listed(api: RawClient, plural: str, shown: Callable[[list[Json]], bool]) -> Json:
+    """A list of all namespaces, once it shows what is expected."""
+
+    async def answer() -> Json | None:
+        try:
+            found: Json = await api.get(f"{GROUP_PATH}/{plural}")
+        except ApiError as error:
+            if error.status not in {404, 503}:
+                raise
+            return None
+        return found if shown(found["items"]) else None
+
+    found = await eventually(answer, timeout_s=_PATIENCE_S, because=f"{plural} are current")
+    assert found is not None
+    return found
+
+
+async def test_answers_of_a_whole_tutti_are_what_the_document_says(
+    control_plane: ControlPlane,
+    api: RawClient,
+    namespace: str,
+    empty_cluster: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(up, "READY_S", 150.0)
+    await make_nodes(api)
+    async with up.suite(
+        control_plane.admin_kubeconfig, tmp_path, "--no-webhook", "--api"
+    ) as running:
+        await running.wait_ready()
+        await make_gang(api, namespace, "train")
+        await make_gang(api, namespace, "waits", members=2, least=9)
+        await bound(api, namespace, "train", timeout_s=_PATIENCE_S)
+        # The watcher, the planners and the API service see the bound pods one after the other.
+        expected: dict[str, Callable[[list[Json]], bool]] = {
+            "gangs": lambda items: sorted(_members(items)) == [2, 3],
+            "decisions": lambda items: len(items) == 1,
+            "nodes": lambda items: sum(one["status"]["members"] for one in items) == 3,
+            "instances": lambda items: len(items) == 7,
+            "podshapes": lambda items: [one["status"]["members"] for one in items] == [5],
+            "queues": lambda items: _used(items, "default").get("cpu") == "3",
+        }
+        answers = {plural: await listed(api, plural, shown) for plural, shown in expected.items()}
+        (decision,) = answers["decisions"]["items"]
+        assert decision["status"]["action"] == "Bind"
+        assert decision["status"]["gang"] == f"{namespace}/train"
+        assert {pod["name"] for pod in decision["status"]["pods"]} == {
+            f"train-{index}" for index in range(3)
+        }
+        folder = f"{GROUP_PATH}/namespaces/{namespace}/fits"
+        fits = await api.create(folder, a_fit("1"))
+        never = await api.create(folder, a_fit("400"))
+        question = a_fit("1") | {"kind": "Explanation"}
+        explanation = await api.create(folder.replace("fits", "explanations"), question)
+        assert [one["title"] for one in explanation["status"]["gangs"]] == [f"{namespace}/asked"]
+        assert fits["status"]["fits"]
+        assert [one["ever"] for one in never["status"]["gangs"]] == [False]
+        with pytest.raises(ApiError, match=r"spec.manifests: .* kind is not known") as refused:
+            await api.create(folder, a_fit("1") | {"spec": {"manifests": [{"kind": "Unknown"}]}})
+        assert refused.value.status == 422
+        with pytest.raises(ApiError, match="cannot be created here"):
+            await api.create(f"{GROUP_PATH}/namespaces/{namespace}/gangs", {})
+
+        document = await api.get(f"/openapi/v3{GROUP_PATH}")
+        for answer in (*answers.values(), fits, never, explanation):
+            assert violations(document, answer["kind"], answer) == []
+        for one in answers["gangs"]["items"]:
+            assert violations(document, "Gang", one) == []
+        broken = json.loads(json.dumps(decision))
+        broken["status"]["action"] = "Guess"
+        broken["status"]["unknown"] = 1
+        del broken["metadata"]["name"]
+        assert len(violations(document, "Decision", broken)) == 3
+        explained = await asyncio.to_thread(
+            control_plane.kubectl, "explain", "gangs.status.pending"
+        )
+        assert "Why a gang waits." in explained

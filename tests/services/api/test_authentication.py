@@ -1,0 +1,139 @@
+"""The user of a request: when headers are believed, and which answers about tokens are kept."""
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from multidict import CIMultiDict
+
+from services.api import authentication
+from services.api.authentication import Authenticator, User, read_front_proxy
+from services.api.errors import RequestFailed
+from shared.runtime.serving_certificate import CertificateProblem
+from tests.support.waiting import eventually
+
+PROXY = {
+    "requestheader-client-ca-file": "CA",
+    "requestheader-allowed-names": '["front-proxy", "other"]',
+    "requestheader-username-headers": '["X-Remote-User"]',
+    "requestheader-uid-headers": '["X-Remote-Uid"]',
+    "requestheader-group-headers": '["X-Remote-Group"]',
+    "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+}
+HEADERS = [
+    ("X-Remote-User", "ada"),
+    ("X-Remote-Group", "one"),
+    ("X-Remote-Group", "two"),
+    ("X-Remote-Extra-Example.com%2fKey", "value"),
+]
+
+
+class ApiServer:
+    """In place of the API server: the ConfigMap, and TokenReviews."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, str] = dict(PROXY)
+        self.reviews: list[str] = []
+
+    async def get(self, _resource: object, _name: str, kind: type, *, namespace: str) -> Any:
+        assert namespace == "kube-system"
+        return msgspec.convert({"data": self.data}, kind)
+
+    async def create(self, _resource: object, manifest: Mapping[str, Any]) -> Any:
+        token = manifest["spec"]["token"]
+        self.reviews.append(token)
+        user = {"username": token, "groups": ["g"]}
+        status = {"authenticated": token.startswith("good"), "user": user}
+        return SimpleNamespace(body=msgspec.json.encode({"status": status}))
+
+
+class Trusting:
+    """An authenticator that has read the ConfigMap."""
+
+    def __init__(self) -> None:
+        self.api = ApiServer()
+        self.cas: list[str] = []
+        self.users = Authenticator(self.api, self._trust)  # type: ignore[arg-type]
+
+    def _trust(self, ca: str) -> None:
+        if ca == "no certificate":
+            raise CertificateProblem(ca)
+        self.cas.append(ca)
+
+    async def read(self) -> None:
+        await self.users._read()
+
+    async def user(self, *headers: tuple[str, str], certificate: str | None = None) -> User | int:
+        """The user of a request, or the status of its refusal; the common name of the client's
+        certificate.
+        """
+        subject = {"subject": ((("commonName", certificate),),)} if certificate else None
+        request = SimpleNamespace(
+            headers=CIMultiDict(headers), get_extra_info=lambda _name: subject
+        )
+        try:
+            return await self.users.authenticate(request)  # type: ignore[arg-type]
+        except RequestFailed as refused:
+            return refused.status
+
+
+@pytest.fixture
+async def trusting() -> Trusting:
+    trusting = Trusting()
+    await trusting.read()
+    return trusting
+
+
+async def test_headers_name_the_user_behind_a_front_proxy_only(trusting: Trusting) -> None:
+    assert trusting.cas == ["CA"]
+    assert await trusting.user(*HEADERS, certificate="front-proxy") == User(
+        name="ada", groups=("one", "two"), extra=(("example.com/key", ("value",)),)
+    )
+    assert await trusting.user(*HEADERS) == 401
+    assert await trusting.user(*HEADERS, certificate="a-node") == 401
+    bearer = ("Authorization", "Bearer good-token")
+    assert await trusting.user(bearer, *HEADERS) == User(name="good-token", groups=("g",))
+    assert await trusting.user(bearer, *HEADERS, certificate="a-node") == User(
+        name="good-token", groups=("g",)
+    )
+
+
+async def test_before_the_configmap_is_read_no_header_is_believed() -> None:
+    assert await Trusting().user(*HEADERS, certificate="front-proxy") == 401
+
+
+async def test_answers_about_tokens_are_kept_and_tokens_that_are_none_are_not_asked_about(
+    trusting: Trusting,
+) -> None:
+    for token in ("good", "bad", "good", "bad"):
+        found = await trusting.user(("Authorization", f"bearer {token}"))
+        assert found == (401 if token == "bad" else User(name="good", groups=("g",)))
+    for header in ("Bearer ", "Bearer   ", "Basic good", "good", f"Bearer {'x' * 40_000}"):
+        assert await trusting.user(("Authorization", header)) == 401
+    assert trusting.api.reviews == ["good", "bad"]
+
+
+async def test_a_ca_that_is_none_is_reported_and_the_last_one_stays(
+    trusting: Trusting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(authentication, "READ_EVERY_S", 0.01)
+    monkeypatch.setattr(authentication, "_READ_AGAIN_S", 0.01)
+    trusting.api.data["requestheader-client-ca-file"] = "no certificate"
+    running = asyncio.create_task(trusting.users.run())
+    try:
+        await eventually(lambda: "no certificate" in caplog.text)
+        assert await trusting.user(*HEADERS, certificate="front-proxy") != 401
+        trusting.api.data["requestheader-client-ca-file"] = "next"
+        await eventually(lambda: trusting.cas == ["CA", "next"])
+    finally:
+        running.cancel()
+    assert caplog.text.count("cannot be read") == 1
+
+
+def test_a_list_that_is_none_is_named() -> None:
+    with pytest.raises(ValueError, match="requestheader-allowed-names: "):
+        read_front_proxy({"requestheader-allowed-names": "front-proxy"})
+    assert read_front_proxy({}).user_headers == ()
