@@ -17,6 +17,7 @@ from tests.documents.links import ROOT, definitions
 #: Reasons, kinds, effects and policies of Kubernetes.
 KUBERNETES: Final = frozenset(
     {
+        "DiscoveryFailed",
         "DisruptionTarget",
         "FailedMount",
         "FailedScheduling",
