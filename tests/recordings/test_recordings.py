@@ -2,11 +2,11 @@
 
 The tapes go when that issue ends. `python -m tests.recordings` took them at commit 644eef1; seeds
 1, 13 and 21 again when gangs whose eviction was refused began to be assessed again; seeds 4 and 18
-again when gangs that wait for an outcome began to count as demand of their queues; seeds 2, 6, 10,
-13, 16, 18, 22 and 23 again when nodes that are not ready began to announce losses (ADR 0098): the
-holds of their members reserve capacity that counts for their queues, so some gangs are placed later
-or elsewhere. Their verdicts were taken again when numbers of waiting gangs began to be examined at
-other instants, and members that differ only in their claims got one report.
+again when gangs that wait for an outcome began to count as demand of their queues; seeds 2, 6, 7,
+10, 13, 16, 18, 19 and 21 to 24 again when nodes that are not ready began to announce losses
+(ADR 0098): the holds of their members reserve capacity that counts for their queues, so some gangs
+are placed later or elsewhere. Their verdicts were taken again when numbers of waiting gangs began
+to be examined at other instants, and members that differ only in their claims got one report.
 """
 
 from pathlib import Path
