@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from types import SimpleNamespace
-from typing import override
 
 import pytest
+from typing_extensions import override
 
 from services.gang_planner.core.configuration.configuration import parse_configuration
 from services.gang_planner.core.planner import Planner

@@ -85,7 +85,7 @@ class _Maker:
             case inspect.NoneType():
                 return st.none()
             case inspect.LiteralType():
-                return st.sampled_from(sorted(kind.values))
+                return st.sampled_from(sorted(kind.values, key=str))
             case inspect.VarTupleType(
                 item_type=inspect.TupleType(item_types=(inspect.StrType(), inspect.IntType()))
             ) if self._sound:
@@ -99,7 +99,8 @@ class _Maker:
                 return st.one_of(*map(self._of, kind.types))
             case inspect.StructType():
                 return self.struct(kind.cls)
-        raise NotImplementedError(kind)
+            case _:
+                raise NotImplementedError(kind)
 
 
 def _in_a_tree(question: FitRequest) -> FitRequest:
@@ -114,7 +115,10 @@ def _in_a_tree(question: FitRequest) -> FitRequest:
     for number, each in enumerate(group.sub_groups):
         home = sets[each.size % len(sets)].name if sets else ""
         sub_groups.append(replace(each, name=f"part-{number}", set_name=home))
-    return replace(question, group=replace(group, sets=tuple(sets), sub_groups=tuple(sub_groups)))
+    found: FitRequest = replace(
+        question, group=replace(group, sets=tuple(sets), sub_groups=tuple(sub_groups))
+    )
+    return found
 
 
 #: Anything that the decoder accepts.
