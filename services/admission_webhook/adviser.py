@@ -35,7 +35,7 @@ class Adviser:
         self._in_flight = 0
 
     async def fit(self, request: FitRequest, *, dry_run: bool = False) -> FitAnswer | None:
-        """The planner's answer; None when there is none in time.
+        """The planner's answer; None when there is none in time, or it cannot answer.
 
         A dry run has a longer timeout: a user waits for the answer, and finding the victims of a
         large gang takes a while.
@@ -62,4 +62,7 @@ class Adviser:
         finally:
             self._in_flight -= 1
         self._on_end("answered")
+        if answer.failure is not None:
+            log.info("the planner gave no advice for %s: %s", request.group.name, answer.sentence)
+            return None
         return answer

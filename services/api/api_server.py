@@ -23,6 +23,7 @@ from services.api.errors import RequestFailed
 from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource
+from services.api.watches import WatchLimits
 from shared.contracts.visibility import API_VERSION, ListMeta
 from shared.contracts.visibility_resources import ServedResource
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
@@ -55,7 +56,7 @@ class ApiServer:
         gangs: GangResource,
         reporting: Reporting,
         *,
-        watches_max: int,
+        limits: WatchLimits,
         unavailable: Callable[[ServedResource], str],
         warning: Callable[[], str],
         now_ms: Callable[[], int],
@@ -63,6 +64,7 @@ class ApiServer:
         """`resources` are those that are read, and `questions` those that are answered, by their
         plural names; of `gangs` there are watches, too. `unavailable` returns why a resource cannot
         be served now; "": it can. `warning` returns a remark for users about all answers; "": none.
+        `limits` are those of watches.
         """
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -71,9 +73,7 @@ class ApiServer:
         self._gangs = gangs
         self._bodies = Bodies(body_bytes_max=BODY_BYTES_MAX)
         self._reporting = reporting
-        self._watches_max = watches_max
-        #: Open watches, and those that are being opened.
-        self._watches = 0
+        self._limits = limits
         self._unavailable = unavailable
         self._warning = warning
         self._now_ms = now_ms
@@ -210,14 +210,9 @@ class ApiServer:
     async def _watch(
         self, request: web.BaseRequest, user: User, target: Target, options: ReadOptions
     ) -> web.StreamResponse:
-        if self._watches >= self._watches_max:
-            raise RequestFailed(429, "there are too many watches", retry_after_s=10)
-        self._watches += 1
-        try:
+        with self._limits.one_more(user.name):
             async with self._gangs.watch(user, target, options) as lines:
                 return await self._stream(request, lines, options)
-        finally:
-            self._watches -= 1
 
     async def _stream(
         self, request: web.BaseRequest, lines: AsyncIterator[bytes], options: ReadOptions

@@ -54,6 +54,9 @@ class ApiSettings(KubeSettings, frozen=True, kw_only=True):
     watches_max: Annotated[
         int, Meta(ge=1, le=10_000, description="watches at the same time; further ones get 429")
     ] = 1_000
+    watches_of_user_max: Annotated[
+        int, Meta(ge=1, le=10_000, description="likewise, those of one user")
+    ] = 100
 
     def __post_init__(self) -> None:
         """Check the settings together. Raises SettingsError."""

@@ -7,7 +7,7 @@ from typing import Final
 from services.api.answer_cache import AnswerCache
 from services.api.errors import RequestFailed
 from shared.bus.connection import Bus
-from shared.bus.errors import BusError
+from shared.bus.errors import BusError, MessageTooLarge
 from shared.bus.questions import ask
 from shared.contracts import codec, subjects
 from shared.contracts.questions import (
@@ -64,8 +64,9 @@ class PlannerQuestions:
         """Whether each of these gangs would fit.
 
         Raises:
-            RequestFailed: 429, too many fits are being answered; 503, no planner answers; 504, it
-                does not answer all in time.
+            RequestFailed: 422, a question is too large for a message or breaks a rule; 429, too
+                many fits are being answered; 500, an error of the planner; 503, no planner answers;
+                504, it does not answer all in time.
         """
         if self._fits >= _FITS_IN_FLIGHT_MAX:
             raise RequestFailed(429, "too many fits are being answered", retry_after_s=1)
@@ -83,9 +84,26 @@ class PlannerQuestions:
             self._fits -= 1
 
     async def _ask_fit(self, request: FitRequest) -> FitAnswer:
-        return await ask(
-            self._bus, subjects.ASK_FIT, request, codec.decode_fit_answer, timeout_s=_FIT_TIMEOUT_S
-        )
+        name = request.group.name
+        try:
+            answer = await ask(
+                self._bus,
+                subjects.ASK_FIT,
+                request,
+                codec.decode_fit_answer,
+                timeout_s=_FIT_TIMEOUT_S,
+            )
+        except MessageTooLarge as error:
+            raise RequestFailed(
+                422, f"spec.manifests: {name}: its pods are too large: {error}"
+            ) from None
+        match answer.failure:
+            case "invalid":
+                raise RequestFailed(422, f"spec.manifests: {name}: {answer.sentence}")
+            case "internal":
+                raise RequestFailed(500, f"{name}: {answer.sentence}")
+            case _:
+                return answer
 
     async def _ask_fragmentation(self) -> FragmentationAnswer:
         return await ask(

@@ -32,7 +32,7 @@ from services.api.reads import (
 from services.api.registration import Registrar
 from services.api.reporting import Reporting
 from services.api.state import ApiState
-from services.api.watches import Watching
+from services.api.watches import Watching, WatchLimits
 from shared.contracts.visibility_resources import (
     DECISIONS,
     EXPLANATIONS,
@@ -172,7 +172,9 @@ class ApiService:
             },
             gangs,
             self._reporting,
-            watches_max=ctx.settings.watches_max,
+            limits=WatchLimits(
+                in_all=ctx.settings.watches_max, of_user=ctx.settings.watches_of_user_max
+            ),
             unavailable=self._unavailable,
             warning=self._warning,
             now_ms=ctx.now_ms,

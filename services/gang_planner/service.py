@@ -28,6 +28,7 @@ from services.gang_planner.readiness import ColdStart, ViewReadiness
 from services.gang_planner.reporting import Reporting
 from services.gang_planner.standby import Standby
 from services.gang_planner.tracing import GangTraces
+from shared.bus.connection import Bus
 from shared.bus.consumer_sets import ConsumerSet, ConsumerSetLost
 from shared.bus.errors import NoAnswer
 from shared.bus.questions import serve
@@ -112,13 +113,8 @@ class GangPlanner:
 
         context.on_shutdown(Step.RELEASE_LEASE, "lease", release_lease)
         await self._standby.serve()
-        await serve(
-            context.bus, subjects.REPORT_REFUSED, codec.decode_request_refused, self._on_refused
-        )
+        await serve_refusals(context.bus, self._inbox)
         await self._loop()
-
-    async def _on_refused(self, report: RequestRefused) -> None:
-        await self._inbox.put([RefusalArrival(report)])
 
     def _can_decide(self) -> bool:
         """Whether this process could decide now; called in the lease's thread."""
@@ -225,6 +221,15 @@ class GangPlanner:
         if wakeup_ms is None:
             return None
         return max(0.0, (wakeup_ms - self._context.now_ms()) / 1000)
+
+
+async def serve_refusals(bus: Bus, inbox: Inbox) -> None:
+    """Put reports of refused ProvisioningRequests into the inbox from now on."""
+
+    async def take(report: RequestRefused) -> None:
+        await inbox.put([RefusalArrival(report)])
+
+    await serve(bus, subjects.REPORT_REFUSED, codec.decode_request_refused, take)
 
 
 async def main(context: Context[PlannerSettings]) -> None:

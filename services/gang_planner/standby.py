@@ -6,6 +6,7 @@ answer, so that the segment reproduces every later decision from its base.
 """
 
 import asyncio
+import logging
 import pathlib
 from typing import Final
 
@@ -27,6 +28,8 @@ from shared.contracts.questions import (
     LedgerRequest,
 )
 from shared.runtime.lifecycle import Context
+
+log = logging.getLogger(__name__)
 
 #: Records reach the disk after this at the latest, so that a bundle has the newest ones.
 _FLUSH_MS: Final = 2_000
@@ -68,7 +71,25 @@ class Standby:
         )
 
     async def _answer_fit(self, question: FitRequest) -> FitAnswer | None:
-        return self._planner.would_fit(question) if self._answers else None
+        if not self._answers:
+            return None
+        try:
+            return self._planner.would_fit(question)
+        except Exception as error:
+            # Also an InvariantViolation: the contradiction is in copies of the state to which a
+            # user's hypothetical gang was added, and does not show that the state contradicts
+            # itself. If the process ended, one user could end every standby, again and again. The
+            # state that decisions follow from is not spared: the active planner's steps end the
+            # process as loudly as ever, and so does an error in the other two answers, into which
+            # nothing of a question enters.
+            log.exception(
+                "the question about %s/%s with %d pods failed",
+                question.group.namespace,
+                question.group.name,
+                len(question.pods),
+            )
+            said = f"an internal error of the planner: {type(error).__name__}; its log says more"
+            return FitAnswer(fits=False, ever=True, sentence=said, failure="internal")
 
     async def _answer_ledger(self, _: LedgerRequest) -> LedgerAnswer | None:
         return self._planner.ledger() if self._answers else None

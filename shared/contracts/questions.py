@@ -5,10 +5,15 @@ does not come in time is no error: the requester continues without it. A report 
 it reports is reported again while it lasts.
 """
 
+from typing import Final, Literal
+
 import msgspec
 
 from shared.model.objects import Pod, PodGroup, Resources
 from shared.model.terms import Labels, Struct
+
+FIT_PODS_MAX: Final = 2_000
+"""Pods in one `FitRequest`: one with more does not fit into a message."""
 
 
 class StatusRequest(Struct, frozen=True, kw_only=True, tag="status.ask"):
@@ -52,6 +57,7 @@ class FitRequest(Struct, frozen=True, kw_only=True, tag="fit.ask"):
     """
 
     group: PodGroup
+    #: At most `FIT_PODS_MAX`.
     pods: tuple[Pod, ...] = ()
     #: The least that a quorum of the pods counts against quotas of limits, under their names
     #: (`limits.cpu`): limits are no part of a shape.
@@ -69,13 +75,17 @@ class FitAnswer(Struct, frozen=True, kw_only=True, tag="fit.answer"):
     #: Placement of its quorum now: (node, members), most members first; at most 100.
     where: tuple[tuple[str, int], ...] = ()
     #: If it does not fit and evictions would help: ("namespace/name" of a gang, number of its pods
-    #: that would be evicted), most pods first.
+    #: that would be evicted), most pods first; at most 1,000.
     displaces: tuple[tuple[str, int], ...] = ()
     #: The action that evicts: "preempt" (within its queue, by priority) or "reclaim" (from other
     #: queues).
     displaces_by: str = ""
     #: Admission would refuse it: its queue does not exist or is not open.
     refused: bool = False
+    #: Set if there is no answer, for the reason in `sentence`: "invalid", the question breaks a
+    #: rule, which `sentence` names with the field; "internal", an error of the planner. Readers
+    #: that do not know this field see a gang that does not fit now.
+    failure: Literal["invalid", "internal"] | None = None
 
 
 class FragmentationRequest(msgspec.Struct, frozen=True, kw_only=True, tag="fragmentation.ask"):

@@ -118,4 +118,4 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 def priority_of(job: Job, task: TaskSpec, priorities: Mapping[str, int]) -> int:
     """Value of the priority class of a role's pods, else of its job; 0 without a class."""
     name = template_spec(task).get("priorityClassName") or job.spec.priority_class_name
-    return priorities.get(name, 0)
+    return priorities.get(name, 0) if isinstance(name, str) else 0

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from shared.contracts.questions import FitRequest
+from shared.contracts.questions import FIT_PODS_MAX, FitRequest
 from shared.dialects.discovery import dialects, kinds
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.workloads import PODS_MAX, REPLICATED, declared, template_pod
+from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
 from shared.model.group_trees import GroupTrees, is_in_tree
@@ -60,9 +60,9 @@ def expand(
     for key, pods in members.items():
         of_gangs[trees.gang_of(key)] += pods
     for key, pods in of_gangs.items():
-        if len(pods) > PODS_MAX:
+        if len(pods) > FIT_PODS_MAX:
             raise InvalidManifest(
-                f"{key[1]}/{key[2]}: it has {len(pods)} pods, at most {PODS_MAX} are supported"
+                f"{key[1]}/{key[2]}: it has {len(pods)} pods, at most {FIT_PODS_MAX} are supported"
             )
         group = _of_tree(key, trees) or groups.get(key) or _of_pods(key, pods)
         questions.append(FitRequest(group=group, pods=tuple(pods)))
@@ -78,8 +78,8 @@ def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
             raise InvalidManifest(f"document {number}: must be an object with a kind")
         items = document.get("items") if document["kind"].endswith("List") else None
         for one in items if isinstance(items, list) else [document]:
-            if not isinstance(one, dict):
-                raise InvalidManifest(f"document {number}: items: must be objects")
+            if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
+                raise InvalidManifest(f"document {number}: items: must be objects with a kind")
             metadata = one.get("metadata")
             name = metadata.get("name", "") if isinstance(metadata, dict) else ""
             yield f"document {number}, {one.get('kind', '')} {name}".rstrip(), without_nulls(one)
@@ -95,6 +95,9 @@ def _readings(
             found = _read(one, namespace, context)
         except ValueError as error:  # msgspec.ValidationError is one
             raise InvalidManifest(f"{where}: {error}") from error
+        except OverflowError:
+            # Of the encoding of its pods: the API server takes no such number.
+            raise InvalidManifest(f"{where}: a number must fit in 64 bits") from None
         total += len(found.pods) if isinstance(found, FitRequest) else 1
         if total > PODS_IN_ALL_MAX:
             raise InvalidManifest(f"{where}: all together have more than {PODS_IN_ALL_MAX} pods")

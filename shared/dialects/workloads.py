@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, cast
 import msgspec
 
 from shared.contracts import annotations
-from shared.contracts.questions import FitRequest
+from shared.contracts.questions import FIT_PODS_MAX, FitRequest
 from shared.dialects import volcano
 from shared.dialects.job_groups import PARTITION, group_spec
 from shared.dialects.kubebatch_fields import read_pod_group
@@ -30,8 +30,6 @@ from shared.model.objects import Pod, PodGroup, Resources
 
 #: Kinds whose controller creates `spec.replicas` pods of one template.
 REPLICATED: Final = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"})
-#: A request with more pods does not fit into a message.
-PODS_MAX: Final = 2_000
 
 
 class Part(NamedTuple):
@@ -81,8 +79,8 @@ def declared(one: JsonObject, *, uid: str, context: ReadingContext) -> FitReques
     if not parts:
         return None
     total = sum(part.replicas for part in parts)
-    if total > PODS_MAX:
-        raise ValueError(f"it creates {total} pods, at most {PODS_MAX} are supported")
+    if total > FIT_PODS_MAX:
+        raise ValueError(f"it creates {total} pods, at most {FIT_PODS_MAX} are supported")
     is_volcano = (kind, api_group) == (JOBS_VOLCANO.kind, JOBS_VOLCANO.group)
     body = _job_group(one) if is_volcano else _group(one, spec, parts)
     metadata = {

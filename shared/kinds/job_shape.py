@@ -83,9 +83,11 @@ def task_named(job: Job, name: str) -> TaskSpec | None:
 
 
 def template_spec(task: TaskSpec) -> dict[str, Any]:
-    """The spec in the role's template; {} when it has none."""
-    found: dict[str, Any] | None = task.template.get("spec")
-    return found if found is not None else {}
+    """The spec in the role's template; {} when it has none, or something else than an object, with
+    which the API server refuses the pods.
+    """
+    found = task.template.get("spec")
+    return found if isinstance(found, dict) else {}
 
 
 def hosts(job: Job, task: TaskSpec) -> list[str]:

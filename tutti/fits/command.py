@@ -10,7 +10,9 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
+from shared.bus.errors import MessageTooLarge
 from shared.contracts import codec, subjects
+from shared.contracts.fit_rules import broken_rule
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.dialects.manifests import InvalidManifest, expand, flattened
 from shared.kube.errors import CredentialsError, TransportError
@@ -149,7 +151,15 @@ async def _ask(services: ServiceBus, questions: Sequence[FitRequest]) -> list[Fi
     decode = codec.decode_fit_answer
     async with services.connected("tutti-fits") as bus:
         for one in questions:
-            answer = await ask_standby(bus, subjects.ASK_FIT, one, decode, timeout_s=_ANSWER_S)
             gang = f"{one.group.namespace}/{one.group.name}"
+            broken = broken_rule(one)
+            if broken:
+                raise Refusal(f"{gang}: {broken}")
+            try:
+                answer = await ask_standby(bus, subjects.ASK_FIT, one, decode, timeout_s=_ANSWER_S)
+            except MessageTooLarge as error:
+                raise Refusal(f"{gang}: its pods are too large: {error}") from None
+            if answer.failure is not None:
+                raise Refusal(f"{gang}: {answer.sentence}")
             found.append(Fit(gang=gang, members=len(one.pods), answer=answer))
     return found

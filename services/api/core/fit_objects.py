@@ -9,6 +9,7 @@ from services.api.core.gang_objects import NODES_MAX
 from services.api.core.queue_objects import visible_gangs
 from services.api.core.requests import read_body
 from services.api.errors import RequestFailed
+from shared.contracts.fit_rules import broken_rule
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.contracts.visibility import Displacement, Fit, FitStatus, GangFit, NodePlacement
 from shared.dialects.manifests import InvalidManifest, expand
@@ -28,7 +29,8 @@ def questions_of(fit: Fit, namespace: str, scheduler_names: Iterable[str]) -> li
     """One question for each gang of its manifests.
 
     Raises:
-        RequestFailed: 422, a manifest is invalid, or is in another namespace than the Fit.
+        RequestFailed: 422, a manifest is invalid, breaks a rule for questions, or is in another
+            namespace than the Fit.
     """
     try:
         found = expand(fit.spec.manifests, namespace=namespace, scheduler_names=scheduler_names)
@@ -45,6 +47,9 @@ def questions_of(fit: Fit, namespace: str, scheduler_names: Iterable[str]) -> li
                 f"spec.manifests: {one.group.name} is in namespace {one.group.namespace}, "
                 f"and must be in the Fit's, {namespace}",
             )
+        broken = broken_rule(one)
+        if broken:
+            raise RequestFailed(422, f"spec.manifests: {one.group.name}: {broken}")
     return found
 
 

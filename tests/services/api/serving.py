@@ -31,7 +31,7 @@ from services.api.reads import (
 )
 from services.api.reporting import Reporting
 from services.api.state import ApiState
-from services.api.watches import Watching
+from services.api.watches import Watching, WatchLimits
 from shared.contracts.questions import (
     FitAnswer,
     FitRequest,
@@ -158,7 +158,8 @@ class Serving:
         self.metrics = Metrics("api")
         self.unavailable = ""
         self.warning = ""
-        self.watches_max = 2
+        self.watches_max = 3
+        self.watches_of_user_max = 2
 
     def server(self) -> ApiServer:
         authorizer = Authorizer(self.rights)  # type: ignore[arg-type]  # sends reviews only
@@ -181,7 +182,7 @@ class Serving:
             },
             gangs,
             Reporting(self.metrics),
-            watches_max=self.watches_max,
+            limits=WatchLimits(in_all=self.watches_max, of_user=self.watches_of_user_max),
             unavailable=lambda one: self.unavailable if one.needs != "nothing" else "",
             warning=lambda: self.warning,
             now_ms=now_ms,

@@ -371,13 +371,26 @@ async def test_watches_are_limited_end_in_time_and_end_when_the_server_stops(
     async with client.session.get(f"{path}&timeoutSeconds=1", headers=headers) as brief:
         lines = [json.loads(line) async for line in brief.content]
     assert [one["object"]["metadata"]["name"] for one in lines] == ["first", "second"]
-    opened = [await client.session.get(path, headers=headers) for _ in range(serving.watches_max)]
-    refused = await client.get("/gangs?watch=1", status=429)
-    assert refused["message"] == "there are too many watches"
+    opened = [await client.session.get(path, headers=headers) for _ in range(2)]
+    async with client.session.get(path, headers=headers) as refused:
+        assert (refused.status, refused.headers["Retry-After"]) == (429, "10")
+        status = await refused.json()
+    assert (status["kind"], status["reason"]) == ("Status", "TooManyRequests")
+    assert status["details"] == {"retryAfterSeconds": 10}
+    assert status["message"] == (
+        "too many watches: the user of-b may have at most 2 (--watches-of-user-max)"
+    )
+    # Another user has watches left, up to the number of all users.
+    opened.append(await client.session.get(path, headers={"Authorization": "Bearer of-a"}))
+    assert opened[-1].status == 200
+    refused_all = await client.get("/gangs?watch=1", status=429)
+    assert refused_all["message"] == (
+        "too many watches: all users together may have at most 3 (--watches-max)"
+    )
     serving.watching.end(None)
-    for one in opened:
+    for one, lines_count in zip(opened, (2, 2, 1), strict=True):
         async with asyncio.timeout(5):
-            assert (await one.read()).count(b"\n") == 2
+            assert (await one.read()).count(b"\n") == lines_count
     async with client.session.get(f"{path}&timeoutSeconds=1", headers=headers) as again:
         assert again.status == 200
 

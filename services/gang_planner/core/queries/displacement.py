@@ -76,6 +76,8 @@ def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
     """Within the context, queues deserve what they would if the gang waited as well."""
     entries = list(state.queues.entries.values())
     before = [(one.deserved, one.demand) for one in entries]
+    # Else the next cycle, or this context, would take the other one's shares for its own.
+    shared_at, state.queues.shared_at = state.queues.shared_at, ()
     for one in entries:
         one.deserved, one.demand = {}, {}
     demand = QueuedDemand()
@@ -88,3 +90,4 @@ def _waiting(state: State, session: Session, need: Need) -> Generator[None]:
     finally:
         for one, (deserved, demanded) in zip(entries, before, strict=True):
             one.deserved, one.demand = deserved, demanded
+        state.queues.shared_at = shared_at

@@ -30,6 +30,7 @@ from services.gang_planner.core.state.queues import DEFAULT, QueueEntry
 from services.gang_planner.core.state.sub_gangs import without_missing
 from services.gang_planner.core.verdicts.member_messages import unsupported_words
 from services.gang_planner.core.verdicts.pending_reason import Explainer
+from shared.contracts.fit_rules import FIT_SHAPES_MAX, broken_rule, too_many_shapes
 from shared.contracts.questions import FitAnswer, FitRequest
 from shared.model.gang_keys import key_of_group
 from shared.model.objects import Pod, PodGroup, Resources
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 _LIMITS: Final = "limits."
 #: Maximum number of nodes in an answer.
 _NODES_MAX: Final = 100
+#: Likewise of displaced gangs, so that the answer fits into a message.
+_DISPLACED_MAX: Final = 1_000
+#: A message to users may repeat many names of the question.
+_SENTENCE_CHARACTERS_MAX: Final = 4_096
 
 
 class Asker:
@@ -54,20 +59,37 @@ class Asker:
         self._now_ms = now_ms
 
     def would_fit(self, question: FitRequest) -> FitAnswer:
-        """Try the gang on the free capacity, then on the same nodes without pods."""
+        """Try the gang on the free capacity, then on the same nodes without pods. A question that
+        breaks one of the `fit_rules` gets an answer that names it.
+        """
+        broken = broken_rule(question)
+        if broken:
+            return _bounded(_invalid(broken))
+        self._state.extended_resources.count_for(question.pods)
+        with self._state.resources.provisional():
+            return _bounded(self._answer(question))
+
+    def _answer(self, question: FitRequest) -> FitAnswer:
         state = self._state
         group = question.group
         pods = tuple(map(state.extended_resources.shaped, question.pods))
-        state.extended_resources.count_devices()
         if not pods:
             return _by_minimum(state, group)
         group, pods = self._joined(group, pods)
         # The query's shapes are interned in a copy, so that the planner's table does not grow.
         shown = copy.copy(state)
         shown.shapes, shown.node_capacity = state.shapes.copy(), state.node_capacity.copy()
-        gang = _gang(
-            shown, group, pods, profiles.asked(state, shown.shapes, shown.node_capacity, pods)
-        )
+        entries = profiles.asked(state, shown.shapes, shown.node_capacity, pods)
+        if entries is None:
+            return _invalid(
+                "pods: their affinity terms and spread constraints select among too many pods; a "
+                "selector with In is compared with those pods only that have the label"
+            )
+        shapes = len({entry.rated for entry in entries})
+        if shapes > FIT_SHAPES_MAX:
+            # With the waiting pods of its group.
+            return _invalid(too_many_shapes(shapes))
+        gang = _gang(shown, group, pods, entries)
         if gang.counts[UNSUPPORTED]:
             return FitAnswer(fits=False, ever=False, sentence=unsupported_words(gang))
         quota = _too_small(state, gang, gang.min_member, question.limits)
@@ -100,7 +122,13 @@ class Asker:
         )
         if not named or known is None or known.group is None or known.history.started:
             return group, pods
-        waiting = [one.pod for members in known.waiting.values() for one in members.values()]
+        asked = {pod.uid for pod in pods}
+        waiting = [
+            one.pod
+            for members in known.waiting.values()
+            for uid, one in members.items()
+            if uid not in asked
+        ]
         return known.group, (*pods, *waiting)
 
     def _displacing(self, answer: FitAnswer, now: "_Trial", gang: Gang, need: Need) -> FitAnswer:
@@ -111,7 +139,7 @@ class Asker:
         if found is None:
             return answer
         counts = Counter(one.gang.full_name if one.gang else "" for one in found.victims)
-        victims = tuple(sorted(counts.items(), key=_most_first))
+        victims = tuple(sorted(counts.items(), key=_most_first)[:_DISPLACED_MAX])
         return msgspec.structs.replace(answer, displaces=victims, displaces_by=found.kind)
 
 
@@ -184,6 +212,19 @@ class _Trial:
             more = f"needs {listed(short)} more than it leaves"
             return f"queue {queue.name} is at its capability: {more}"
         return Explainer(self.state, self.session).resources(self._need, queue).sentence
+
+
+def _invalid(broken: str) -> FitAnswer:
+    """The answer to a question that breaks this rule."""
+    return FitAnswer(fits=False, ever=True, sentence=broken, failure="invalid")
+
+
+def _bounded(answer: FitAnswer) -> FitAnswer:
+    """The answer with a message of a bounded length."""
+    if len(answer.sentence) <= _SENTENCE_CHARACTERS_MAX:
+        return answer
+    sentence = f"{answer.sentence[:_SENTENCE_CHARACTERS_MAX]}…"
+    return msgspec.structs.replace(answer, sentence=sentence)
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:

@@ -3,7 +3,8 @@
 Amounts are clamped to `AMOUNT_MAX`, so that sums over a node's pods cannot overflow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -52,6 +53,19 @@ class ResourceIndex:
     def find(self, name: str) -> int | None:
         """Row of a resource; None if no object has named it."""
         return self._rows.get(name)
+
+    @contextmanager
+    def provisional(self) -> Generator[None]:
+        """Drop the rows that are added within the context when it ends: no object has named them.
+        Nothing that is made within the context and knows rows may outlast it.
+        """
+        known = len(self.names)
+        try:
+            yield
+        finally:
+            for name in self.names[known:]:
+                del self._rows[name]
+            del self.names[known:]
 
 
 class Grid:

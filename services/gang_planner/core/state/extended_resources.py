@@ -6,6 +6,7 @@
 * A pod that requests such a resource gets a shape of its own, because devices belong to one pod.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -47,6 +48,15 @@ class ExtendedResources:
         self._counts: dict[int, _Count] = {}
 
     # --------------------------------------------------------------------- pods
+
+    def count_for(self, pods: Iterable[Pod]) -> None:
+        """`count_devices`, also of the classes that only these hypothetical pods request."""
+        for pod in pods:
+            for container in pod.extended:
+                for name, _, _ in container.requests:
+                    if self._classes.find(name) is not None:
+                        self._node_capacity.nodes.resources.row(name)
+        self.count_devices()
 
     def follow(self, pod: Pod) -> Pod:
         """`shaped` for a pod of the cluster state, until it is forgotten."""

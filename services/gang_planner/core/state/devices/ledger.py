@@ -61,6 +61,10 @@ Open: TypeAlias = tuple[ResourceClaim, ClaimNeed]
 """A claim without devices, and its need."""
 
 
+#: Up to this number of turns of claims, those of claims that are gone are not looked for.
+_TURNS_MIN = 4_096
+
+
 class _Shared(NamedTuple):
     """What depends only on tables and nodes, for all ledgers of these."""
 
@@ -101,8 +105,11 @@ class Devices:
         self._chosen = ChosenDevices()
         self._masks = SolutionMasks()
         self._claims_at: int | None = None
+        #: Claim -> a number that changes with its devices and its users.
         self._turns: dict[Key, int] = {}
         self._turn = 0
+        #: More turns than this include those of claims that are gone, so that they are looked for.
+        self._turns_max = _TURNS_MIN
 
     def copy(self) -> "Devices":
         other = Devices(self._tables, self._nodes, self._shared)
@@ -111,6 +118,7 @@ class Devices:
         other._kept, other._movable = dict(self._kept), dict(self._movable)
         other._chosen = self._chosen.copy()
         other._turns, other._turn = dict(self._turns), self._turn
+        other._turns_max = self._turns_max
         return other
 
     def unused(self) -> "Devices":
@@ -130,8 +138,9 @@ class Devices:
         if shape.alike:
             # No pod uses its claims.
             return (self._demands.version, self._chosen.wide_changes)
-        turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
-        return (self._demands.version, turns, self._chosen.wide_changes)
+        # Each by itself: a forgotten turn and a later one might have an earlier sum.
+        turns = (self._turns.get(key, 0) for key in claim_keys(shape.shape))
+        return (self._demands.version, self._chosen.wide_changes, *turns)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
         return self._demands.of(shape)
@@ -407,6 +416,20 @@ class Devices:
     def _moved(self, key: Key) -> None:
         self._turn += 1
         self._turns[key] = self._turn
+        if len(self._turns) > self._turns_max:
+            self._forget_turns()
+
+    def _forget_turns(self) -> None:
+        """Forget the turns of claims that are gone and that no pod uses. A result that was cached
+        with such a turn has an older version of the tables, or is of a claim without devices and
+        users, as it is now.
+        """
+        claims = self._tables.resource_claims.by_name
+        known = claims, self.uses, self._grants, self._pins, self._kept, self._movable
+        self._turns = {
+            key: turn for key, turn in self._turns.items() if any(key in one for one in known)
+        }
+        self._turns_max = max(_TURNS_MIN, 2 * len(self._turns))
 
     def _drop(self, key: Key) -> None:
         self._kept.pop(key, None)

@@ -6,6 +6,7 @@ which `LabelIndex` finds. In a cluster without terms, none of this runs.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,9 @@ from services.gang_planner.core.state.node_capacity import NodeCapacity
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, ShapeTable
 from services.gang_planner.core.state.tables import Tables
 from shared.model.objects import Pod
+
+#: Pods with which all new terms of hypothetical pods are compared, each time it is: about 2 s.
+_COMPARED_MAX: Final = 100_000
 
 
 def entry_of(tables: Tables, pod: Pod) -> ShapeEntry:
@@ -56,16 +60,22 @@ def lasting(tables: Tables, member: Member) -> ShapeEntry:
 
 def asked(
     tables: Tables, shapes: ShapeTable, node_capacity: NodeCapacity, pods: Sequence[Pod]
-) -> list[ShapeEntry]:
+) -> list[ShapeEntry] | None:
     """Entries of hypothetical pods in a separate shape table with a copy of the tables' terms.
-    Existing pods that new terms select are counted in `node_capacity`, also a copy.
+    Existing pods that new terms select are counted in `node_capacity`, also a copy. None: new terms
+    would have to be compared with too many pods.
     """
+    compared = 0
     terms = shapes.terms
     for pod in pods:
         shapes.intern(pod.shape)
     for matcher in terms.fresh:
         tally = ((matcher.number, 1),)
-        for uid in tables.labels.candidates(matcher, tables.members):
+        candidates = list(tables.labels.candidates(matcher, tables.members))
+        compared += len(candidates)
+        if compared > _COMPARED_MAX:
+            return None
+        for uid in candidates:
             member = tables.members[uid]
             if matcher.matches(_subject(tables, member.pod)):
                 for slot in _places(tables, member):
