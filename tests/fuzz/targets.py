@@ -55,8 +55,15 @@ class Target(NamedTuple):
     is_yaml: bool = False
 
 
+def _constants() -> Iterator[str]:
+    """The keys of annotations; a constant may have several."""
+    for name, value in vars(annotations).items():
+        if name.isupper():
+            yield from (value,) if isinstance(value, str) else value
+
+
 NOTES: Final = (
-    *sorted(value for key, value in vars(annotations).items() if key.isupper()),
+    *sorted(_constants()),
     *("volcano.sh/hierarchy", "volcano.sh/preemptable", "volcano.sh/cooldown-time", "a.b/c"),
 )
 CONTEXT: Final = ReadingContext(scheduler_names=frozenset({"", "tutti", "volcano", "default"}))

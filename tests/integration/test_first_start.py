@@ -42,7 +42,7 @@ async def test_services_that_are_there_before_their_streams_wait_for_them(
             async with asyncio.TaskGroup() as group:
                 for service in SERVICES:
                     group.create_task(serve(service, bus, nats.url), name=service)
-                await eventually(lambda: waits("binder") and waits("gang_planner"))
+                await eventually(lambda: waits("binder") and waits("gang_planner"), timeout_s=60.0)
                 await ensure_streams(bus)
         finally:
             await bus.close()

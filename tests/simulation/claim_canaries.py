@@ -29,7 +29,7 @@ def _claims_not_prepared() -> Replaced:
 
 
 def _devices_chosen_twice() -> Replaced:
-    return [(ChosenDevices, "hold", lambda *_: None), (ChosenDevices, "release", lambda *_: None)]
+    return [(ChosenDevices, name, lambda *_: None) for name in ("hold", "hold_on", "release")]
 
 
 def _volumes_anywhere() -> Replaced:

@@ -224,7 +224,7 @@ def test_an_append_under_way_while_the_server_dies_is_stored_exactly_once() -> N
         ends: list[int] = []
 
         async def append(bus: Bus, stage: Stage = stage, ends: list[int] = ends) -> None:
-            stage.loop.at(stage.loop.dice.rng("test").random() * 0.0006, stage.nats.kill)
+            stage.loop.at(stage.loop.dice.rng("test").random() * 0.0012, stage.nats.kill)
             ends.append(await FencedLog(bus, CLUSTER, last_applied=1).append("cluster.pod", b"x"))
 
         stage.process("writer", append, for_s=0.1)
