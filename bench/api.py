@@ -34,7 +34,7 @@ from services.api.planner_questions import PlannerQuestions
 from services.api.reads import DecisionResource, NodeResource, QueueResource
 from services.api.reporting import Reporting
 from services.api.state import ApiState
-from services.api.watches import Watching
+from services.api.watches import Watching, WatchLimits
 from shared.bus.connection import Bus
 from shared.contracts import codec
 from shared.contracts.verdicts import Verdict
@@ -216,7 +216,7 @@ def _server(
         {"fits": FitResource(questions, authorizer, ())},
         gangs,
         Reporting(Metrics("api")),
-        watches_max=1_000,
+        limits=WatchLimits(in_all=1_000, of_user=1_000),
         unavailable=lambda _resource: "",
         warning=str,
         now_ms=now_ms,

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.contracts.questions import FitRequest
+from shared.contracts.questions import FIT_PODS_MAX, FitRequest
 from shared.dialects.protocol import ReadingContext
-from shared.dialects.workloads import PODS_MAX, declared
+from shared.dialects.workloads import declared
 from shared.model.objects import Labels, Shape
 
 CONTEXT = ReadingContext(scheduler_names=frozenset({"tutti"}))
@@ -106,7 +106,7 @@ def test_all_pods_are_the_gang_unless_an_annotation_says_how_many(
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"replicas": PODS_MAX + 1, "template": TEMPLATE}, "at most"),
+        ({"replicas": FIT_PODS_MAX + 1, "template": TEMPLATE}, "at most"),
         ({"replicas": -1, "template": TEMPLATE}, "replicas: must be a number"),
         ({"template": 7}, "template: must be an object"),
         ({}, "have no containers"),

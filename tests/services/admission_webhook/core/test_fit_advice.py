@@ -7,8 +7,7 @@ import pytest
 
 from services.admission_webhook.core.fit_advice import advice_warnings, fit_request
 from services.admission_webhook.core.review import decode_review
-from shared.contracts.questions import FitAnswer, FitRequest
-from shared.dialects.workloads import PODS_MAX
+from shared.contracts.questions import FIT_PODS_MAX, FitAnswer, FitRequest
 from shared.kube.resources import (
     DEPLOYMENTS,
     JOBS_BATCH,
@@ -93,7 +92,7 @@ def test_a_group_is_asked_about_by_what_it_declares() -> None:
             id="a dialect without declared resources",
         ),
         pytest.param(a_pod_group(minMember="x", minResources={"cpu": 1}), id="a broken group"),
-        pytest.param(a_job(a_task(replicas=PODS_MAX + 1)), id="more pods than can be sent"),
+        pytest.param(a_job(a_task(replicas=FIT_PODS_MAX + 1)), id="more pods than can be sent"),
         pytest.param(a_job(a_task(replicas=0)), id="no pods"),
         pytest.param(a_job(a_task(template={"spec": {"containers": 7}})), id="a broken template"),
         pytest.param(a_job({"name": "a", "replicas": 1}), id="no template"),
