@@ -2,8 +2,8 @@
 
 The planner relies on them for the gangs of the cluster, where the API server, the dialects and the
 watcher ensure them. A question has a user's content, and may come from any client of NATS. The
-bounds also limit the time of an answer: meanwhile the standby neither follows its logs nor answers
-another question. Those who ask check the rules first, and the planner checks them again.
+bounds also limit the time of an answer, because until then the standby neither follows its logs nor
+answers another question. The requester checks the rules first, and the planner checks them again.
 """
 
 from collections.abc import Iterable, Iterator

@@ -143,7 +143,7 @@ def test_a_short_text_cannot_ask_for_pods_without_end(monkeypatch: pytest.Monkey
 def test_a_group_has_as_many_pods_at_most_as_a_question_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(manifests, "PODS_MAX", 1)
+    monkeypatch.setattr(manifests, "FIT_PODS_MAX", 1)
     mark = "annotations: {scheduling.k8s.io/group-name: g}"
     pods = (
         f"kind: Pod\napiVersion: v1\nmetadata: {{name: p{n}, {mark}}}\n{_inline()}"
