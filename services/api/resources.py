@@ -39,11 +39,11 @@ class ReadableResource(Protocol):
         """The cells of an object's row, at an instant."""
         ...
 
-    async def get(self, user: User, target: Target) -> Item:
+    async def get(self, user: User, target: Target, /) -> Item:
         """One object. Raises RequestFailed: 404, or the user may not see it."""
         ...
 
-    async def list(self, user: User, target: Target, options: ReadOptions) -> Page:
+    async def list(self, user: User, target: Target, options: ReadOptions, /) -> Page:
         """The objects that the user may see. Raises RequestFailed."""
         ...
 
@@ -53,6 +53,6 @@ class CreatableResource(Protocol):
     authorised the verb on the resource itself.
     """
 
-    async def create(self, user: User, target: Target, body: bytes) -> msgspec.Struct:
+    async def create(self, user: User, target: Target, body: bytes, /) -> msgspec.Struct:
         """The object in the body, with its answer. Raises RequestFailed."""
         ...

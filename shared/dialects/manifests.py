@@ -7,13 +7,13 @@ name it; a tree of groups (`shared.model.group_trees`) is one gang with the pods
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
 from shared.contracts.questions import FIT_PODS_MAX, FitRequest
 from shared.dialects.discovery import dialects, kinds
-from shared.dialects.protocol import ReadingContext
+from shared.dialects.protocol import JsonObject, ReadingContext
 from shared.dialects.workloads import REPLICATED, declared, template_pod
 from shared.kube.decoding import without_nulls
 from shared.model.gang_keys import GangKey, key_of_group
@@ -23,8 +23,6 @@ from shared.model.objects import Pod, PodGroup
 
 #: Pods of all manifests together: a short text can ask for millions.
 PODS_IN_ALL_MAX: Final = 20_000
-
-Json = dict[str, Any]
 
 
 class InvalidManifest(ValueError):
@@ -69,20 +67,31 @@ def expand(
     return questions
 
 
-def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, Json]]:
+def flattened(documents: Iterable[Any]) -> Iterator[tuple[str, JsonObject]]:
     """Each object with its place in the file, lists expanded. Raises InvalidManifest."""
-    for number, document in enumerate(documents, 1):
-        if document is None:
+    for number, parsed in enumerate(documents, 1):
+        if parsed is None:
             continue
-        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+        document = _with_kind(parsed)
+        if document is None:
             raise InvalidManifest(f"document {number}: must be an object with a kind")
-        items = document.get("items") if document["kind"].endswith("List") else None
-        for one in items if isinstance(items, list) else [document]:
-            if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
+        items: object = document.get("items") if document["kind"].endswith("List") else None
+        for item in cast("list[object]", items) if isinstance(items, list) else [document]:
+            one = _with_kind(item)
+            if one is None:
                 raise InvalidManifest(f"document {number}: items: must be objects with a kind")
-            metadata = one.get("metadata")
-            name = metadata.get("name", "") if isinstance(metadata, dict) else ""
-            yield f"document {number}, {one.get('kind', '')} {name}".rstrip(), without_nulls(one)
+            metadata: object = one.get("metadata")
+            named = cast("JsonObject", metadata) if isinstance(metadata, dict) else {}
+            where = f"document {number}, {one['kind']} {named.get('name', '')}"
+            yield where.rstrip(), without_nulls(one)
+
+
+def _with_kind(value: object) -> JsonObject | None:
+    """A value that is an object with a kind; None: it is not."""
+    if not isinstance(value, dict):
+        return None
+    found = cast("JsonObject", value)
+    return found if isinstance(found.get("kind"), str) else None
 
 
 def _readings(
@@ -104,13 +113,14 @@ def _readings(
         yield found
 
 
-def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Pod:
+def _read(one: JsonObject, namespace: str, context: ReadingContext) -> FitRequest | Pod:
     """A group with its pods, or a pod of a group that another document declares."""
     kind = one["kind"]
     api_group = str(one.get("apiVersion", "")).rpartition("/")[0]
-    metadata = one.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
+    given: object = one.setdefault("metadata", {})
+    if not isinstance(given, dict):
         raise ValueError("metadata: must be an object")  # noqa: TRY004 - as other invalid fields
+    metadata = cast("JsonObject", given)
     metadata.setdefault("namespace", namespace)
     if kind in _group_kinds():
         metadata.setdefault("uid", f"asked/{kind}/{metadata['namespace']}/{metadata.get('name')}")
@@ -129,7 +139,7 @@ def _read(one: Json, namespace: str, context: ReadingContext) -> FitRequest | Po
     return found
 
 
-def _declared(one: Json, api_group: str, context: ReadingContext) -> PodGroup:
+def _declared(one: JsonObject, api_group: str, context: ReadingContext) -> PodGroup:
     for dialect in dialects():
         for kind in dialect.kinds:
             if (kind.resource.kind, kind.resource.group) == (one["kind"], api_group):

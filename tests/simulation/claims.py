@@ -94,7 +94,8 @@ def draw(rng: Random, plans: Iterable[Plan], shape: Shape, claims: ClaimShape) -
         # It may grow by one, and with these all of it goes to one node.
         on_one_node = (plan.size + 1) * plan.cpu_milli <= shape.node_cpu_milli
         kinds = claims.kinds or (*_APART, *_TOGETHER)
-        kind = rng.choice([one for one in kinds if on_one_node or one not in _TOGETHER])
+        possible: list[Kind] = [one for one in kinds if on_one_node or one not in _TOGETHER]
+        kind = rng.choice(possible)
         number = {
             "exclusive": rng.randrange(_EXCLUSIVES),
             "gpus": rng.randint(1, 2),

@@ -91,7 +91,7 @@ class GangBook:
             known.verdict, known.version, known.forms = verdict, version, {}
             self._note_change(verdict.gang_id)
             return {known.place}
-        touched = set() if known is None else self._remove(verdict.gang_id, known)
+        touched: set[Place] = set() if known is None else self._remove(verdict.gang_id, known)
         return touched | self._insert(verdict, version)
 
     def put_cluster(self, seq: int, gang_ids: Iterable[str]) -> set[Place]:

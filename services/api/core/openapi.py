@@ -1,7 +1,7 @@
 """The OpenAPI 3 document of the API, made from the structs in `shared/contracts/visibility.py`."""
 
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -57,16 +57,17 @@ def _schemas() -> _Json:
 def _plain(schema: Any) -> Any:
     """A schema in OpenAPI's dialect. Fields that are None are left out, so none is nullable."""
     if isinstance(schema, list):
-        return [_plain(one) for one in schema]
+        return [_plain(one) for one in cast("list[object]", schema)]
     if not isinstance(schema, dict):
         return schema
-    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    found = cast("_Json", schema)
+    choices: list[object] = [one for one in found.get("anyOf", ()) if one != {"type": "null"}]
     if len(choices) == 1:
         return _plain(choices[0])
-    plain = {key: _plain(value) for key, value in schema.items() if key != "title"}
-    if "properties" in schema:
+    plain = {key: _plain(value) for key, value in found.items() if key != "title"}
+    if "properties" in found:
         # Its keys are names of fields, also `title`.
-        plain["properties"] = {key: _plain(one) for key, one in schema["properties"].items()}
+        plain["properties"] = {key: _plain(one) for key, one in found["properties"].items()}
     if plain.get("default", ...) in (None, "", ()):
         del plain["default"]
     if "enum" in plain:

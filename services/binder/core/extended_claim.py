@@ -51,8 +51,7 @@ def objection_to(claim: Object, choice: DeviceChoice) -> str:
 
 def has_status(pod: Object, choice: DeviceChoice, of: ExtendedClaim) -> bool:
     """Whether the pod's status has the name and mappings of the claim."""
-    found: Object = (pod.get("status") or {}).get(_STATUS) or {}
-    return found == _status(choice, of)
+    return _found(pod) == _status(choice, of)
 
 
 def status_patch(pod: Object, choice: DeviceChoice, of: ExtendedClaim) -> Object:
@@ -66,8 +65,7 @@ def status_undo(pod: Object | None, choice: DeviceChoice) -> Object | None:
     """
     if pod is None or pod["metadata"]["uid"] != choice.pod_uid:
         return None
-    found: Object = (pod.get("status") or {}).get(_STATUS) or {}
-    if found.get("resourceClaimName") != choice.claim:
+    if _found(pod).get("resourceClaimName") != choice.claim:
         return None
     return {**_stamp(pod), "status": {_STATUS: None}}
 
@@ -85,6 +83,13 @@ def _status(choice: DeviceChoice, of: ExtendedClaim) -> Object:
             for container, resource, request in of.mappings
         ],
     }
+
+
+def _found(pod: Object) -> Object:
+    """What the pod's status has of a claim; {}: nothing."""
+    status: Object = pod.get("status") or {}
+    found: Object = status.get(_STATUS) or {}
+    return found
 
 
 def _stamp(pod: Object) -> Object:

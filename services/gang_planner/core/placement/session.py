@@ -323,9 +323,9 @@ class Session:
         slots = take_turns(
             wanted, nodes.slots, nodes.capacity, nodes.score, nodes.rank, score_after
         )
-        order = np.argsort(slots, kind="stable")
+        order: list[int] = np.argsort(slots, kind="stable").tolist()
         used, counts = np.unique(slots, return_counts=True)
-        placed = stand_in([shape.alike[at] for at in order.tolist()], shape.counted)
+        placed = stand_in([shape.alike[at] for at in order], shape.counted)
         statement.allocate(Allocation(role, placed, used, counts, part))
         return len(slots)
 

@@ -253,7 +253,9 @@ def _extended(
             name=claim_name(member.pod.name, devices.pod_uid, need),
             resource_version=0,
         )
-    classes = {one.device_class for one in need.requests} if grant is not None else set()
+    classes: set[str] = set()
+    if grant is not None:
+        classes = {one.device_class for one in need.requests}
     choice = _choice(state, member, slot, claim, grant, _configured_classes(configured, classes))
     made_as = ExtendedClaim(
         requests=tuple((one.name, one.device_class, one.number) for one in need.requests),

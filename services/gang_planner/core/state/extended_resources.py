@@ -181,7 +181,8 @@ class _Count:
         """The number of devices that each of these nodes can use. The inventory must be
         refreshed.
         """
-        found = np.array([self.local.get(nodes.names[slot], 0) for slot in slots], dtype=np.int64)
+        listed: list[int] = slots.tolist()
+        found = np.array([self.local.get(nodes.names[slot], 0) for slot in listed], dtype=np.int64)
         for entry, shares in self.wide:
             found += inventory.within(entry.reach)[slots] * shares
         return found
