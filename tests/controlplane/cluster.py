@@ -34,6 +34,7 @@ from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.processes import Component, ComponentError, ReservedPort
 from tests.controlplane.workspace import Workspace
 from tests.rights.audit import apiserver_args
+from tests.support.timers import stopped_timer
 
 ADMIN_GROUPS = ("system:masters",)
 # Servers do not announce that they are ready; they are polled this often.
@@ -215,6 +216,7 @@ class ControlPlane:
             raise KubectlError(done.stderr.strip() or done.stdout.strip())
         return done.stdout
 
+    @stopped_timer()
     def install_crds(self, folder: Path) -> None:
         """Apply the CRDs in a folder and wait until the API server serves them."""
         found = ("--recursive", f"--filename={folder}")
@@ -280,6 +282,7 @@ class ControlPlane:
             etcd_port=self._ports[ETCD].number,
         )
 
+    @stopped_timer()
     def _start(self, name: str) -> None:
         component = self._component(name)
         component.start()

@@ -55,7 +55,7 @@ class ControlPlaneOptions:
     mutating_requests_inflight_max: int = 1000
     """Far above the defaults (400 and 200): a burst is to be slow rather than refused with 429."""
 
-    start_timeout_s: float = 60.0
+    start_timeout_s: float = 180.0
     """Per component; a loaded machine needs far more than the usual two seconds."""
 
     parent_dir: Path | None = None
