@@ -28,10 +28,12 @@ labels:
 {{/* One image for all services; a digest has precedence over the tag. Takes the root. */}}
 {{- define "tutti.image" -}}
 {{- $image := .Values.image -}}
+{{- $name := $image.repository -}}
+{{- with $image.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" .) $name }}{{ end -}}
 {{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{ $name }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{ $name }}:{{ $image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
 
