@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, Protocol, cast
 
-_COMPRESSION_LEVEL: Final = 9
+_COMPRESSION_LEVEL: Final = 6
 
 
 class Sink(Protocol):

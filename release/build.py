@@ -90,7 +90,7 @@ def build(request: Request, signer: Signer | None) -> str:
     bill = bill_of_materials(source, lock, request.work)
     (output / f"tutti-{source.version}.cdx.json").write_bytes(bill)
     _plugin(request, source)
-    (output / NOTES).write_text(_notes(source, image, signer), "utf-8")
+    (output / NOTES).write_text(release_notes(source, image, signed=signer is not None), "utf-8")
     _provenance(request, source, {request.image: image.digest, **charts}, signer)
     _checksums(output, signer)
     return _report(output, image, signer)
@@ -133,7 +133,8 @@ def _plugin(request: Request, source: Source) -> None:
     (request.output / MANIFEST).write_text(krew_manifest(source, archives), "utf-8")
 
 
-def _notes(source: Source, image: Image, signer: Signer | None) -> str:
+def release_notes(source: Source, image: Image, *, signed: bool) -> str:
+    """The section of the changelog, and what was built of which commit."""
     sizes = ", ".join(
         f"{name} {image.packed_bytes[name] / 1e6:.0f} MB packed, "
         f"{image.unpacked_bytes[name] / 1e6:.0f} MB unpacked"
@@ -142,7 +143,7 @@ def _notes(source: Source, image: Image, signer: Signer | None) -> str:
     return (
         f"# Tutti {source.version}\n\n{source.notes}\n\n## This release\n\n"
         f"* Commit {source.commit}; image {image.digest} ({sizes}).\n"
-        f"* {_UNSIGNED if signer is None else _SIGNED}"
+        f"* {_SIGNED if signed else _UNSIGNED}"
     )
 
 

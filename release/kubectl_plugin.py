@@ -17,7 +17,7 @@ from release.debian import loader, triplet
 from release.image_files import CERTIFICATES, SITE, Layers
 from release.source import Source
 
-MANIFEST: Final = "tutti.yaml"
+MANIFEST: Final = "krew-tutti.yaml"
 PROGRAM: Final = "kubectl-tutti"
 _COMPLETION: Final = "kubectl_complete-tutti"
 _PACKAGES: Final = "usr/lib/python3/dist-packages"

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from release.build import release_notes
 from release.charts import ChartError, crds_file, split_reference, values_with_image
 from release.checksums import checksums
 from release.debian import DebianPackage
+from release.image import Image
 from release.kubectl_plugin import krew_manifest
 from release.provenance import statement
 from release.sbom import add_packages
@@ -61,6 +63,20 @@ def test_debian_packages_are_components_of_the_bill() -> None:
     assert bill["components"][1]["purl"] == (
         "pkg:deb/debian/libstdc%2B%2B6@1%3A12.2.0-14%2Bdeb12u1?arch=amd64&distro=debian-12"
     )
+
+
+def test_the_notes_are_the_changelogs_section_and_say_what_is_not_signed() -> None:
+    image = Image(
+        path=_ROOT,
+        digest=_DIGEST,
+        packed_bytes={"amd64": 66_000_000},
+        unpacked_bytes={"amd64": 238_000_000},
+    )
+    notes = release_notes(_SOURCE, image, signed=False)
+    assert notes.startswith("# Tutti 1.2.3\n\n- Notes.\n")
+    assert f"image {_DIGEST} (amd64 66 MB packed, 238 MB unpacked)" in notes
+    assert "This release is not signed" in notes
+    assert "not signed" not in release_notes(_SOURCE, image, signed=True)
 
 
 def test_krew_gets_an_archive_for_each_architecture() -> None:
