@@ -129,7 +129,7 @@ class UnpackedLayout:
 
 
 def run_in_image(root: Path, environ: list[str], *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a program as the image's user on the unpacked image, which it cannot write. Needs root."""
+    """Run a program as the image's user on the image, which it cannot write. Needs root."""
     script = (
         'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && '
         'exec chroot --userspec=65532:65532 . /opt/tutti/bin/python -c "$START" "$@"'
