@@ -51,15 +51,27 @@ def prepared_clone(folder: Path) -> Path:
     _run(*python, "tests.deploy.rendered", cwd=folder)
     commit = ("commit", "--all", "--quiet", "--message=Release")
     _run("git", *_COMMITTER, *commit, cwd=folder)
+    _share_environment(ROOT, folder)
     return folder
 
 
 def clone_again(source: Path, folder: Path) -> Path:
-    """Clone a prepared clone; the environment of tools is shared, since both locks are the same."""
+    """Clone a prepared clone."""
     _run("git", "clone", "--quiet", str(source), str(folder), cwd=source)
-    (folder / "build").mkdir()
-    (folder / "build" / "release-env").symlink_to(source / "build" / "release-env")
+    _share_environment(source, folder)
     return folder
+
+
+def _share_environment(source: Path, clone: Path) -> None:
+    """Let a clone use the tools that its source has installed, if its lock is as old as they are."""
+    stamp = source / "build" / "release-env" / ".stamp"
+    lock = Path("requirements") / "release.lock"
+    if stamp.exists() and stamp.stat().st_mtime >= (source / lock).stat().st_mtime:
+        (clone / "build").mkdir()
+        (clone / "build" / "release-env").symlink_to(stamp.parent)
+        # A clone's files are younger than what they are copies of.
+        instant = stamp.stat().st_mtime - 1
+        os.utime(clone / lock, (instant, instant))
 
 
 def make_release(clone: Path, output: str, port: int) -> Released:
