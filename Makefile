@@ -15,7 +15,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint unit test sim manifests chart demo chaos soak fuzz audit certify bench bench-planner plots docs sbom lock clean
+.PHONY: help setup fmt lint unit test sim manifests chart demo chaos soak fuzz audit certify bench bench-planner plots docs version release lock lock-image clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -98,8 +98,14 @@ $(DOCS_STAMP): requirements/docs.lock
 	build/docs-env/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
 	@touch $@
 
-sbom: $(RELEASE_STAMP) ## What the image is made of, as CycloneDX in build/sbom.json
-	build/release-env/bin/cyclonedx-py requirements --output-reproducible --output-file build/sbom.json requirements/runtime.lock
+version: $(STAMP) ## Make VERSION=X.Y.Z the version of all files, and `Unreleased` its section of the changelog
+	$(BIN)/python -m release version "$(VERSION)" $(ARGS)
+	$(MAKE) chart ARGS=
+
+# OUT, IMAGE (where the image will be pushed, without a tag), URL (where files will be): docs/releasing.md.
+release: $(RELEASE_STAMP) ## Every artefact of the commit for VERSION=X.Y.Z, in dist/X.Y.Z (docs/releasing.md)
+	build/release-env/bin/python -m release build --version "$(VERSION)" --output "$(or $(OUT),dist/$(VERSION))" \
+		--cache build/release-cache $(if $(IMAGE),--image "$(IMAGE)") $(if $(URL),--url "$(URL)") $(ARGS)
 
 $(RELEASE_STAMP): requirements/release.lock
 	$(PYTHON) -m venv build/release-env
@@ -113,6 +119,9 @@ lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --output-file requirements/release.lock requirements/release.in
 	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
 
+lock-image: $(STAMP) ## Choose the image's Debian packages again and write requirements/image.lock
+	$(BIN)/python -m release lock-image
+
 clean: ## Remove .venv, caches and what builds left behind
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find services shared tutti tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find services shared tutti release tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -118,7 +118,7 @@ COMMANDS: Final[Table] = {
 @click.command(
     cls=LazyCommands, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(package_name="tutti", message="%(prog)s %(version)s")
+@click.version_option(package_name="tutti-scheduler", message="%(prog)s %(version)s")
 def main() -> None:
     """Tutti, a gang scheduler for Kubernetes: all members of a job are bound together, or none."""
 

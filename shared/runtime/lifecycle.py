@@ -425,6 +425,6 @@ def instance_of(service: str, settings: CommonSettings) -> str:
 @functools.cache
 def _version() -> str:
     try:
-        return importlib.metadata.version("tutti")
+        return importlib.metadata.version("tutti-scheduler")
     except importlib.metadata.PackageNotFoundError:
         return "unknown"

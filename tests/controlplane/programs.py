@@ -19,6 +19,15 @@ _HELM_KUBERNETES: Final = (f"{HELM}/pkg/chartutil", f"{HELM}/pkg/lint/rules")
 COMPOSE: Final = "github.com/compose-spec/compose-go/v2"
 COMPOSE_VERSION: Final = "v2.16.2"
 
+ACTIONLINT: Final = "github.com/rhysd/actionlint/cmd/actionlint"
+ACTIONLINT_VERSION: Final = "v1.7.12"
+CRANE: Final = "github.com/google/go-containerregistry/cmd/crane"
+CRANE_VERSION: Final = "v0.22.1"
+COSIGN: Final = "github.com/sigstore/cosign/v2/cmd/cosign"
+COSIGN_VERSION: Final = "v2.6.5"
+KREW: Final = "sigs.k8s.io/krew/cmd/krew"
+KREW_VERSION: Final = "v0.4.3"
+
 
 def ensure_helm(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the Helm client, building it first if no cache has it: minutes, once.
@@ -41,6 +50,42 @@ def ensure_compose_loader(environ: Mapping[str, str] = os.environ) -> Path:
         BinariesError: The build failed.
     """
     return _ensure(f"{COMPOSE}/cmd", COMPOSE_VERSION, "compose-spec", environ, {})
+
+
+def ensure_actionlint(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the linter of GitHub workflows; built as above.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+    return _ensure(ACTIONLINT, ACTIONLINT_VERSION, "actionlint", environ, {})
+
+
+def ensure_crane(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the client of container registries, which is also a registry; built as above.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+    return _ensure(CRANE, CRANE_VERSION, "crane", environ, {})
+
+
+def ensure_cosign(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return sigstore's program that verifies signatures; built as above.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+    return _ensure(COSIGN, COSIGN_VERSION, "cosign", environ, {})
+
+
+def ensure_krew(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the manager of kubectl's plugins; built as above.
+
+    Raises:
+        BinariesError: The build failed.
+    """
+    return _ensure(KREW, KREW_VERSION, "krew", environ, {})
 
 
 def _ensure(

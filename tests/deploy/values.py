@@ -9,7 +9,16 @@ import yaml
 
 _VALUES: Final = Path(__file__).parents[2] / "deploy" / "chart" / "values.yaml"
 #: Deeper than this a value is one, whatever it consists of.
-_WHOLE: Final = frozenset({"resources", "reloadResources", "labels", "metricsFrom"})
+_WHOLE: Final = frozenset(
+    {
+        "resources",
+        "reloadResources",
+        "labels",
+        "metricsFrom",
+        "podSecurityContext",
+        "containerSecurityContext",
+    }
+)
 
 
 def documented_values() -> Iterator[tuple[str, str, str]]:

@@ -46,15 +46,16 @@ from tutti.up.command import up
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 SETTINGS: Final = _DOCS / "reference" / "settings.md"
+CHART_PAGE: Final = _DOCS.parent / "deploy" / "chart" / "README.md"
 DOCUMENTS: Final = (
     SETTINGS,
     _DOCS / "reference" / "metrics.md",
+    CHART_PAGE,
     *(
         _DOCS / f"{name}.md"
         for name in (
             "operations",
             "policies",
-            "installing",
             "migrating",
             "rights",
             "dialects",

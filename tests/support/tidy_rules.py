@@ -19,7 +19,7 @@ FUNCTION_LINES_MAX = 70
 FILE_BYTES_MAX = 512 * 1024
 MAIN_LINES_MAX = 40
 
-SOURCE_ROOTS = ("services", "shared", "tutti", "bench")
+SOURCE_ROOTS = ("services", "shared", "tutti", "release", "bench")
 # And errors.py, where a service has errors of its own.
 SERVICE_FILES = ("__init__.py", "__main__.py", "service.py", "config.py")
 # One of each: a file, or a package inside the core where one file is too small for it.

@@ -115,6 +115,6 @@ def _report(path: Path, manifest: Manifest) -> None:
 
 def _version() -> str:
     try:
-        return importlib.metadata.version("tutti")
+        return importlib.metadata.version("tutti-scheduler")
     except importlib.metadata.PackageNotFoundError:
         return "unknown"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tutti.manifests import crds, kubernetes_schemas
 from tutti.rights.rules import permissions_file, rights_file
+from tutti.rights.user_roles import user_roles_file
 
 
 def main() -> None:
@@ -31,6 +32,7 @@ def main() -> None:
     files = deploy / "chart" / "files"
     files.mkdir(parents=True, exist_ok=True)
     (files / "rights.yaml").write_text(rights_file(), "utf-8")
+    (files / "user-roles.yaml").write_text(user_roles_file(), "utf-8")
     (files / "nats-permissions.yaml").write_text(permissions_file(), "utf-8")
     print(f"{len(wanted)} CRDs in deploy/crds, rights in deploy/chart/files")
 

@@ -1,8 +1,21 @@
 {{/* Pieces that several files share. Each takes (dict "root" $ "component" "watcher") unless it says otherwise. */}}
 
+{{/* What names of objects begin with; takes the root. */}}
+{{- define "tutti.fullname" -}}
+{{ .Values.fullnameOverride | default .Release.Name }}
+{{- end }}
+
+{{/* The label app.kubernetes.io/name; takes the root. */}}
+{{- define "tutti.name" -}}
+{{ .Values.nameOverride | default .Chart.Name }}
+{{- end }}
+
 {{/* Labels of everything; takes the root. */}}
 {{- define "tutti.labels" -}}
-app.kubernetes.io/name: tutti
+{{- with .Values.commonLabels }}
+{{- toYaml . }}
+{{ end -}}
+app.kubernetes.io/name: {{ include "tutti.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -11,14 +24,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* The selector of one component's pods, which never changes. */}}
 {{- define "tutti.selector" -}}
-app.kubernetes.io/name: tutti
+app.kubernetes.io/name: {{ include "tutti.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{/* The metadata of an object of one component. */}}
 {{- define "tutti.metadata" -}}
-name: {{ .root.Release.Name }}-{{ .component }}
+name: {{ include "tutti.fullname" .root }}-{{ .component }}
 namespace: {{ .root.Release.Namespace }}
 labels:
   {{- include "tutti.labels" .root | nindent 2 }}
@@ -28,24 +41,31 @@ labels:
 {{/* One image for all services; a digest has precedence over the tag. Takes the root. */}}
 {{- define "tutti.image" -}}
 {{- $image := .Values.image -}}
+{{- $name := $image.repository -}}
+{{- with $image.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" .) $name }}{{ end -}}
 {{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{ $name }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{ $name }}:{{ $image.tag | default .Chart.AppVersion }}
 {{- end -}}
+{{- end }}
+
+{{/* The metadata of a component's pods. The labels that select them have precedence over the user's. Takes also "values",
+     those of the component, and may take "annotations". */}}
+{{- define "tutti.pod-metadata" -}}
+{{- $global := .root.Values }}
+{{- $labels := merge (include "tutti.selector" . | fromYaml) (.values.podLabels | default dict) $global.podLabels $global.commonLabels }}
+labels: {{- toYaml $labels | nindent 2 }}
+{{- with merge (.annotations | default dict) (.values.podAnnotations | default dict) $global.podAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* What every pod has beside its containers and volumes; takes also "values", those of the component. */}}
 {{- define "tutti.pod" -}}
 priorityClassName: {{ .values.priorityClassName | default .root.Values.priorityClassName }}
 enableServiceLinks: false
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
-  seccompProfile:
-    type: RuntimeDefault
+securityContext: {{- toYaml (.values.podSecurityContext | default .root.Values.podSecurityContext) | nindent 2 }}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -61,19 +81,34 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- with $tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if .revision }}
+{{ include "tutti.spread" . }}
+{{- else }}
+{{- with .values.affinity | default .root.Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
-{{/* Replicas on different nodes, and in different zones, as far as there are any. One revision is counted at a time, or
-     old pods would push new ones together. The zone is no second constraint: kube-scheduler rates no node that lacks the
-     label of any soft one, so without zones pods would not be spread at all. Takes also "revision". */}}
+{{/* Replicas on different nodes, and in different zones, as far as there are any, unless the values say otherwise. One
+     revision is counted at a time, or old pods would push new ones together. The zone is no second constraint:
+     kube-scheduler rates no node that lacks the label of any soft one, so without zones pods would not be spread at all.
+     Takes also "revision". */}}
 {{- define "tutti.spread" -}}
+{{- with .values.topologySpreadConstraints | default .root.Values.topologySpreadConstraints }}
+topologySpreadConstraints: {{- toYaml . | nindent 2 }}
+{{- else }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
-      matchLabels: {{- include "tutti.selector" . | nindent 8 }}
-    matchLabelKeys: [{{ .revision }}]
+      matchLabels: {{- include "tutti.selector" $ | nindent 8 }}
+    matchLabelKeys: [{{ $.revision }}]
+{{- end }}
+{{- with .values.affinity | default .root.Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- else }}
 affinity:
   podAntiAffinity:
     preferredDuringSchedulingIgnoredDuringExecution:
@@ -81,16 +116,27 @@ affinity:
         podAffinityTerm:
           topologyKey: topology.kubernetes.io/zone
           labelSelector:
-            matchLabels: {{- include "tutti.selector" . | nindent 14 }}
-          matchLabelKeys: [{{ .revision }}]
+            matchLabels: {{- include "tutti.selector" $ | nindent 14 }}
+          matchLabelKeys: [{{ $.revision }}]
+{{- end }}
 {{- end }}
 
 {{- define "tutti.container-security" -}}
-securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
+securityContext: {{- toYaml (.values.containerSecurityContext | default .root.Values.containerSecurityContext) | nindent 2 }}
+{{- end }}
+
+{{/* The flags that the values add: after ours, so that they have precedence. */}}
+{{- define "tutti.extra-args" -}}
+{{- with .values.extraArgs }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The variables that the values add; those of the component come last and have precedence. */}}
+{{- define "tutti.extra-env" -}}
+{{- with concat .root.Values.extraEnv (.values.extraEnv | default list) }}
+{{- toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* Where a service is: the address that it listens on (also where pods have IPv6 only), and its name among replicas. */}}
@@ -108,6 +154,7 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: metadata.name
+  {{- include "tutti.extra-env" . | nindent 2 }}
 {{- end }}
 
 {{/* The flags that every service has. */}}
@@ -137,7 +184,7 @@ env:
 {{/* Takes the root. */}}
 {{- define "tutti.nats-url" -}}
 {{- if .Values.nats.enabled -}}
-tls://{{ .Release.Name }}-nats.{{ .Release.Namespace }}.svc:4222
+tls://{{ include "tutti.fullname" . }}-nats.{{ .Release.Namespace }}.svc:4222
 {{- else -}}
 {{ required "nats.external.url is needed where nats.enabled is false" .Values.nats.external.url }}
 {{- end -}}
@@ -182,14 +229,29 @@ readinessProbe:
 {{- define "tutti.nats-volume" -}}
 - name: nats
   secret:
-    secretName: {{ .root.Release.Name }}-nats-{{ .component }}
+    secretName: {{ include "tutti.fullname" .root }}-nats-{{ .secret | default .component }}
     defaultMode: 0440
+{{- include "tutti.extra-volumes" . }}
+{{- end }}
+
+{{/* The volumes that the values add. */}}
+{{- define "tutti.extra-volumes" -}}
+{{- with .values.volumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "tutti.extra-mounts" -}}
+{{- with .values.volumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "tutti.nats-mount" -}}
 - name: nats
   mountPath: /etc/tutti/nats
   readOnly: true
+{{- include "tutti.extra-mounts" . }}
 {{- end }}
 
 {{/* The update strategy where all replicas share the work. */}}
@@ -219,13 +281,13 @@ strategy:
 
 {{/* Replicas that must not be disrupted together; takes also "replicas". */}}
 {{- define "tutti.disruption-budget" -}}
-{{- if gt (int .replicas) 1 }}
+{{- if and .root.Values.podDisruptionBudget.enabled (gt (int .replicas) 1) }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {{- include "tutti.metadata" . | nindent 2 }}
 spec:
-  maxUnavailable: 1
+  maxUnavailable: {{ .root.Values.podDisruptionBudget.maxUnavailable }}
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels: {{- include "tutti.selector" . | nindent 6 }}

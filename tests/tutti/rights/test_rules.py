@@ -4,8 +4,10 @@ from pathlib import Path
 
 import yaml
 
+from shared.kinds.catalogue import CATALOGUE
 from tutti.rights.rules import permissions_file, rights_file, rules
 from tutti.rights.table import Right
+from tutti.rights.user_roles import user_roles, user_roles_file
 
 FILES = Path(__file__).parents[3] / "deploy" / "chart" / "files"
 
@@ -14,6 +16,7 @@ def test_the_committed_files_are_what_make_manifests_writes() -> None:
     for name, text in (
         ("rights.yaml", rights_file()),
         ("nats-permissions.yaml", permissions_file()),
+        ("user-roles.yaml", user_roles_file()),
     ):
         assert (FILES / name).read_text("utf-8") == text, f"{name}: run `make manifests`"
 
@@ -50,3 +53,29 @@ def test_the_planner_has_no_token_and_only_the_binder_binds() -> None:
         for rule in account["clusterRules"] + account["namespacedRules"]
         if "pods/binding" in rule["resources"]
     ] == ["binder"]
+
+
+def test_users_roles_add_up_and_leave_writing_of_cluster_objects_to_administrators() -> None:
+    roles = user_roles()
+    kinds = {
+        name: {
+            (group, resource)
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+        for name, role in roles.items()
+    }
+    every = {(kind.group, kind.plural) for kind in CATALOGUE}
+    assert kinds["view"] == kinds["edit"] | kinds["edit-cluster"] == every
+    assert kinds["edit-cluster"] == {
+        (kind.group, kind.plural) for kind in CATALOGUE if not kind.namespaced
+    }
+    assert ("scheduling.volcano.sh", "queues") in kinds["edit-cluster"]
+    assert {name: role["aggregatedTo"] for name, role in roles.items()} == {
+        "view": ["view", "edit", "admin"],
+        "edit": ["edit", "admin"],
+        "edit-cluster": [],
+    }
+    for rule in roles["view"]["rules"]:
+        assert rule["verbs"] == ["get", "list", "watch"]
