@@ -6,7 +6,11 @@ import { Api } from "./api.ts";
 import { Login } from "./login.tsx";
 import { GangPage } from "./pages/gang.tsx";
 import { GangsPage } from "./pages/gangs.tsx";
+import { MapPage } from "./pages/map.tsx";
+import { OverviewPage } from "./pages/overview.tsx";
 import { QueuesPage } from "./pages/queues.tsx";
+import { TimelinePage } from "./pages/timeline.tsx";
+import { WhatIfPage } from "./pages/what_if.tsx";
 import { addressOf, readRoute, type Route } from "./address.ts";
 import { Session, SessionContext, setQuery, useRoute } from "./state.ts";
 import { SearchBox, ThemeButton } from "./widgets.tsx";
@@ -18,8 +22,12 @@ export interface PageProps {
 }
 
 const PAGES: readonly { page: string; title: string; view: FunctionComponent<PageProps> }[] = [
+  { page: "overview", title: "Overview", view: OverviewPage },
   { page: "queues", title: "Queues", view: QueuesPage },
   { page: "gangs", title: "Gangs", view: GangsPage },
+  { page: "map", title: "Map", view: MapPage },
+  { page: "timeline", title: "Timeline", view: TimelinePage },
+  { page: "what-if", title: "What if", view: WhatIfPage },
 ];
 
 function Console() {

@@ -113,6 +113,8 @@ export interface Node extends ApiObject {
     ready: boolean;
     schedulable: boolean;
     taints?: string[];
+    // Labels about where it is.
+    topology?: Record<string, string>;
     pods: number;
     members: number;
     resources?: { resource: string; allocatable: string; requested: string; free: string }[];

@@ -107,3 +107,16 @@ export function Empty({ children }: { children: ComponentChildren }) {
 export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
   return <div class="scroll" role="region" aria-label={label} tabIndex={0}>{children}</div>;
 }
+
+export function Choice({ label, value, options, onChoice }: {
+  label: string; value: string; options: readonly string[]; onChoice: (value: string) => void;
+}) {
+  return (
+    <label>
+      {label}{" "}
+      <select value={value} onChange={(event) => onChoice(event.currentTarget.value)}>
+        {options.map((one) => <option key={one} value={one}>{one}</option>)}
+      </select>
+    </label>
+  );
+}

@@ -35,8 +35,9 @@ GANGS: Final = 500
 GPUS: Final = 8
 RACK_NODES: Final = 32
 GPU: Final = "nvidia.com/gpu"
-#: Of all: a running gang has 16 members, two on each of its nodes.
+#: Of a waiting gang; one that runs has four, of four GPUs each.
 MEMBERS: Final = 16
+_RUNNING_MEMBERS: Final = 4
 #: Gangs from this one on wait.
 WAITING_FROM: Final = 440
 _NAMESPACES: Final = ("vision", "speech", "robotics", "search", "fraud", "genomics")
@@ -138,11 +139,11 @@ class LargeCluster:
         )
 
     def _node_of(self, n: int, member: int) -> str:
-        """Half of the members of one gang share their nodes with the next one; holes are left."""
-        return f"node-{(n * 2 + n // 8 + member // 8 + member % 8 // 2 % 2) % NODES:04}"
+        """Two members have one node: neighbours share one, and every eighth gang leaves a hole."""
+        return f"node-{(4 * n + member + 1) // 2 + n // 8:04}"
 
     def _members(self, n: int) -> int:
-        return 4 if n < WAITING_FROM else MEMBERS
+        return _RUNNING_MEMBERS if n < WAITING_FROM else MEMBERS
 
     def _pods(self, n: int) -> Iterator[Pod]:
         namespace, name = self._name(n)
@@ -157,7 +158,7 @@ class LargeCluster:
                 ours=True,
                 group_name=name,
                 role=f"{'launcher' if member == 0 else 'worker'}{self._mark}",
-                node=self._node_of(n, member * 4) if running else "",
+                node=self._node_of(n, member) if running else "",
                 phase="Running" if running else "Pending",
             )
 
@@ -168,7 +169,7 @@ class LargeCluster:
         namespace, name = self._name(n)
         members = self._members(n)
         running = members if phase == "Running" else 0
-        created_ms = self._now_ms - 60_000 * (1 + n * 7 % 300)
+        created_ms = self._now_ms - 60_000 * _minutes_ago(n)
         return Verdict(
             gang_id=f"gang-{n}",
             epoch=2,
@@ -229,9 +230,10 @@ class LargeCluster:
         )
 
     def _decisions(self) -> Iterator[GangDecision | EvictionDecision]:
-        for n in sorted(range(WAITING_FROM), key=lambda n: -(1 + n * 7 % 300)):
+        """Those of the gangs that run, after those of 100 gangs that have ended."""
+        for n in (*range(GANGS, GANGS + 100), *sorted(range(WAITING_FROM), key=_minutes_ago)[::-1]):
             namespace, name = self._name(n)
-            at_ms = self._now_ms - 60_000 * (1 + n * 7 % 300) + 4_000
+            at_ms = self._now_ms - 60_000 * _minutes_ago(n) + 4_000
             cycle = Cycle(cluster_seq=1, outcomes_seq=1, now_ms=at_ms, configuration="x")
             if n % 50 == 49:
                 yield self._eviction(n, cycle)
@@ -246,11 +248,11 @@ class LargeCluster:
                         uid=f"pod-{n}-{member}",
                         namespace=namespace,
                         name=f"{name}-{member}",
-                        node=self._node_of(n, member * 4),
+                        node=self._node_of(n % WAITING_FROM, member),
                     )
-                    for member in range(self._members(n))
+                    for member in range(_RUNNING_MEMBERS)
                 ),
-                quorum=self._members(n),
+                quorum=_RUNNING_MEMBERS,
                 why=f"fits{self._mark}",
                 trace_id=f"{n:032x}",
                 first_seen_ms=at_ms - 4_000,
@@ -347,6 +349,13 @@ class LargeCluster:
                 for at, gpus in enumerate((4, 8, 1))
             )
         )
+
+
+def _minutes_ago(n: int) -> int:
+    """When a gang was submitted: those that have ended two to four hours ago, and the rest since
+    five hours ago.
+    """
+    return 240 - (n - GANGS) if n >= GANGS else 1 + n * 7 % 300
 
 
 async def _serve(mark: str) -> None:

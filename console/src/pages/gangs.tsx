@@ -38,7 +38,7 @@ export function GangsPage({ route }: PageProps) {
       {known.freshness === "live" && !found.length && <Empty>No gang that you may see is like this.</Empty>}
       {found.length > 0 && (
         <Scroll label="Gangs">
-          <table>
+          <table class="list">
             <thead>
               <tr>
                 <th scope="col">Gang</th><th scope="col">Phase</th><th scope="col" class="number">Running</th>
@@ -69,7 +69,7 @@ function Row({ gang, now }: { gang: Gang; now: number }) {
       <th scope="row"><GangLink place={placeOf(gang)} /></th>
       <td><PhaseBadge phase={status.phase} /></td>
       <td class="number">{status.members.running}/{status.members.total}</td>
-      <td class="number">{status.minMember}</td>
+      <td class="number extra">{status.minMember}</td>
       <td>{status.queue}</td>
       <td>{age(metadata.creationTimestamp, now)}</td>
       <td class="sentence">{status.pending?.message}</td>

@@ -41,10 +41,17 @@ class Console:
 
     @asynccontextmanager
     async def asks(
-        self, path: str, method: str = "GET", body: bytes | io.BytesIO | None = None, **headers: str
+        self,
+        path: str,
+        method: str = "GET",
+        body: bytes | io.BytesIO | None = None,
+        known: str = "",
+        **headers: str,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer to a request with the token, unless a header replaces it."""
         given = {"Authorization": f"Bearer {self.token}", **headers}
+        if known:
+            given["If-None-Match"] = known
         async with self.session.request(
             method, f"{self.address}{path}", headers=given, data=body, allow_redirects=False
         ) as response:
@@ -81,7 +88,7 @@ async def test_the_browser_gets_the_files_without_the_token(tmp_path: Path) -> N
 async def test_a_request_is_sent_on_with_the_kubeconfigs_credentials(tmp_path: Path) -> None:
     headers = {**JSON, "ETag": '"x"', "Warning": '299 - "late"', "X-Other": "1"}
     async with a_console(tmp_path, answer(200, {"items": []}, headers)) as console:
-        async with console.asks(f"{GANGS}?limit=5", **{"If-None-Match": '"y"'}) as response:
+        async with console.asks(f"{GANGS}?limit=5", known='"y"') as response:
             assert (response.status, await response.json()) == (200, {"items": []})
             assert (response.headers["ETag"], response.headers["Warning"]) == (
                 '"x"',
