@@ -15,7 +15,7 @@ COMPILE := $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-e
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fmt lint unit test sim manifests chart demo chaos soak fuzz audit certify bench bench-planner plots docs version release lock lock-image clean
+.PHONY: help setup fmt lint unit test sim manifests chart console demo chaos soak fuzz audit certify bench bench-planner plots docs version release lock lock-image clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-13s %s\n", $$1, $$2 }'
@@ -58,6 +58,13 @@ manifests: $(STAMP) ## Write deploy/crds and the chart's rights anew from the co
 
 chart: $(STAMP) ## Render deploy/tutti.yaml with Helm, which is built from its Go module first
 	$(BIN)/python -m tests.deploy.rendered
+
+console: console/node_modules/.stamp ## Check, test and bundle the console (needs Node 20); commit shared/console/assets
+	cd console && npm run --silent check && npm run --silent test && npm run --silent build
+
+console/node_modules/.stamp: console/package-lock.json
+	cd console && npm ci --ignore-scripts --silent
+	@touch $@
 
 demo: $(STAMP) ## The seeds' experiment on an embedded cluster (ARGS="--fast" for a short one)
 	$(BIN)/tutti demo $(ARGS)
@@ -123,5 +130,5 @@ lock-image: $(STAMP) ## Choose the image's Debian packages again and write requi
 	$(BIN)/python -m release lock-image
 
 clean: ## Remove .venv, caches and what builds left behind
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist console/node_modules console/build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find services shared tutti release tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -69,6 +69,10 @@ COMMANDS: Final[Table] = {
         "tutti.queues_command:queues",
         "Show what each queue uses, deserves and has reserved, and why.",
     ),
+    "console": (
+        "tutti.console.command:console",
+        "Open the console: queues, gangs and nodes in a browser.",
+    ),
     "top": ("tutti.top.command:top", "Show the queues and nodes with the highest usage."),
     "timeline": (
         "tutti.timeline.command:timeline",

@@ -24,6 +24,7 @@ from services.api.gangs import GangResource
 from services.api.reporting import Reporting
 from services.api.resources import CreatableResource, Page, ReadableResource
 from services.api.watches import WatchLimits
+from shared.console.files import answer_file
 from shared.contracts.visibility import API_VERSION, ListMeta
 from shared.contracts.visibility_resources import ServedResource
 from shared.runtime.guarded_server import Bodies, GuardedServer, RequestRefused
@@ -107,6 +108,9 @@ class ApiServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if self._server is not None:
             self._server.note_request(request.protocol)
+        file = _file_of_console(request)
+        if file is not None:
+            return file
         began_s = asyncio.get_running_loop().time()
         try:
             response = await self._respond(request)
@@ -280,6 +284,16 @@ class ApiServer:
             # RFC 7234: 299, a persistent warning; kubectl prints its text.
             text = warning.replace("\\", "").replace('"', "'")
             response.headers["Warning"] = f'299 - "{text}"'
+
+
+def _file_of_console(request: web.BaseRequest) -> web.Response | None:
+    """A file of the console, for all clients: there is nothing of the cluster in it."""
+    if request.method != "GET":
+        return None
+    found = answer_file(request.path, request.headers.get("If-None-Match", ""))
+    if found is None:
+        return None
+    return web.Response(status=found.status, headers=found.headers, body=found.body)
 
 
 def _disconnect(request: web.BaseRequest) -> None:

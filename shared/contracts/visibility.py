@@ -242,6 +242,8 @@ class NodeStatus(_Api, frozen=True, kw_only=True):
     schedulable: bool
     #: Taints with an effect, as `key=value:effect`.
     taints: tuple[str, ...] = ()
+    #: Its labels whose keys contain `topology`: region, zone, block, rack.
+    topology: dict[str, str] = {}
     pods: int
     #: Members of gangs among its pods.
     members: int

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
-from typing import Final, Literal, Self
+from typing import Final, Literal, NamedTuple, Self
 from urllib.parse import urlencode
 
 import aiohttp
@@ -117,14 +117,16 @@ class Transport:
         params: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = "application/json",
+        if_none_match: str = "",
         timeout_s: float = TIMEOUT_S,
     ) -> Reply:
         """Send one request and read the whole answer, of any status.
 
         After a 401 the credentials are renewed, if possible, and the request is sent again. Nothing
         else is retried. After a TransportError or cancellation the request may or may not have been
-        carried out. `path` is percent-encoded, as `Resource.path` makes it; `timeout_s` covers
-        everything, waiting for a connection included.
+        carried out. `path` is percent-encoded, as `Resource.path` makes it; `if_none_match` is the
+        header of this name, "" for none; `timeout_s` covers everything, waiting for a connection
+        included.
 
         Raises:
             RequestTimeout: No whole answer in time.
@@ -136,11 +138,12 @@ class Transport:
         try:
             async with asyncio.timeout(timeout_s):
                 authorization = self.credentials.fresh() or await self.credentials.refresh()
-                reply = await self._exchange(method, url, body, content_type, authorization)
+                given = _Given(body, content_type, if_none_match)
+                reply = await self._exchange(method, url, given, authorization)
                 if reply.status == 401:
                     renewed = await self.credentials.renew(authorization)
                     if renewed is not None:
-                        reply = await self._exchange(method, url, body, content_type, renewed)
+                        reply = await self._exchange(method, url, given, renewed)
             status = reply.status
         except TimeoutError as error:
             raise RequestTimeout(f"{method} {path}: no answer within {timeout_s:g} s") from error
@@ -264,17 +267,14 @@ class Transport:
         self,
         method: Method,
         url: URL,
-        body: bytes | None,
-        content_type: str,
+        given: "_Given",
         authorization: Authorization,
     ) -> Reply:
         async with self._open_session().request(
             method,
             url,
-            data=body,
-            headers=authorization.headers
-            if body is None
-            else authorization.headers_for(content_type),
+            data=given.body,
+            headers=given.headers(authorization),
             ssl=authorization.tls if authorization.tls is not None else True,
             server_hostname=self._server_hostname,
             allow_redirects=False,
@@ -324,6 +324,23 @@ class Transport:
         if self._session is None:
             raise ConnectionLost("the client is not open: use it in `async with`")
         return self._session
+
+
+class _Given(NamedTuple):
+    """What a request has besides its credentials."""
+
+    body: bytes | None
+    content_type: str
+    if_none_match: str
+
+    def headers(self, authorization: Authorization) -> Mapping[str, str]:
+        """All headers of the request."""
+        headers = authorization.headers
+        if self.body is not None:
+            headers = authorization.headers_for(self.content_type)
+        if not self.if_none_match:
+            return headers
+        return {**headers, "If-None-Match": self.if_none_match}
 
 
 def _url(server: str, path: str, params: Mapping[str, str] | None) -> URL:

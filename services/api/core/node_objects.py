@@ -31,6 +31,7 @@ def build_node(node: model.Node, load: NodeLoad | None, version: str) -> Node:
             taints=tuple(
                 f"{one.key}{'=' * bool(one.value)}{one.value}:{one.effect}" for one in node.taints
             ),
+            topology={key: value for key, value in node.labels if "topology" in key},
             pods=on_it.pods,
             members=on_it.members,
             resources=tuple(

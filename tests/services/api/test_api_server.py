@@ -420,3 +420,20 @@ async def test_a_client_that_does_not_read_its_watch_is_disconnected(
         assert len(serving.watching) == 1
         response.connection.transport.pause_reading()
         await eventually(lambda: not len(serving.watching), timeout_s=20)
+
+
+async def test_the_console_is_served_without_a_token_and_nothing_else_is(client: Client) -> None:
+    address = client.url.partition("/apis")[0]
+    async with client.session.get(f"{address}/console") as response:
+        assert response.status == 200
+        assert str(response.url) == f"{address}/console/"
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        etag = response.headers["ETag"]
+    known = {"If-None-Match": etag}
+    async with client.session.get(f"{address}/console/", headers=known) as response:
+        assert response.status == 304
+    for path in ("/console/../apis", "/", "/console/x/y"):
+        async with client.session.get(f"{address}{path}") as response:
+            assert response.status == 401, path
+    async with client.session.post(f"{address}/console/") as response:
+        assert response.status == 401

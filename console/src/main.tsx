@@ -1,0 +1,128 @@
+// The console: login, the frame with its navigation, and the page of the address.
+
+import { type FunctionComponent, render } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Api } from "./api.ts";
+import { Login } from "./login.tsx";
+import { GangPage } from "./pages/gang.tsx";
+import { GangsPage } from "./pages/gangs.tsx";
+import { MapPage } from "./pages/map.tsx";
+import { OverviewPage } from "./pages/overview.tsx";
+import { QueuesPage } from "./pages/queues.tsx";
+import { TimelinePage } from "./pages/timeline.tsx";
+import { WhatIfPage } from "./pages/what_if.tsx";
+import { addressOf, readRoute, type Route } from "./address.ts";
+import { Session, SessionContext, setQuery, useRoute } from "./state.ts";
+import { SearchBox, ThemeButton } from "./widgets.tsx";
+
+const TOKEN = "tutti.token";
+
+export interface PageProps {
+  route: Route;
+}
+
+const PAGES: readonly { page: string; title: string; view: FunctionComponent<PageProps> }[] = [
+  { page: "overview", title: "Overview", view: OverviewPage },
+  { page: "queues", title: "Queues", view: QueuesPage },
+  { page: "gangs", title: "Gangs", view: GangsPage },
+  { page: "map", title: "Map", view: MapPage },
+  { page: "timeline", title: "Timeline", view: TimelinePage },
+  { page: "what-if", title: "What if", view: WhatIfPage },
+];
+
+function Console() {
+  const [token, setToken] = useState(() => sessionStorage.getItem(TOKEN) ?? "");
+  const [refused, setRefused] = useState(false);
+  // Undefined: not known yet.
+  const [authenticated, setAuthenticated] = useState<boolean | undefined>(token ? true : undefined);
+  const [failure, setFailure] = useState("");
+  const session = useMemo(() => {
+    const forget = () => {
+      sessionStorage.removeItem(TOKEN);
+      setRefused(true);
+      setAuthenticated(false);
+    };
+    return new Session(new Api(token, forget));
+  }, [token]);
+  useEffect(() => () => session.stop(), [session]);
+  useEffect(() => {
+    if (authenticated !== undefined) return;
+    // An ingress may authenticate all requests itself.
+    session.api.authenticates().then(setAuthenticated, (error: Error) => {
+      setFailure(error.message);
+      setAuthenticated(false);
+    });
+  }, [session, authenticated]);
+
+  const logIn = (given: string) => {
+    sessionStorage.setItem(TOKEN, given);
+    setRefused(false);
+    setFailure("");
+    setToken(given);
+    setAuthenticated(true);
+  };
+  const logOut = () => {
+    sessionStorage.removeItem(TOKEN);
+    setToken("");
+    setAuthenticated(false);
+  };
+  if (authenticated === undefined) return <main class="login">Connecting …</main>;
+  if (!authenticated) return <Login onToken={logIn} message={refused ? "The token was refused." : failure} />;
+  return (
+    <SessionContext.Provider value={session}>
+      <Frame onLogOut={token ? logOut : undefined} />
+    </SessionContext.Provider>
+  );
+}
+
+function Frame({ onLogOut }: { onLogOut: (() => void) | undefined }) {
+  const route = useRoute();
+  const found = PAGES.find((one) => one.page === route.page) ?? PAGES[0]!;
+  const isGang = route.page === "gangs" && route.parts.length === 2;
+  const Page = isGang ? GangPage : found.view;
+  const main = useRef<HTMLElement>(null);
+  const where = [route.page, ...route.parts].join("/");
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = `${isGang ? route.parts[1] : found.title} – Tutti`;
+    // A new page is read from its beginning, by a screen reader, too.
+    if (!first.current) main.current?.focus();
+    first.current = false;
+  }, [where]);
+  const find = (text: string) => {
+    const here = readRoute(location.hash);
+    if (here.page === "gangs" && !here.parts.length) setQuery("search", text);
+    else location.hash = `${addressOf("gangs")}?${new URLSearchParams({ search: text })}`;
+  };
+  const shown = route.page === "gangs" && !isGang ? (route.query.get("search") ?? "") : "";
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.focus(); }}>Skip to content</a>
+      <header>
+        <strong class="brand">Tutti</strong>
+        <nav aria-label="Pages">
+          {PAGES.map(({ page, title }) => (
+            <a key={page} href={addressOf(page)} aria-current={found.page === page ? "page" : undefined}>{title}</a>
+          ))}
+        </nav>
+        <SearchBox value={shown} onSearch={find} />
+        <ThemeButton />
+        {onLogOut && <button type="button" onClick={onLogOut}>Log out</button>}
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
+        <Page key={isGang ? where : found.page} route={route} />
+      </main>
+    </>
+  );
+}
+
+// A token in the address ("#token=…"), as `tutti console` gives it, does not stay there.
+function takeTokenOfAddress(): void {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!given) return;
+  sessionStorage.setItem(TOKEN, given);
+  history.replaceState(null, "", location.pathname);
+}
+
+takeTokenOfAddress();
+render(<Console />, document.getElementById("app")!);
