@@ -1,6 +1,10 @@
 """Errors of the API service: each is answered with a Status."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from shared.contracts.visibility import GROUP
 
 #: Kubernetes' reasons by HTTP status.
 _REASONS: Final = {
@@ -27,14 +31,34 @@ class RequestFailed(Exception):
     a message for the user.
     """
 
-    def __init__(self, status: int, message: str, *, retry_after_s: int | None = None) -> None:
-        """`retry_after_s`: when the client may ask again; None: no time is named."""
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after_s: int | None = None,
+        details: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`retry_after_s`: when the client may ask again; None: no time is named. `details`: of the
+        Status, such as the name of a missing object.
+        """
         super().__init__(message)
         self.status = status
         self.message = message
         self.retry_after_s = retry_after_s
+        self.details = details
 
     @property
     def reason(self) -> str:
         """Kubernetes' CamelCase reason."""
         return _REASONS.get(self.status, "InternalError")
+
+
+def not_found(plural: str, name: str) -> RequestFailed:
+    """The failure of a request for an object that does not exist, in Kubernetes' words."""
+    return RequestFailed(
+        404,
+        f'{plural}.{GROUP} "{name}" not found',
+        # Kubernetes' `kind` is the resource here.
+        details={"name": name, "group": GROUP, "kind": plural},
+    )

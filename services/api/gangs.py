@@ -9,10 +9,10 @@ from services.api.core.gang_book import GangBook, GangEntry
 from services.api.core.requests import ReadOptions, Target, continue_token
 from services.api.core.tables import GANG_COLUMNS, gang_cells
 from services.api.core.watch_events import WatchEvents
-from services.api.errors import RequestFailed
+from services.api.errors import RequestFailed, not_found
 from services.api.resources import Item, Page
 from services.api.watches import GangWatch, Watching, matches
-from shared.contracts.visibility import GROUP, ListMeta
+from shared.contracts.visibility import ListMeta
 from shared.contracts.visibility_resources import GANGS
 
 
@@ -41,7 +41,7 @@ class GangResource:
             await self._authorizer.require_pods(user, "list", target.namespace)
         entry = self._book().get((target.namespace, target.name))
         if entry is None:
-            raise RequestFailed(404, f'{GANGS.plural}.{GROUP} "{target.name}" not found')
+            raise not_found(GANGS.plural, target.name)
         return self._item(entry, sight)
 
     async def list(self, user: User, target: Target, options: ReadOptions) -> Page:

@@ -30,13 +30,13 @@ from services.api.core.pod_shape_objects import (
 )
 from services.api.core.queue_objects import QUEUE_COLUMNS, build_queue, queue_cells
 from services.api.core.requests import ReadOptions, Target
-from services.api.errors import RequestFailed
+from services.api.errors import not_found
 from services.api.instance_questions import InstanceQuestions
 from services.api.planner_questions import PlannerQuestions
 from services.api.resources import Item, Page
 from services.api.state import ApiState
 from shared.contracts.questions import LedgerQueue
-from shared.contracts.visibility import GROUP, Decision, Instance, Node, ObjectMeta, PodShape, Queue
+from shared.contracts.visibility import Decision, Instance, Node, ObjectMeta, PodShape, Queue
 from shared.model import objects as model
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -228,5 +228,5 @@ def _place(one: _Object) -> tuple[str, str]:
 def _found(built: Sequence[_Object], target: Target) -> Item:
     """The only one. Raises RequestFailed: 404, there is none."""
     if not built:
-        raise RequestFailed(404, f'{target.resource.plural}.{GROUP} "{target.name}" not found')
+        raise not_found(target.resource.plural, target.name)
     return _item(built[0])

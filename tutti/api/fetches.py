@@ -1,7 +1,7 @@
 """Lists objects, and follows their changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -81,7 +81,9 @@ async def list_typed(
     ]
 
 
-async def follow(client: KubeClient, wanted: Wanted) -> AsyncIterator[tuple[EventType, Object]]:
+async def follow(
+    client: KubeClient, wanted: Wanted
+) -> AsyncGenerator[tuple[EventType, Object], None]:
     """Every present object as ADDED, then each change, without gaps, until the caller stops.
 
     A lost connection is resumed with growing pauses. After a gap that a watch cannot bridge,

@@ -4,7 +4,6 @@ gangs are not read.
 
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from shared.bus.connection import Bus
 from shared.bus.jetstream_api import StoredMessage
@@ -13,9 +12,8 @@ from shared.contracts.foreign_messages import is_foreign, unless_foreign
 from shared.contracts.outcomes import Outcome
 from shared.contracts.verdicts import Verdict
 from tutti.api.failures import Refusal
+from tutti.client.wanted_gang import is_named, is_uuid
 from tutti.trace.timeline import GangRecords
-
-_UUID_CHARACTERS: Final = 36
 
 _decode_outcome: Final = unless_foreign(subjects.OUTCOMES, codec.decode_outcome)
 _decode_verdict: Final = unless_foreign(subjects.VERDICTS, codec.decode_verdict)
@@ -30,17 +28,14 @@ class Wanted(NamedTuple):
 
     def names(self, verdict: Verdict) -> bool:
         """Whether it refers to this gang, by its name or by the name of the Job that owns it."""
-        if verdict.namespace != self.namespace:
-            return False
-        stem, end = verdict.name[:-_UUID_CHARACTERS], verdict.name[-_UUID_CHARACTERS:]
-        return verdict.name == self.name or (stem == f"{self.name}-" and _is_uuid(end))
+        return verdict.namespace == self.namespace and is_named(verdict.name, self.name)
 
 
 def read_reference(reference: str, namespace: str) -> Wanted:
     """`NAMESPACE/NAME`, `NAME` in the namespace given, or a gang's id."""
     if "/" in reference:
         namespace, _, reference = reference.partition("/")
-    gang_id = reference if _is_uuid(reference) else ""
+    gang_id = reference if is_uuid(reference) else ""
     return Wanted(gang_id, namespace, reference)
 
 
@@ -91,10 +86,3 @@ async def _records(bus: Bus, stream: str, subject: str) -> AsyncIterator[StoredM
     while (found := await bus.get_next(stream, subject, seq)) is not None:
         yield found
         seq = found.seq + 1
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False

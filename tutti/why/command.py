@@ -4,17 +4,14 @@ import sys
 from datetime import UTC, datetime
 
 import click
-import msgspec
 from rich.console import Console
 
 from tutti.api.access import Access, open_client
 from tutti.api.failures import run
 from tutti.api.flags import access_flags, namespace_flag, report_flag, scheduler_names_flag
 from tutti.api.output import print_report
-from tutti.why.explanation import Answer, explain
-from tutti.why.kinds import read_reference
-from tutti.why.planner_liveness import read_liveness
-from tutti.why.reader import NamespaceReader
+from tutti.why.explanation import Answer
+from tutti.why.question import explain_object
 from tutti.why.view import show
 
 #: Exit status of an answer that may be out of date, because no planner reports.
@@ -55,10 +52,6 @@ def why(
 async def _explain(
     access: Access, namespace: str, reference: tuple[str, ...], scheduler_names: tuple[str, ...]
 ) -> Answer:
-    word, name = read_reference(reference)
     async with open_client(access) as client:
-        reader = NamespaceReader(client, namespace or client.credentials.namespace, scheduler_names)
-        facts = await reader.read(word, name)
-        ours = {each.pod.scheduler_name for each in facts.pods if each.pod.ours}
-        facts = msgspec.structs.replace(facts, planner=await read_liveness(client, ours))
-    return explain(facts)
+        place = namespace or client.credentials.namespace
+        return await explain_object(client, place, reference, scheduler_names)

@@ -4,12 +4,13 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
 from shared.dialects.discovery import group_resources
 from shared.kube.client import KubeClient
-from shared.kube.errors import ApiError
+from shared.kube.errors import ApiError, MalformedAnswer, NotFound
 from shared.kube.objects import KubeStruct
 from shared.kube.resources import PODS, Resource
 from tutti.api.failures import Refusal
@@ -161,14 +162,30 @@ async def discover(client: KubeClient) -> list[Kind]:
     return [*core.result(), *(kind for task in tasks for kind in task.result())]
 
 
-async def _served(client: KubeClient, group_version: str, *, preferred: bool) -> list[Kind]:
-    group, _, version = group_version.rpartition("/")
-    path = f"/apis/{group_version}" if group else f"/api/{group_version}"
+async def kinds_of_version(client: KubeClient, api_version: str) -> list[Kind]:
+    """The kinds of one `apiVersion`; none if it is not served. Raises KubeError."""
     try:
-        reply = await client.request("GET", path)
-        served = msgspec.json.decode(reply.body, type=_ResourceList).resources
-    except (ApiError, msgspec.MsgspecError):
+        return await _read_kinds(client, api_version, preferred=True)
+    except NotFound:
         return []
+
+
+async def _served(client: KubeClient, group_version: str, *, preferred: bool) -> list[Kind]:
+    try:
+        return await _read_kinds(client, group_version, preferred=preferred)
+    except (ApiError, MalformedAnswer):
+        return []
+
+
+async def _read_kinds(client: KubeClient, group_version: str, *, preferred: bool) -> list[Kind]:
+    group, _, version = group_version.rpartition("/")
+    folder = f"/apis/{quote(group)}" if group else "/api"
+    path = f"{folder}/{quote(version, safe='')}"
+    reply = await client.request("GET", path)
+    try:
+        served = msgspec.json.decode(reply.body, type=_ResourceList).resources
+    except msgspec.MsgspecError as error:
+        raise MalformedAnswer(f"{path}: {error}") from None
     return [
         Kind(
             resource=Resource(group, version, each.name, each.kind, namespaced=each.namespaced),

@@ -16,15 +16,19 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: str = "Failure"
     message: str
     reason: str
-    details: dict[str, Any] | None = None
+    details: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     code: int
 
 
 def status_of(failure: RequestFailed) -> Status:
     """The Status of a failure."""
-    details = None
+    details: dict[str, Any] = dict(failure.details)
     if failure.retry_after_s is not None:
-        details = {"retryAfterSeconds": failure.retry_after_s}
+        details["retryAfterSeconds"] = failure.retry_after_s
     return Status(
-        message=failure.message, reason=failure.reason, code=failure.status, details=details
+        message=failure.message,
+        reason=failure.reason,
+        code=failure.status,
+        # Clients decode it strictly: an object, or nothing.
+        details=details or msgspec.UNSET,
     )

@@ -39,12 +39,14 @@ from shared.contracts.questions import (
     LedgerAnswer,
     ServiceStatus,
 )
+from shared.contracts.verdicts import Verdict
 from shared.runtime.serving_certificate import (
     CertificateFiles,
     ServingCertificate,
     ensure_certificate,
 )
 from shared.telemetry.metrics import Metrics
+from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.services.api.scene import FIRST_SEEN_MS, GROUP_PATH
 
 
@@ -161,6 +163,10 @@ class Serving:
         self.watches_max = 3
         self.watches_of_user_max = 2
 
+    def publish(self, seq: int, one: Verdict) -> None:
+        """Take a verdict as the next record, and send its changes to watches."""
+        self.watching.changed(self.state.take_verdict(seq, one))
+
     def server(self) -> ApiServer:
         authorizer = Authorizer(self.rights)  # type: ignore[arg-type]  # sends reviews only
         now_ms: Callable[[], int] = lambda: FIRST_SEEN_MS + 60_000  # noqa: E731
@@ -207,3 +213,14 @@ async def a_server(serving: Serving, folder: Path) -> AsyncIterator[Client]:
     finally:
         serving.watching.end(None)
         await server.stop()
+
+
+def kubeconfig_of(client: Client, folder: Path, user: str = "admin", namespace: str = "a") -> Path:
+    """A kubeconfig with which a user reaches the server directly."""
+    return write_kubeconfig(
+        folder / f"{user}-{namespace}.kubeconfig",
+        server=client.url.removesuffix(GROUP_PATH),
+        ca_pem=(folder / "ca.crt").read_bytes(),
+        credentials=user,
+        namespace=namespace,
+    )

@@ -65,6 +65,10 @@ async def test_a_user_gets_gangs_of_the_namespaces_whose_pods_the_user_may_list(
     assert ahead["ahead"] == {"count": 2, "names": ["b/first"]}
     missing = await client.get("/namespaces/b/gangs/none", user="of-b", status=404)
     assert missing["message"] == 'gangs.visibility.tutti.dev "none" not found'
+    group = "visibility.tutti.dev"
+    assert missing["details"] == {"name": "none", "group": group, "kind": "gangs"}
+    unknown = await client.get("/nothing", status=404)
+    assert "details" not in unknown
     await client.get("/gangs", user="", status=401)
 
 

@@ -1,0 +1,39 @@
+"""Changes of gangs, and what a caller may wait for. Pure."""
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from shared.contracts.visibility import Gang
+
+Goal: TypeAlias = Literal["running", "finished"]
+"""`running`: its minimum runs, or has run; `finished`: all its members have ended."""
+
+_REACHED: Final[dict[Goal, frozenset[str]]] = {
+    "running": frozenset({"Running", "Completed"}),
+    "finished": frozenset({"Completed"}),
+}
+
+
+class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A gang exists (`ADDED`, the first event of each), has changed, or was deleted, which has its
+    last state.
+    """
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    gang: Gang
+
+
+def is_reached(gang: Gang, goal: Goal) -> bool:
+    """Whether a gang is where a caller waits for it."""
+    return gang.status.phase in _REACHED[goal]
+
+
+def describe(gang: Gang) -> str:
+    """A gang's state in a sentence, as far as the API says it."""
+    status = gang.status
+    counts = f"{status.members.running} of {status.min_member} members run"
+    text = f"{gang.metadata.namespace}/{gang.metadata.name} is {status.phase}, {counts}"
+    if status.pending is not None:
+        text += f": {status.pending.reason}: {status.pending.message}"
+    return text

@@ -1,0 +1,187 @@
+"""Reads manifests and applies them on the server side, as `kubectl apply --server-side` does."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import yaml
+
+from shared.dialects.manifests import InvalidManifest, flattened
+from shared.kube.client import KubeClient
+from shared.kube.errors import KubeError
+from shared.kube.objects import KubeStruct, ObjectMeta
+from shared.kube.resources import Resource
+from shared.kube.transport import Reply
+from tutti.api.failures import Refusal
+from tutti.api.manifests import warnings_of
+from tutti.why.kinds import kinds_of_version
+
+Manifests: TypeAlias = str | PathLike[str] | Mapping[str, Any] | Iterable[Mapping[str, Any]]
+"""YAML or JSON as text, the path of such a file (a `pathlib.Path`), a manifest as a mapping, or
+several of them. Lists (`kind: List`) are expanded."""
+
+#: Server-side apply takes JSON, too, which is YAML.
+_APPLY: Final = "application/apply-patch+yaml"
+#: Owner of the fields that the client sets.
+FIELD_MANAGER: Final = "tutti-client"
+#: Objects in one call.
+_OBJECTS_MAX: Final = 1_000
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    """An object as the API server stored it."""
+
+    api_version: str
+    kind: str
+    #: "" for an object without a namespace.
+    namespace: str
+    name: str
+    uid: str
+    #: What the API server and its webhooks remark.
+    warnings: tuple[str, ...] = ()
+
+
+class _Stored(KubeStruct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def read_manifests(manifests: Manifests) -> list[dict[str, Any]]:
+    """All objects in order; blocking, it may read a file.
+
+    Raises:
+        Refusal: A file cannot be read, a text is not YAML, or there is no object in it.
+    """
+    match manifests:
+        case str():
+            documents = _documents(manifests, "the text")
+        case PathLike():
+            path = Path(manifests)
+            try:
+                documents = _documents(path.read_text("utf-8"), str(path))
+            except (OSError, UnicodeDecodeError) as error:
+                raise Refusal(f"{path}: cannot be read: {error}") from None
+        case Mapping():
+            documents = [dict(manifests)]
+        case _:
+            documents = [dict(one) for one in manifests]
+    try:
+        found = [one for _, one in flattened(documents)]
+    except InvalidManifest as error:
+        raise Refusal(str(error)) from None
+    if not found:
+        raise Refusal("manifests: there must be an object in them")
+    if len(found) > _OBJECTS_MAX:
+        raise Refusal(f"manifests: at most {_OBJECTS_MAX} objects, not {len(found)}")
+    return found
+
+
+def _documents(text: str, title: str) -> list[Any]:
+    try:
+        return list(yaml.safe_load_all(text))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise Refusal(f"{title}: not YAML: {error}") from None
+
+
+async def apply_all(
+    client: KubeClient,
+    objects: Sequence[Mapping[str, Any]],
+    namespace: str,
+    *,
+    dry_run: bool,
+    force: bool,
+) -> list[Submitted]:
+    """Apply objects in order; one with `generateName` and no name is created.
+
+    Every kind is found before the first object is sent. If one is refused, those before it stay as
+    they are stored; a note of the error names them.
+
+    Args:
+        client: An open client.
+        objects: Manifests.
+        namespace: For objects of namespaced kinds that name none.
+        dry_run: Store nothing.
+        force: Take fields over that other managers own, in place of a Conflict.
+
+    Raises:
+        Refusal: The API server serves no such kind, or an object has no name.
+        KubeError: As `KubeClient.request`.
+    """
+    versions = {str(one.get("apiVersion", "")): None for one in objects}
+    resources: dict[tuple[str, str], Resource] = {}
+    for version in versions:
+        for kind in await kinds_of_version(client, version):
+            resources[version, kind.resource.kind] = kind.resource
+    placed = [(one, _resource_of(one, resources)) for one in objects]
+    found: list[Submitted] = []
+    for one, resource in placed:
+        try:
+            found.append(
+                await _apply(client, resource, one, namespace, dry_run=dry_run, force=force)
+            )
+        except KubeError as error:
+            stored = ", ".join(f"{each.kind} {each.name}" for each in found) or "none"
+            error.add_note(f"{_title(one)} was refused; applied before it: {stored}")
+            raise
+    return found
+
+
+def _resource_of(one: Mapping[str, Any], resources: Mapping[tuple[str, str], Resource]) -> Resource:
+    version, kind = str(one.get("apiVersion", "")), str(one.get("kind", ""))
+    resource = resources.get((version, kind))
+    if resource is None:
+        raise Refusal(f"{_title(one)}: the API server serves no {kind} of {version or 'nothing'}")
+    metadata = one.get("metadata")
+    if not isinstance(metadata, Mapping) or not (
+        metadata.get("name") or metadata.get("generateName")
+    ):
+        raise Refusal(f"{_title(one)}: metadata.name: must be set")
+    return resource
+
+
+def _title(one: Mapping[str, Any]) -> str:
+    metadata = one.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+    return f"{one.get('kind', '')} {name}".strip()
+
+
+async def _apply(
+    client: KubeClient,
+    resource: Resource,
+    one: Mapping[str, Any],
+    namespace: str,
+    *,
+    dry_run: bool,
+    force: bool,
+) -> Submitted:
+    metadata = one["metadata"]
+    place = str(metadata.get("namespace") or namespace) if resource.namespaced else ""
+    params = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+    params |= {"dryRun": "All"} if dry_run else {}
+    name = str(metadata.get("name") or "")
+    if name:
+        reply = await client.request(
+            "PATCH",
+            resource.path(place, name),
+            params=params | {"force": "true" if force else "false"},
+            body=_encode(one),
+            content_type=_APPLY,
+        )
+    else:
+        reply = await client.request("POST", resource.path(place), params=params, body=_encode(one))
+    return _submitted(resource, reply)
+
+
+def _submitted(resource: Resource, reply: Reply) -> Submitted:
+    metadata = msgspec.json.decode(reply.body, type=_Stored).metadata
+    return Submitted(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        warnings=tuple(warnings_of(reply.headers)),
+    )
