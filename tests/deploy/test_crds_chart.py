@@ -19,7 +19,7 @@ _FILES = CHART.parent / "crds"
 def test_the_chart_renders_the_files_as_they_are(
     helm: Path, flags: tuple[str, ...], pattern: str
 ) -> None:
-    command = [helm, "template", "crds", _CHART, *flags]
+    command: list[str | Path] = [helm, "template", "crds", _CHART, *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     expected = {path.read_text("utf-8") for path in _FILES.glob(pattern)}
     assert len(expected) > 5
@@ -31,7 +31,7 @@ def test_the_chart_renders_the_files_as_they_are(
 
 
 def test_an_unknown_value_is_refused_by_its_name(helm: Path) -> None:
-    command = [helm, "template", "crds", _CHART, "--set=kubebatch=true"]
+    command: list[str | Path] = [helm, "template", "crds", _CHART, "--set=kubebatch=true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "kubebatch" in done.stderr

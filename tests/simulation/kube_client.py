@@ -48,8 +48,10 @@ class SimKubeClient(KubeClient):
         params: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = "application/json",
+        if_none_match: str = "",
         timeout_s: float = TIMEOUT_S,
     ) -> Reply:
+        # The simulated API server has no ETags, so it answers with the whole body.
         given = dict(params or _NO_PARAMS)
         if method == "PATCH":
             given["content-type"] = content_type

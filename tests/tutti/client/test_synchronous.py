@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+from importlib import import_module
 
 import pytest
 
@@ -115,8 +116,9 @@ def test_the_package_imports_the_client_on_its_first_use() -> None:
 
 
 def test_the_package_has_the_clients_names_and_no_others() -> None:
-    for name in tutti.client.__all__:
-        assert getattr(tutti, name) is getattr(tutti.client, name)
+    package = import_module("tutti.client")
+    for name in package.__all__:
+        assert getattr(tutti, name) is getattr(package, name)
         assert name in dir(tutti)
     with pytest.raises(AttributeError, match="has no attribute 'Klient'"):
         _ = tutti.Klient
