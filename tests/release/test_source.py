@@ -10,7 +10,7 @@ from release.source import CHANGELOG, CHART, CRDS_CHART, PROJECT, SourceError, e
 from release.versions import set_version
 
 _ROOT = Path(__file__).parents[2]
-_WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+_AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def _git(folder: Path, *arguments: str) -> None:
-    subprocess.run(("git", "-C", str(folder), *_WHO, *arguments), check=True, capture_output=True)
+    subprocess.run(
+        ("git", "-C", str(folder), *_AUTHOR, *arguments), check=True, capture_output=True
+    )
 
 
 def _commit(folder: Path) -> None:

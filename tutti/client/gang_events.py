@@ -25,8 +25,13 @@ class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_reached(gang: Gang, goal: Goal) -> bool:
-    """Whether a gang is where a caller waits for it."""
-    return gang.status.phase in _REACHED[goal]
+    """Whether a gang is where a caller waits for it. A gang is Running as soon as its minimum is
+    bound; containers start after that, so for `running` the members that run are counted.
+    """
+    status = gang.status
+    if status.phase == "Running" and goal == "running":
+        return status.members.running + status.members.succeeded >= status.min_member
+    return status.phase in _REACHED[goal]
 
 
 def describe(gang: Gang) -> str:

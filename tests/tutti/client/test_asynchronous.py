@@ -186,6 +186,16 @@ async def test_wait_finds_the_gang_of_a_volcano_job_by_the_jobs_name(
     assert await soon(client.wait(job)) == by_name
 
 
+async def test_wait_goes_on_while_bound_members_have_not_started(
+    client: AsyncClient, serving: Serving
+) -> None:
+    serving.publish(4, verdict("b", "bound", phase="Running", running=0, pending=3))
+    with pytest.raises(WaitTimeout, match="b/bound is Running, 0 of 3 members run"):
+        await client.wait("bound", timeout_s=0.3)
+    serving.publish(5, verdict("b", "bound", phase="Running", running=3, pending=0))
+    assert (await soon(client.wait("bound"))).status.members.running == 3
+
+
 async def test_wait_ends_in_time_and_says_why_the_gang_waits(
     client: AsyncClient, serving: Serving
 ) -> None:
