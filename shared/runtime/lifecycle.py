@@ -17,7 +17,6 @@ import asyncio
 import contextlib
 import enum
 import functools
-import importlib.metadata
 import logging
 import os
 import re
@@ -39,6 +38,7 @@ from shared.pacing import Backoff
 from shared.runtime import collector, logs
 from shared.runtime.endings import Ending, ending_of
 from shared.runtime.health import HealthServer, Readiness
+from shared.runtime.program_version import program_version
 from shared.runtime.settings import CommonSettings, load, visible_settings
 from shared.runtime.steady_clock import SteadyClock
 from shared.telemetry.foreign_messages import ForeignMessageCounter
@@ -129,7 +129,7 @@ class Context(Generic[S]):
     def _show(self) -> None:
         """Register the metrics that every service has."""
         metrics = self.metrics.component
-        metrics.build_info(_version())
+        metrics.build_info(program_version())
         metrics.watch("ready", "1 while it can do its work.", lambda: self.ready.ready)
         metrics.watch(
             "active", "1 while it is the one that writes; 0: standby.", lambda: self.active
@@ -322,7 +322,7 @@ class _Generation(Generic[S]):
             service=self._service,
             instance=context.instance,
             pid=os.getpid(),
-            version=_version(),
+            version=program_version(),
             http_port=self._health.port,
             ready=context.ready.ready,
             not_ready=context.ready.reasons(),
@@ -420,11 +420,3 @@ def ordinal_of(settings: CommonSettings) -> int:
 def instance_of(service: str, settings: CommonSettings) -> str:
     """Name of this instance: the setting, else `<service>-<ordinal>`."""
     return settings.instance or f"{service}-{ordinal_of(settings)}"
-
-
-@functools.cache
-def _version() -> str:
-    try:
-        return importlib.metadata.version("tutti-scheduler")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"

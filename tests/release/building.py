@@ -63,7 +63,7 @@ def clone_again(source: Path, folder: Path) -> Path:
 
 
 def _share_environment(source: Path, clone: Path) -> None:
-    """Let a clone use the tools that its source has installed, if its lock is as old as these."""
+    """Let a clone use the tools that its source has installed, if its lock did not change since."""
     stamp = source / "build" / "release-env" / ".stamp"
     lock = Path("requirements") / "release.lock"
     if stamp.exists() and stamp.stat().st_mtime >= (source / lock).stat().st_mtime:

@@ -311,8 +311,7 @@ def _push(crane: Path, layout: UnpackedLayout, repository: str) -> None:
         (one / "oci-layout").write_bytes((layout.folder / "oci-layout").read_bytes())
         listed = [entry for entry in index["manifests"] if entry["digest"] == digest]
         (one / "index.json").write_text(json.dumps(index | {"manifests": listed}), "utf-8")
-        how = ["--index"] if layout.document(digest).get("manifests") else []
-        _call(crane, "push", "--insecure", *how, str(one), f"{repository}:{tag}")
+        _call(crane, "push", "--insecure", str(one), f"{repository}:{tag}")
 
 
 def _call(program: Path, *arguments: str) -> str:

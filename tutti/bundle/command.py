@@ -1,7 +1,6 @@
 """`tutti bundle`: the files of a bug report in one archive."""
 
 import asyncio
-import importlib.metadata
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -9,6 +8,7 @@ from typing import Final
 import click
 
 from shared.kube.errors import CredentialsError
+from shared.runtime.program_version import program_version
 from tutti.api.access import open_client
 from tutti.api.failures import Refusal, run
 from tutti.bundle import collection
@@ -73,7 +73,7 @@ async def _write(
     data_dir = await services.folder()
     async with services.connected("tutti-bundle") as bus:
         found = await collection.services(archive, bus)
-        collection.versions(archive, bus, found, _version())
+        collection.versions(archive, bus, found, program_version())
         await collection.streams(archive, bus)
     if data_dir is not None:
         # Only services on this machine: elsewhere these ports belong to other processes.
@@ -88,7 +88,7 @@ async def _write(
     try:
         return archive.write(
             path,
-            version=_version(),
+            version=program_version(),
             created_at=now.isoformat(timespec="seconds"),
             created_s=int(now.timestamp()),
         )
@@ -111,10 +111,3 @@ def _report(path: Path, manifest: Manifest) -> None:
     click.echo(f"{path}: {len(manifest.files)} files, {size / _MIB:.1f} MiB before compression")
     for one in manifest.missing:
         click.echo(f"  without {one.what}: {one.why}")
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("tutti-scheduler")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"

@@ -1,6 +1,5 @@
 """The program `vcctl`."""
 
-import importlib.metadata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -10,6 +9,7 @@ import msgspec
 from click.exceptions import NoArgsIsHelpError
 from typing_extensions import override
 
+from shared.runtime.program_version import program_version
 from tutti.api.conventions import VOLCANO
 from tutti.api.flags import PflagCommand, remember_verbosity
 from tutti.cli import COMMANDS, LazyCommands, Table
@@ -65,7 +65,7 @@ def _usage_status() -> Iterator[None]:
 def version() -> None:
     """Print the version information."""
     click.echo("API Version: v1alpha1")
-    click.echo(f"Version: {importlib.metadata.version('tutti')} (Tutti)")
+    click.echo(f"Version: {program_version()} (Tutti)")
 
 
 @click.command("help", cls=PflagCommand)

@@ -4,6 +4,7 @@ import click
 import pytest
 import yaml
 
+from shared.runtime.program_version import program_version
 from tests.api_suite.client import Client
 from tests.tutti.conftest import Typed
 from tests.tutti.job.test_command import COMMANDS, JOBS, manifest
@@ -22,6 +23,12 @@ async def test_vcctl_finds_jobs_by_a_part_of_their_name_and_by_labels(
         words = ["job", "list", "--selector", selector, "-o", "name"]
         done = await typed(*words, program=vcctl)
         assert done.output.count("job.batch.volcano.sh/") == names, selector
+
+
+async def test_vcctl_prints_the_version_of_the_installed_programs(typed: Typed) -> None:
+    done = await typed("version", program=vcctl)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[1] == f"Version: {program_version()} (Tutti)"
 
 
 async def test_vcctl_accepts_gos_flags_and_logs_requests_at_level_4(typed: Typed) -> None:
