@@ -47,8 +47,11 @@ VOLCANO: Final = frozenset(
 MADE: Final = frozenset(
     {
         "NAME.py",
+        "RELEASE-NOTES.md",
         "authorization.conf",
         "ca.crt",
+        "krew-tutti.yaml",
+        "provenance.json",
         "ready.json",
         "soak.svg",
         "tls.crt",
@@ -56,7 +59,7 @@ MADE: Final = frozenset(
     }
 )
 
-_PACKAGES: Final = ("services", "shared", "tutti", "tests", "bench")
+_PACKAGES: Final = ("services", "shared", "tutti", "release", "tests", "bench")
 _GENERATED: Final = re.compile(r"^<!-- table: .*?^<!-- end -->$", re.DOTALL | re.MULTILINE)
 _FENCED: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"`([^`\n]+)`")
