@@ -118,6 +118,7 @@ lock: $(STAMP) ## Choose versions anew and write requirements/*.lock
 	$(COMPILE) --upgrade --all-build-deps --only-build-deps --output-file requirements/build.lock pyproject.toml
 	$(COMPILE) --upgrade --output-file requirements/docs.lock requirements/docs.in
 	$(COMPILE) --upgrade --output-file requirements/release.lock requirements/release.in
+	$(COMPILE) --upgrade --output-file requirements/browser.lock requirements/browser.in
 	$(COMPILE) --upgrade --extra embedded --extra test --extra dev --output-file requirements/dev.lock pyproject.toml
 
 clean: ## Remove .venv, caches and what builds left behind
