@@ -253,7 +253,7 @@ async def test_a_fit_is_answered(browser: Any, origin: str) -> None:
 async def test_the_keyboard_reaches_everything(browser: Any, origin: str) -> None:
     async with a_tab(browser, origin) as tab:
         press = tab.page.keyboard.press
-        await tab.open("gangs")
+        await tab.open("overview")
         await press("/")
         await tab.page.keyboard.type("vision/train-45")
         await tab.instant_of("All 2")
