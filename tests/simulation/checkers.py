@@ -175,8 +175,25 @@ class Checkers:
         self._count_bound(watched)
         if watched.was_complete:
             return
-        if not life.resized and not life.plan.loses_its_group:
+        if not life.resized and not life.plan.loses_its_group and not self._is_in_doubt(life):
             self.broken(life.name, "counts as started, and was never complete")
+
+    def _is_in_doubt(self, life: Life) -> bool:
+        """Whether its decisions are lost and its pods do not show that it never was complete: what
+        is gone since the first binding may have been bound, so it may count as started (ADR 0064).
+        """
+        pods = [pod for pod in self.etcd.all(PODS) if self.world.lives.life_of(pod) is life]
+        bound = [pod for pod in pods if pod["spec"].get("nodeName")]
+        in_force = self.truth.generations.get(subjects.DECISIONS)
+        if not bound or any(_generation(pod) == in_force for pod in bound):
+            return False
+        first = min(map(_bound_at, bound))
+        never = sum(
+            not pod["spec"].get("nodeName") and pod["metadata"]["creationTimestamp"] <= first
+            for pod in pods
+        )
+        minimum = self._minimum(life)
+        return len(pods) < minimum or len(pods) - never >= minimum
 
     def _count_bound(self, watched: Watched) -> None:
         pods = self._pods_by_life().get(watched.life.name, ())
@@ -264,7 +281,8 @@ class Checkers:
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         life = self.world.lives.life_of(pod)
         name = life.name if life is not None else uid
-        generation, _, text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")
+        text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")[2]
+        generation = _generation(pod)
         stored = self.truth.acts.get((generation, int(text)))
         if stored is None or not isinstance(stored.act, GangDecision):
             self.broken(name, f"{uid} is bound by decision {text}, which no stream holds")
@@ -497,3 +515,16 @@ def _counts(pod: Obj) -> bool:
     phase = pod["status"].get("phase")
     deleted = pod["metadata"].get("deletionTimestamp")
     return phase == "Succeeded" or (phase != "Failed" and not deleted)
+
+
+def _generation(pod: Obj) -> str:
+    """Of which DECISIONS the decision is that bound it; "" if another scheduler did."""
+    notes = pod["metadata"].get("annotations") or {}
+    return str(notes.get(annotations.DECISION, "")).rpartition("/")[0]
+
+
+def _bound_at(pod: Obj) -> str:
+    """When it was bound, by the API server's clock; "" if that is unknown."""
+    conditions = pod["status"].get("conditions", ())
+    times = (one["lastTransitionTime"] for one in conditions if one["type"] == "PodScheduled")
+    return next(times, "")
