@@ -110,7 +110,8 @@ class Tab:
 @asynccontextmanager
 async def a_browser() -> AsyncIterator[Any]:
     """Chromium, without a window. `require_browser` was called before."""
-    from playwright.async_api import async_playwright
+    # Installed in the cache, not in .venv.
+    from playwright.async_api import async_playwright  # pyright: ignore[reportMissingImports]
 
     async with async_playwright() as playwright:
         # The sandbox needs rights that root in a container lacks.

@@ -12,7 +12,7 @@ import msgspec
 
 from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts import annotations, subjects
-from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, GangStarted
+from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, GangStarted
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
@@ -295,7 +295,7 @@ class Checkers:
         same = generation == self.truth.generations.get(subjects.DECISIONS)
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
-            self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
+            self._not_refused(life, stored, stored.act.cycle)
             self._count_bound(self.watch(life))
         if self._claims is not None and not self._lately_restored():
             self._claims.bound(name, pod)
@@ -354,17 +354,17 @@ class Checkers:
             if since_ms <= ends_ms or of != generation:
                 del self._left_open[pair]
 
-    def _not_refused(self, life: Life, stored: Stored, outcome_seq: int) -> None:
+    def _not_refused(self, life: Life, stored: Stored, cycle: Cycle) -> None:
         """Of a gang that cannot be whole without a refused member nothing is bound again, by a
-        cycle that had read the refusal: outcomes up to `outcome_seq`.
+        cycle that had read of the refusal and of the members that the gang has lost.
         """
         watched = self.watch(life)
         seq, generation = stored.seq, stored.generation
-        needed = life.minimum > life.size - 1
+        needed = life.minimum > life.size + self._removed_unread(life, cycle.cluster_seq) - 1
         if (
             watched.refused_seq
             and seq > watched.refused_seq
-            and outcome_seq >= watched.refused_at
+            and cycle.outcomes_seq >= watched.refused_at
             and watched.refused_ms >= max(life.restarted_ms, watched.made_again_ms)
             and needed
             and not life.resized
@@ -377,6 +377,18 @@ class Checkers:
                 life.name,
                 f"decision {seq} binds again after {watched.refused_seq} was refused finally",
             )
+
+    def _removed_unread(self, life: Life, cluster_seq: int) -> int:
+        """Places that scaling down took from a gang while CLUSTER, up to `cluster_seq`, still has
+        their pods.
+        """
+        seen = self.truth.seen_deleted
+        removed = {
+            slot
+            for uid, (owner, slot) in self.world.lives.places.items()
+            if owner is life and slot >= life.size and seen.get(uid, cluster_seq + 1) > cluster_seq
+        }
+        return len(removed)
 
     def _touched(self, write: Write) -> None:
         """A binder has patched or deleted a pod: only a release may, except the name of a claim."""
