@@ -57,7 +57,8 @@ def pack_plugin(source: Source, layers: Layers, architecture: str, path: Path) -
     """Write the archive for one architecture."""
     tree = Tree()
     for name, file in _debian_files(layers.debian):
-        if name != _CUSTOMIZE:
+        # Nor its compiled form, which Python would take without a look at our file.
+        if "/sitecustomize." not in name:
             tree.add_file(name, file, executable=name.startswith(("usr/bin/", "lib/")))
     for layer in (layers.dependencies, layers.tutti):
         site = Tree()

@@ -85,8 +85,8 @@ function Frame({ onLogOut }: { onLogOut: (() => void) | undefined }) {
   const first = useRef(true);
   useEffect(() => {
     document.title = `${isGang ? route.parts[1] : found.title} – Tutti`;
-    // A new page is read from its beginning, by a screen reader, too.
-    if (!first.current) main.current?.focus();
+    // A new page is read from its beginning, by a screen reader, too; but a search goes on.
+    if (!first.current && document.activeElement?.tagName !== "INPUT") main.current?.focus();
     first.current = false;
   }, [where]);
   const find = (text: string) => {
@@ -125,4 +125,6 @@ function takeTokenOfAddress(): void {
 }
 
 takeTokenOfAddress();
+// The address of another run, in a tab that is open.
+addEventListener("hashchange", () => { if (location.hash.startsWith("#token=")) location.reload(); });
 render(<Console />, document.getElementById("app")!);

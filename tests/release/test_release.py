@@ -179,19 +179,14 @@ def test_charts_and_manifests_name_the_image_by_its_digest(
     chart = builds.first.file(f"tutti-{VERSION}.tgz")
     lint = subprocess.run([helm, "lint", "--strict", chart], capture_output=True, text=True)
     assert lint.returncode == 0, lint.stdout
-    command: list[str | Path] = [helm, "template", "tutti", chart, "--namespace=kube-system"]
+    command = [str(helm), "template", "tutti", str(chart), "--namespace=kube-system"]
     rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     manifests = builds.first.file(f"tutti-{VERSION}.yaml").read_text("utf-8")
     for text in (rendered, manifests):
         images = {line.partition("image: ")[2] for line in text.splitlines() if " image: " in line}
         assert released in images
         assert all(one == released or one.startswith("nats:") for one in images)
-    crds: list[str | Path] = [
-        helm,
-        "template",
-        "crds",
-        builds.first.file(f"tutti-crds-{VERSION}.tgz"),
-    ]
+    crds = [str(helm), "template", "crds", str(builds.first.file(f"tutti-crds-{VERSION}.tgz"))]
     text = subprocess.run(crds, capture_output=True, text=True, check=True).stdout
     assert text.count("\nkind: CustomResourceDefinition") > 5
 
@@ -250,12 +245,7 @@ def test_krew_installs_the_plugin(builds: Builds, tmp_path: Path) -> None:
     manifest = builds.first.folder / "krew-tutti.yaml"
     archive = builds.first.file(f"kubectl-tutti-*-{_architecture()}.tar.gz")
     environ = {"KREW_ROOT": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    command: list[str | Path] = [
-        ensure_krew(),
-        "install",
-        f"--manifest={manifest}",
-        f"--archive={archive}",
-    ]
+    command = [str(ensure_krew()), "install", f"--manifest={manifest}", f"--archive={archive}"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     plugin = tmp_path / "bin" / "kubectl-tutti"

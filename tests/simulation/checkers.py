@@ -12,7 +12,7 @@ import msgspec
 
 from services.gang_planner.core.state.in_flight import FORGOTTEN_MS
 from shared.contracts import annotations, subjects
-from shared.contracts.decisions import Binding, EvictionDecision, GangDecision, GangStarted
+from shared.contracts.decisions import Binding, Cycle, EvictionDecision, GangDecision, GangStarted
 from shared.contracts.identity import nameless_gang_id
 from shared.contracts.outcomes import Outcome
 from shared.kube.resources import NODES, PODS
@@ -175,8 +175,25 @@ class Checkers:
         self._count_bound(watched)
         if watched.was_complete:
             return
-        if not life.resized and not life.plan.loses_its_group:
+        if not life.resized and not life.plan.loses_its_group and not self._is_in_doubt(life):
             self.broken(life.name, "counts as started, and was never complete")
+
+    def _is_in_doubt(self, life: Life) -> bool:
+        """Whether its decisions are lost and its pods do not show that it never was complete: what
+        is gone since the first binding may have been bound, so it may count as started (ADR 0064).
+        """
+        pods = [pod for pod in self.etcd.all(PODS) if self.world.lives.life_of(pod) is life]
+        bound = [pod for pod in pods if pod["spec"].get("nodeName")]
+        in_force = self.truth.generations.get(subjects.DECISIONS)
+        if not bound or any(_generation(pod) == in_force for pod in bound):
+            return False
+        first = min(map(_bound_at, bound))
+        never = sum(
+            not pod["spec"].get("nodeName") and pod["metadata"]["creationTimestamp"] <= first
+            for pod in pods
+        )
+        minimum = self._minimum(life)
+        return len(pods) < minimum or len(pods) - never >= minimum
 
     def _count_bound(self, watched: Watched) -> None:
         pods = self._pods_by_life().get(watched.life.name, ())
@@ -264,7 +281,8 @@ class Checkers:
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         life = self.world.lives.life_of(pod)
         name = life.name if life is not None else uid
-        generation, _, text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")
+        text = pod["metadata"]["annotations"][annotations.DECISION].rpartition("/")[2]
+        generation = _generation(pod)
         stored = self.truth.acts.get((generation, int(text)))
         if stored is None or not isinstance(stored.act, GangDecision):
             self.broken(name, f"{uid} is bound by decision {text}, which no stream holds")
@@ -277,7 +295,7 @@ class Checkers:
         same = generation == self.truth.generations.get(subjects.DECISIONS)
         self._fits(name, node, uid, cpu_milli(pod), stored.act.cycle.cluster_seq if same else 0)
         if life is not None:
-            self._not_refused(life, stored, stored.act.cycle.outcomes_seq)
+            self._not_refused(life, stored, stored.act.cycle)
             self._count_bound(self.watch(life))
         if self._claims is not None and not self._lately_restored():
             self._claims.bound(name, pod)
@@ -336,17 +354,17 @@ class Checkers:
             if since_ms <= ends_ms or of != generation:
                 del self._left_open[pair]
 
-    def _not_refused(self, life: Life, stored: Stored, outcome_seq: int) -> None:
+    def _not_refused(self, life: Life, stored: Stored, cycle: Cycle) -> None:
         """Of a gang that cannot be whole without a refused member nothing is bound again, by a
-        cycle that had read the refusal: outcomes up to `outcome_seq`.
+        cycle that had read of the refusal and of the members that the gang has lost.
         """
         watched = self.watch(life)
         seq, generation = stored.seq, stored.generation
-        needed = life.minimum > life.size - 1
+        needed = life.minimum > life.size + self._removed_unread(life, cycle.cluster_seq) - 1
         if (
             watched.refused_seq
             and seq > watched.refused_seq
-            and outcome_seq >= watched.refused_at
+            and cycle.outcomes_seq >= watched.refused_at
             and watched.refused_ms >= max(life.restarted_ms, watched.made_again_ms)
             and needed
             and not life.resized
@@ -359,6 +377,18 @@ class Checkers:
                 life.name,
                 f"decision {seq} binds again after {watched.refused_seq} was refused finally",
             )
+
+    def _removed_unread(self, life: Life, cluster_seq: int) -> int:
+        """Places that scaling down took from a gang while CLUSTER, up to `cluster_seq`, still has
+        their pods.
+        """
+        seen = self.truth.seen_deleted
+        removed = {
+            slot
+            for uid, (owner, slot) in self.world.lives.places.items()
+            if owner is life and slot >= life.size and seen.get(uid, cluster_seq + 1) > cluster_seq
+        }
+        return len(removed)
 
     def _touched(self, write: Write) -> None:
         """A binder has patched or deleted a pod: only a release may, except the name of a claim."""
@@ -497,3 +527,16 @@ def _counts(pod: Obj) -> bool:
     phase = pod["status"].get("phase")
     deleted = pod["metadata"].get("deletionTimestamp")
     return phase == "Succeeded" or (phase != "Failed" and not deleted)
+
+
+def _generation(pod: Obj) -> str:
+    """Of which DECISIONS the decision is that bound it; "" if another scheduler did."""
+    notes = pod["metadata"].get("annotations") or {}
+    return str(notes.get(annotations.DECISION, "")).rpartition("/")[0]
+
+
+def _bound_at(pod: Obj) -> str:
+    """When it was bound, by the API server's clock; "" if that is unknown."""
+    conditions = pod["status"].get("conditions", ())
+    times = (one["lastTransitionTime"] for one in conditions if one["type"] == "PodScheduled")
+    return next(times, "")

@@ -119,16 +119,26 @@ class DeviceControllers:
     def _wrote(self, write: Write) -> None:
         if write.resource == RESOURCE_CLAIMS:
             self._soon(self._look_at_claim, key_of(write.new))
-        elif write.resource == PODS and (
-            write.new["spec"].get("resourceClaims") or extended_claim_of(write.new)
-        ):
-            self._soon(self._look_at_pod, key_of(write.new))
-            if write.type == "DELETED" or write.new["status"].get("phase") in ENDED:
-                self._soon(self._look_at_claims_of, write.new["metadata"]["uid"])
+        elif write.resource == PODS:
+            self._pod_written(write)
         elif write.resource == NODES and write.type == "ADDED":
             self.loop.at(0.1 + self._rng.random(), self._publish, write.new["metadata"]["name"])
         elif write.resource == NODES and write.type == "DELETED":
             self._withdraw(write.new["metadata"]["name"])
+
+    def _pod_written(self, write: Write) -> None:
+        pod, uid, is_deleted = write.new, write.new["metadata"]["uid"], write.type == "DELETED"
+        names_claims = bool(pod["spec"].get("resourceClaims") or extended_claim_of(pod))
+        if names_claims:
+            self._soon(self._look_at_pod, key_of(pod))
+        is_over = is_deleted or pod["status"].get("phase") in ENDED
+        # The garbage collector reads owner references only: an undone decision leaves a claim that
+        # the pod's status does not name.
+        if (names_claims and is_over) or (is_deleted and self._owns_claim(uid)):
+            self._soon(self._look_at_claims_of, uid)
+
+    def _owns_claim(self, uid: str) -> bool:
+        return any(_owner(claim) == uid for claim in self.etcd.all(RESOURCE_CLAIMS))
 
     def _soon(self, action: Callable[..., None], given: object) -> None:
         if self.is_up:

@@ -183,19 +183,36 @@ def test_devices_that_a_driver_has_withdrawn_are_gone_until_it_is_back() -> None
 def test_the_claim_for_extended_resources_of_a_pod_goes_with_it() -> None:
     scene = Scene()
     pod = scene.pod("gang-1-0")
-    owner = {"uid": pod["metadata"]["uid"], "controller": True}
-    claim = with_(
-        device_claim("gang-1-0-x", NAMESPACE, device_request(1)),
-        metadata={"ownerReferences": [owner]},
-    )
-    made = scene.etcd.create(RESOURCE_CLAIMS, claim, by="test")
-    assert made is not None
+    made = make_extended_claim(scene, pod)
     named = {"extendedResourceClaimStatus": {"resourceClaimName": "gang-1-0-x"}}
     scene.etcd.change(PODS, pod, lambda now: with_(now, status=named), by="test")
     give_out(scene, made, pod, "gpu-0")
     scene.loop.run_for(1.0)
     assert scene.etcd.all(RESOURCE_CLAIMS)
     scene.etcd.remove(PODS, scene.etcd.all(PODS)[0], by="test")
+    scene.loop.run_for(3.0)
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+
+
+def test_a_claim_that_the_status_of_its_pod_does_not_name_goes_with_the_pod() -> None:
+    """As a binder leaves it that undoes a decision: without devices, with the finalizer."""
+    scene = Scene()
+    pod = scene.pod("gang-1-0")
+    make_extended_claim(scene, pod)
+    scene.loop.run_for(1.0)
+    assert scene.etcd.all(RESOURCE_CLAIMS)
+    scene.etcd.remove(PODS, pod, by="test")
+    scene.loop.run_for(3.0)
+    assert not scene.etcd.all(RESOURCE_CLAIMS)
+
+
+def test_a_claim_that_is_made_for_a_pod_after_its_deletion_is_deleted() -> None:
+    scene = Scene()
+    pod = scene.pod("gang-1-0")
+    scene.etcd.remove(PODS, pod, by="test")
+    scene.pod("gang-1-0")
+    scene.loop.run_for(1.0)
+    make_extended_claim(scene, pod)
     scene.loop.run_for(3.0)
     assert not scene.etcd.all(RESOURCE_CLAIMS)
 
@@ -273,6 +290,18 @@ def test_claims_are_named_after_their_gangs() -> None:
     scene.loop.run_for(2.0)
     names = {gang_of(one) for one in scene.etcd.all(VOLUME_CLAIMS)}
     assert names == {"gang-7", "exclusive-0", "exclusive-1"}
+
+
+def make_extended_claim(scene: Scene, pod: Obj) -> Obj:
+    """The claim that a binder creates for the pod's extended resources."""
+    owner = {"uid": pod["metadata"]["uid"], "controller": True}
+    claim = with_(
+        device_claim(f"{pod['metadata']['name']}-x", NAMESPACE, device_request(1)),
+        metadata={"ownerReferences": [owner], "finalizers": [FINALIZER]},
+    )
+    made = scene.etcd.create(RESOURCE_CLAIMS, claim, by="test")
+    assert made is not None
+    return made
 
 
 def make_plan() -> Plan:

@@ -64,6 +64,8 @@ class Truth:
         self.verdicts: dict[str, Verdict] = {}
         #: Foreign pods by UID: the CLUSTER sequence that had their node first.
         self.seen_on_node: dict[str, int] = {}
+        #: Pods that are being deleted, or are gone, by UID: the CLUSTER sequence that had it first.
+        self.seen_deleted: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
         #: Called after a record was taken in: (stream, sequence, record).
         self.listeners: list[Callable[[str, int, object], None]] = []
@@ -111,6 +113,7 @@ class Truth:
         elif stream == subjects.CLUSTER:
             self.cluster_epoch = 0
             self.seen_on_node.clear()
+            self.seen_deleted.clear()
         elif stream == subjects.VERDICTS:
             self.verdicts.clear()
 
@@ -242,6 +245,13 @@ class Truth:
             for pod in record.changed:
                 if pod.node and not pod.ours:
                     self.seen_on_node.setdefault(pod.uid, seq)
+                if pod.deleting:
+                    self.seen_deleted.setdefault(pod.uid, seq)
+                else:
+                    # A restore of etcd may bring it back.
+                    self.seen_deleted.pop(pod.uid, None)
+            for gone in record.removed:
+                self.seen_deleted.setdefault(gone.uid, seq)
 
     # ---- questions
 

@@ -640,10 +640,11 @@ Map",view:sr},{page:"timeline",title:"Timeline",view:yr},{page:"what-if",title:"
 [l]),K(()=>{i===void 0&&l.api.authenticates().then(o,p=>{c(p.message),o(!1)})},[l,i]);let f=p=>{sessionStorage.setItem(je,p),r(!1),c(""),n(p),o(!0)},u=()=>{sessionStorage.
 removeItem(je),n(""),o(!1)};return i===void 0?s("main",{class:"login",children:"Connecting \u2026"}):i?s(On.Provider,{value:l,children:s($a,{onLogOut:e?u:void 0})}):
 s(Ft,{onToken:f,message:t?"The token was refused.":a})}function $a({onLogOut:e}){let n=Ut(),t=st.find(u=>u.page===n.page)??st[0],r=n.page==="gangs"&&n.parts.length===
-2,i=r?Wt:t.view,o=oe(null),a=[n.page,...n.parts].join("/"),c=oe(!0);K(()=>{document.title=`${r?n.parts[1]:t.title} \u2013 Tutti`,c.current||o.current?.focus(),c.
-current=!1},[a]);let l=u=>{let p=Te(location.hash);p.page==="gangs"&&!p.parts.length?M("search",u):location.hash=`${Y("gangs")}?${new URLSearchParams({search:u})}`},
-f=n.page==="gangs"&&!r?n.query.get("search")??"":"";return s(T,{children:[s("a",{class:"skip",href:"#main",onClick:u=>{u.preventDefault(),o.current?.focus()},children:"\
-Skip to content"}),s("header",{children:[s("strong",{class:"brand",children:"Tutti"}),s("nav",{"aria-label":"Pages",children:st.map(({page:u,title:p})=>s("a",{href:Y(
-u),"aria-current":t.page===u?"page":void 0,children:p},u))}),s(Kt,{value:f,onSearch:l}),s(jt,{}),e&&s("button",{type:"button",onClick:e,children:"Log out"})]}),
-s("main",{id:"main",tabIndex:-1,ref:o,children:s(i,{route:n},r?a:t.page)})]})}function Fa(){let e=new URLSearchParams(location.hash.slice(1)).get("token");e&&(sessionStorage.
-setItem(je,e),history.replaceState(null,"",location.pathname))}Fa();vt(s(Ra,{}),document.getElementById("app"));
+2,i=r?Wt:t.view,o=oe(null),a=[n.page,...n.parts].join("/"),c=oe(!0);K(()=>{document.title=`${r?n.parts[1]:t.title} \u2013 Tutti`,!c.current&&document.activeElement?.
+tagName!=="INPUT"&&o.current?.focus(),c.current=!1},[a]);let l=u=>{let p=Te(location.hash);p.page==="gangs"&&!p.parts.length?M("search",u):location.hash=`${Y("g\
+angs")}?${new URLSearchParams({search:u})}`},f=n.page==="gangs"&&!r?n.query.get("search")??"":"";return s(T,{children:[s("a",{class:"skip",href:"#main",onClick:u=>{
+u.preventDefault(),o.current?.focus()},children:"Skip to content"}),s("header",{children:[s("strong",{class:"brand",children:"Tutti"}),s("nav",{"aria-label":"Pa\
+ges",children:st.map(({page:u,title:p})=>s("a",{href:Y(u),"aria-current":t.page===u?"page":void 0,children:p},u))}),s(Kt,{value:f,onSearch:l}),s(jt,{}),e&&s("bu\
+tton",{type:"button",onClick:e,children:"Log out"})]}),s("main",{id:"main",tabIndex:-1,ref:o,children:s(i,{route:n},r?a:t.page)})]})}function Fa(){let e=new URLSearchParams(
+location.hash.slice(1)).get("token");e&&(sessionStorage.setItem(je,e),history.replaceState(null,"",location.pathname))}Fa();addEventListener("hashchange",()=>{location.
+hash.startsWith("#token=")&&location.reload()});vt(s(Ra,{}),document.getElementById("app"));

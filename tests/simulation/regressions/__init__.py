@@ -26,4 +26,6 @@ SEEDS: Final[dict[str, int]] = {
     # The checker took a refusal of pods that a restore of etcd had removed for one of their
     # successors.
     "refusal_of_pods_that_a_restore_removed": 213,
+    # The checker counted a gang as scaled down before CLUSTER had the deletion of its member.
+    "scaled_down_after_the_cycle_had_read": 330,
 }

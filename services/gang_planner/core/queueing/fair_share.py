@@ -142,7 +142,7 @@ def usable_amounts(state: State, session: Session, demand: QueuedDemand) -> list
 
     It is the sum of the amounts that gangs hold on any node and the free amounts on usable nodes. A
     node is usable if it is Ready and not cordoned, and if a held or waiting pod of any gang
-    tolerates its taints.
+    tolerates its taints. What victims still hold of the reservations of preemptors counts once.
     """
     if session.usable is None:
         tolerated = _tolerated(state, session, demand)
@@ -151,8 +151,27 @@ def usable_amounts(state: State, session: Session, demand: QueuedDemand) -> list
             if entry.parent is None:
                 for row, amount in entry.used.items():
                     usable[row] += amount
+        for row, amount in _charged_twice(state, session).items():
+            usable[row] -= amount
         session.usable = usable
     return session.usable
+
+
+def _charged_twice(state: State, session: Session) -> dict[int, int]:
+    """The part of preemptors' reservations that their victims have not left yet, by resource row:
+    both gangs are charged for it. Counted twice, it would let a gang reclaim more than its queue
+    deserves once the victims have left; the gang would then be evicted in turn.
+    """
+    reserved: dict[tuple[int, int], int] = {}
+    for one in state.reservations.promised.values():
+        for row, amount in one.shape.pairs:
+            reserved[row, one.slot] = reserved.get((row, one.slot), 0) + amount
+    free = session.node_capacity.free.cells
+    twice: dict[int, int] = {}
+    for (row, slot), amount in reserved.items():
+        missing = max(-int(free[row, slot]), 0)
+        twice[row] = twice.get(row, 0) + min(amount, missing)
+    return twice
 
 
 def _tolerated(state: State, session: Session, demand: QueuedDemand) -> Bools:

@@ -20,6 +20,7 @@ from tests.services.gang_planner.core.scene import amounts, make_pods, make_shap
 
 FLAGS = "name: gang, enablePreemptable: false, enableReclaimable: false"
 RECLAIM = configured("enqueue, allocate, reclaim, backfill", FLAGS, "  - name: proportion\n")
+BOTH = configured("enqueue, allocate, preempt, reclaim, backfill", FLAGS, "  - name: proportion\n")
 CAPACITY = configured(
     "enqueue, allocate, reclaim, backfill",
     FLAGS,
@@ -62,6 +63,28 @@ def test_a_gang_larger_than_what_its_queue_deserves_reclaims_from_no_queue() -> 
     submit(scene, "late", 3, group={"queue": "poor"})
     scene.until_quiet()
     assert evictions(scene) == []
+
+
+def test_capacity_that_victims_have_not_left_yet_raises_no_queues_share() -> None:
+    """It is charged to victims and to their preemptor. Their queue would take back what another
+    queue reclaims in the meantime beyond its share of what there is.
+    """
+    scene = cluster(6, BOTH)
+    queues(scene, "rich", "poor")
+    running(scene, "low", 6, minimum=4, group={"queue": "rich"})
+    submit(scene, "high", 2, priority=10, group={"queue": "rich"})
+    scene.until_quiet()
+    accept(scene)
+    # Half of 24 CPUs are 12; victims and preemptor together hold 8 of them twice.
+    submit(scene, "late", 4, group={"queue": "poor"})
+    scene.until_quiet()
+    assert [one.reason for one in evictions(scene)] == ["Preempted"]
+    leave(scene)
+    scene.until_quiet()
+    assert [one.reason for one in evictions(scene)] == ["Preempted"]
+    submit(scene, "small", 3, group={"queue": "poor"})
+    scene.until_quiet()
+    assert [one.reason for one in evictions(scene)] == ["Preempted", "Reclaimed"]
 
 
 def test_reclaim_goes_on_above_the_quorum_up_to_the_fair_share_and_stops_there() -> None:
