@@ -78,18 +78,20 @@ async def config_maps(api: RawClient, namespace: str) -> list[dict[str, Any]]:
 async def test_what_was_applied_before_a_refusal_is_named(
     client: AsyncClient, api: RawClient, namespace: str
 ) -> None:
-    wrong = {**GROUP, "spec": {"minMember": "many"}}
+    wrong = config("Not_A_Name", "1")
     with pytest.raises(ApiError) as refused:
         await client.submit([config("before", "1"), wrong, config("behind", "1")])
     assert isinstance(refused.value, Invalid)
     assert refused.value.__notes__ == [
-        "PodGroup train was refused; applied before it: ConfigMap before"
+        "ConfigMap Not_A_Name was refused; applied before it: ConfigMap before"
     ]
     unknown = {"apiVersion": "none.example/v1", "kind": "Thing", "metadata": {"name": "x"}}
-    for given, words in (
+    nameless = {"apiVersion": "v1", "kind": "ConfigMap"}
+    cases: list[tuple[list[dict[str, Any]], str]] = [
         ([config("other", "1"), unknown], "Thing x: the API server serves no Thing of none.exam"),
-        ([{"apiVersion": "v1", "kind": "ConfigMap"}], "ConfigMap: metadata.name: must be set"),
-    ):
+        ([config("other", "1"), nameless], "ConfigMap: metadata.name: must be set"),
+    ]
+    for given, words in cases:
         with pytest.raises(Refusal, match=words):
             await client.submit(given)
     names = {one["metadata"]["name"] for one in await config_maps(api, namespace)}
