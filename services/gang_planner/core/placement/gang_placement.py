@@ -21,7 +21,7 @@ from services.gang_planner.core.placement.parts import Group, Part, placed_of, s
 from services.gang_planner.core.placement.session import Session
 from services.gang_planner.core.placement.sub_gang_placement import SubGangPlacement, largest_first
 from services.gang_planner.core.state.columns import Bools, Ints
-from services.gang_planner.core.state.devices.demand import Key, claim_keys
+from services.gang_planner.core.state.devices.demand import Key
 from services.gang_planner.core.state.needs import NOTHING_SAID, Need, Structure, Wanted
 from services.gang_planner.core.state.pod_shapes import ShapeEntry, stand_in
 from services.gang_planner.core.state.queues import QueueEntry
@@ -287,7 +287,7 @@ def _groups(
         shape = shapes[shape_id]
         rank = ranks[at] if ranks else 0
         key: Hashable = at
-        if count == 1 and shape.attached and shared.isdisjoint(claim_keys(shape.shape)):
+        if count == 1 and shape.devices_only and shared.isdisjoint(shape.device_keys):
             alike = session.node_capacity.alike(shape)
             key = at if alike is None else (role, rank, alike)
         found.setdefault(key, []).append(shape)
@@ -308,6 +308,6 @@ def _shared_claims(session: Session, need: Need) -> set[Key]:
     seen: set[Key] = set()
     shared: set[Key] = set()
     for _, shape_id, _ in need.wanted if need.attached else ():
-        for key in claim_keys(session.shapes.entries[shape_id].shape):
+        for key in session.shapes.entries[shape_id].device_keys:
             (shared if key in seen else seen).add(key)
     return shared

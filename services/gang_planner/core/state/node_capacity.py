@@ -113,11 +113,8 @@ class NodeCapacity:
         """Equal for shapes that differ only in the names of their claims, so that each node serves
         one pod like the next until it is full; None: the shape is unlike any other.
         """
-        of = shape.shape
-        if not of.device_claims or of.claims or of.disks or of.host_ports or shape.pairwise:
-            return None
-        needs = self.devices.plain_needs(shape)
-        return None if needs is None else (shape.rated, tuple(map(id, needs)))
+        needs = self.devices.plain_needs(shape) if shape.devices_only else None
+        return None if needs is None else (shape.rated, needs)
 
     def one_by_one(self, shape: ShapeEntry) -> bool:
         """Whether one placed pod of the shape changes the nodes of the next: a claim has no volume

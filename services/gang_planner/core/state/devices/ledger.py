@@ -27,7 +27,6 @@ from services.gang_planner.core.state.devices.demand import (
     ClaimNeed,
     DeviceDemand,
     Key,
-    claim_keys,
 )
 from services.gang_planner.core.state.devices.demands import Demands
 from services.gang_planner.core.state.devices.extended import (
@@ -37,7 +36,7 @@ from services.gang_planner.core.state.devices.extended import (
 from services.gang_planner.core.state.devices.grants import (
     Grant,
     allocations,
-    exists,
+    is_current,
     was_allocated,
 )
 from services.gang_planner.core.state.devices.inventory import Inventory
@@ -130,7 +129,7 @@ class Devices:
         if shape.alike:
             # No pod uses its claims.
             return (self._demands.version, self._chosen.wide_changes)
-        turns = sum(self._turns.get(key, 0) for key in claim_keys(shape.shape))
+        turns = sum(self._turns.get(key, 0) for key in shape.device_keys)
         return (self._demands.version, turns, self._chosen.wide_changes)
 
     def demand(self, shape: ShapeEntry) -> DeviceDemand:
@@ -144,34 +143,28 @@ class Devices:
     def plain_needs(self, shape: ShapeEntry) -> tuple[ClaimNeed, ...] | None:
         """The needs of the shape's claims, if they are a plain problem and no pod uses a claim;
         None: nodes may serve another pod with equal needs differently.
-
-        Equal needs are the same objects until classes, slices or claims change.
         """
         demand = self.demand(shape)
         if demand.allocated or not demand.open:
             return None
-        known = self.uses, self._pins, self._grants
-        if any(key in one for key in claim_keys(shape.shape) for one in known):
-            return None
-        if any(claim.extended for claim, _ in demand.open):
-            # Nodes with a device plugin serve it without devices.
-            return None
-        needs = tuple([need for _, need in demand.open])
+        for key in shape.device_keys:
+            if key in self.uses or key in self._pins or key in self._grants:
+                return None
+        needs = demand.needs
         self._refresh()
         return needs if self._plain.find(needs) is not None else None
 
     def grant(self, key: Key) -> Grant | None:
         """The devices chosen for the claim; None: none, or it has had allocated devices since."""
         found = self._grants.get(key)
-        claims = self._tables.resource_claims
-        if found is None or was_allocated(claims, key, found):
+        if found is None or not is_current(self._tables.resource_claims, key, found):
             return None
-        return found if exists(claims, key, found.claim_uid) else None
+        return found
 
     def awaits_devices(self, shape: ShapeEntry) -> bool:
         """Whether claims in the cluster still have devices that are chosen for the shape's."""
         self._refresh()
-        grants = [self.grant(key) for key in claim_keys(shape.shape)]
+        grants = [self.grant(key) for key in shape.device_keys]
         return any(
             pick.device in self._inventory.allocated
             for grant in grants
@@ -206,7 +199,7 @@ class Devices:
         """How many pods with these plain needs each of these slots serves, with claims of their
         own. It is a lower bound on nodes where members of a gang may exchange devices.
         """
-        mask = self._mask(tuple([need for _, need in demand.open]))
+        mask = self._mask(demand.needs)
         found: Ints = np.maximum(mask.times, mask.flags)[slots]
         return found
 
@@ -275,7 +268,7 @@ class Devices:
         if missing and not self._choose(missing, slot):
             for one in missing if len(missing) > 1 else ():
                 self._choose([one], slot)
-        for key in claim_keys(shape.shape):
+        for key in shape.device_keys:
             self.uses[key] = self.uses.get(key, 0) + count
             self._moved(key)
 
@@ -284,29 +277,31 @@ class Devices:
         needs, and their claims are not in use.
         """
         self._refresh()
-        plain = self._plain.find(tuple([need for _, need in self.demand(shapes[0]).open]))
-        picks: dict[int, Iterator[tuple[tuple[Pick, ...], ...]]] = {}
+        plain = self._plain.find(self.demand(shapes[0]).needs)
+        picks: dict[int, Iterator[Sequence[tuple[Pick, ...]]]] = {}
+        names, times_allocated = self._nodes.names, self._tables.resource_claims.allocations
         for slot, shape in zip(slots, shapes, strict=True):
             if plain is not None and slot not in picks:
-                picks[slot] = plain.picks(self._nodes.names[slot], self._taken)
+                picks[slot] = plain.picks(names[slot], self._taken)
             found = next(picks[slot], None) if plain is not None else None
             if found is None:
                 # Members of the gang exchange devices, which those listed do not show.
                 self.take(slot, shape)
                 picks.pop(slot, None)
                 continue
-            for (claim, need), each in zip(self.demand(shape).open, found, strict=True):
-                key = claim.namespace, claim.name
-                # The devices are on one node.
-                seen = allocations(self._tables.resource_claims, key, claim.uid)
-                self._grants[key] = Grant(self._nodes.names[slot], claim.uid, each, None, seen)
+            # All claims are open, and their devices are on one node.
+            for key, (claim, need), each in zip(
+                shape.device_keys, self.demand(shape).open, found, strict=True
+            ):
+                seen = times_allocated.get(claim.uid, 0)
+                self._grants[key] = Grant(names[slot], claim.uid, each, None, seen)
                 self._chosen.hold_on(slot, key, each)
                 self._movable[key] = slot, need
                 self.uses[key] = 1
                 self._moved(key)
 
     def give(self, shape: ShapeEntry, count: int = 1) -> None:
-        for key in claim_keys(shape.shape):
+        for key in shape.device_keys:
             self.uses[key] -= count
             self._moved(key)
             if not self.uses[key]:
@@ -330,9 +325,7 @@ class Devices:
         The binder allocates devices before it binds the pod. If CLUSTER shows the end of the pod
         first, the devices look free although the claim still has them.
         """
-        self._kept |= {
-            key: version for key in claim_keys(shape.shape) if self.grant(key) is not None
-        }
+        self._kept |= {key: version for key in shape.device_keys if self.grant(key) is not None}
 
     def claims_known_up_to(self, version: int) -> list[int]:
         """Release kept devices for extended resources whose claim CLUSTER would show by now: it may

@@ -8,6 +8,7 @@ devices. `allocation_search` gives the same answer.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from services.gang_planner.core.state.devices.allocation_search import Pick, Problem, is_usable
@@ -63,28 +64,23 @@ class PlainProblem:
                 least = times
         return least or 0
 
-    def picks(self, node: str, taken: Taken) -> Iterator[tuple[tuple[Pick, ...], ...]]:
+    def picks(self, node: str, taken: Taken) -> Iterator[Sequence[tuple[Pick, ...]]]:
         """The picks of each claim, for as many pods as the node serves."""
         allocated, chosen = taken
         free = [
-            iter(
-                [one for one in devices.get(node, ()) if one not in allocated and one not in chosen]
-            )
+            [one for one in devices.get(node, ()) if one not in allocated and one not in chosen]
             for devices, *_ in self.selections
         ]
-        for _ in range(self.times(node, taken)):
-            yield tuple(
-                [
-                    tuple(
-                        [
-                            Pick(name, next(free[selection]))
-                            for selection, name, number in requests
-                            for _ in range(number)
-                        ]
-                    )
-                    for requests in self._requests
-                ]
-            )
+        times = min(len(one) // of.number for one, of in zip(free, self.selections, strict=True))
+        left = [iter(one) for one in free]
+        for _ in range(times):
+            picks: list[tuple[Pick, ...]] = []
+            for requests in self._requests:
+                of_claim: list[Pick] = []
+                for selection, name, number in requests:
+                    of_claim += [Pick(name, device) for device in islice(left[selection], number)]
+                picks.append(tuple(of_claim))
+            yield picks
 
 
 class PlainProblems:
