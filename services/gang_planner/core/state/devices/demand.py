@@ -6,6 +6,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
+from typing_extensions import override
+
 from services.gang_planner.core.state.devices.extended import (
     ClassesOfResources,
     name_of_pod,
@@ -71,6 +73,7 @@ class ClaimNeed:
     requests: tuple[RequestNeed, ...]
     constraints: tuple[DeviceConstraint, ...] = ()
 
+    @override
     def __hash__(self) -> int:
         return self._hash
 
@@ -83,6 +86,11 @@ class ClaimNeed:
     def extended(self) -> bool:
         """Whether it is the need of a pod with extended resources."""
         return any(one.resource for one in self.requests)
+
+    @cached_property
+    def has_alternatives(self) -> bool:
+        """Whether a request has several alternatives."""
+        return any(len(one.alternatives) > 1 for one in self.requests)
 
     def without(self, is_served: Callable[[str], bool]) -> "ClaimNeed":
         """The need without the extended resources for which this is true."""

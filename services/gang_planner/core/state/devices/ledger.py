@@ -43,9 +43,12 @@ from services.gang_planner.core.state.devices.inventory import Inventory
 from services.gang_planner.core.state.devices.masks import SolutionMask, SolutionMasks
 from services.gang_planner.core.state.devices.node_devices import ChosenDevices, DevicesOfNode
 from services.gang_planner.core.state.devices.plain_devices import (
+    JointLimit,
+    PlainProblem,
     PlainProblems,
     SelectedDevices,
     Taken,
+    joint_limits,
 )
 from services.gang_planner.core.state.devices.reach import within_all
 from services.gang_planner.core.state.devices.selection import Device
@@ -140,7 +143,7 @@ class Devices:
         self._refresh()
         return self._inventory
 
-    def plain_needs(self, shape: ShapeEntry) -> tuple[ClaimNeed, ...] | None:
+    def plain_needs(self, shape: ShapeEntry) -> Problem | None:
         """The needs of the shape's claims, if they are a plain problem and no pod uses a claim;
         None: nodes may serve another pod with equal needs differently.
         """
@@ -203,6 +206,15 @@ class Devices:
         found: Ints = np.maximum(mask.times, mask.flags)[slots]
         return found
 
+    def points_of_alternatives(self, shape: ShapeEntry, slots: Ints) -> Ints | None:
+        """How early in their lists the alternatives are that would serve the shape on each of these
+        slots (`preference_of`); None: its claims without devices have no alternatives.
+        """
+        problem = self.unsolved(self.demand(shape))
+        if not any(need.has_alternatives for need in problem):
+            return None
+        return self._mask(problem).points[slots]
+
     def unsolved(self, demand: DeviceDemand) -> Problem:
         """The needs of the claims for which no devices are chosen."""
         return tuple(
@@ -224,6 +236,19 @@ class Devices:
         self._refresh()
         plain = self._plain.find(self.unsolved(self.demand(shape)))
         return plain.selections if plain is not None else ()
+
+    def joint_limits(self, problems: Sequence[Problem], slots: Ints) -> Sequence[JointLimit] | None:
+        """What decides how many pods with these needs each of these slots serves together, in the
+        order of the slots; None: more than a few limits would. Without needs a pod has no claims.
+        """
+        self._refresh()
+        plain = [self._plain.find(one) if one else PlainProblem((), ()) for one in problems]
+        names = [self._nodes.names[slot] for slot in slots.tolist()]
+        return joint_limits([one for one in plain if one is not None], names, self._taken)
+
+    def is_served(self, shape: ShapeEntry) -> bool:
+        """Whether each claim of the shape has devices, or some are chosen for it."""
+        return not self.unsolved(self.demand(shape))
 
     def by_slot(self, selected: SelectedDevices) -> Iterator[tuple[int, Sequence[Device]]]:
         """Selected devices on each node, whether free or not."""
@@ -478,7 +503,7 @@ class Devices:
         search_on = partial(self._search, problem)
         plain = self._plain.find(problem)
         if plain is None:
-            mask.search_on(slots, search_on)
+            mask.search_on(problem, slots, search_on)
             return mask
         names, taken = self._nodes.names, self._taken
         movable = {slot for slot, need in self._movable.values() if need not in problem}
