@@ -8,7 +8,7 @@ from services.gang_planner.core.scoring import FULL, ClaimScore, ScoredNodes, Sc
 from services.gang_planner.core.state.columns import Ints
 
 
-class DynamicResources(ClaimScore):
+class AlternativePreference(ClaimScore):
     """kube-scheduler's points: 8 for each request that its first alternative serves, 7 for the
     second and so on, normalized to the largest sum of any candidate.
     """
@@ -24,5 +24,5 @@ class DynamicResources(ClaimScore):
 
 
 RULE: Final = ScoringRule(
-    weight_argument="dynamicresources.weight", default_weight=2, score=DynamicResources()
+    weight_argument="dynamicresources.weight", default_weight=2, score=AlternativePreference()
 )
