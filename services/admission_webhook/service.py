@@ -6,9 +6,7 @@ unregister, answer the reviews that still arrive, close.
 """
 
 import asyncio
-import hashlib
 import logging
-import socket
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -31,17 +29,19 @@ from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.serving_certificate import (
-    CA_FILE,
-    RENEW_EVERY_S,
-    SERVING_FILE,
     CertificateFiles,
     ServingCertificate,
-    ensure_certificate,
+    own_files,
+    renew_own,
+    serving_identity,
 )
 from shared.runtime.settings import SettingsError
 from shared.telemetry.api_calls import ApiCalls
 
 log = logging.getLogger(__name__)
+
+#: Subject of our own certificate.
+_TITLE: Final = "tutti-admission"
 
 #: The watcher needs a second or two to start. A webhook without a watcher becomes ready after this
 #: time, since it can apply all rules but those that need the queues.
@@ -121,7 +121,7 @@ class Webhook:
         asyncio.get_running_loop().call_later(QUEUES_TIMEOUT_S, self._start_without_queues)
         ctx.spawn("queues", self._follower.run())
         if not settings.tls_cert_file:
-            ctx.spawn("renewal", _renew(settings, folder))
+            ctx.spawn("renewal", renew_own(folder, _TITLE, _names(settings)))
         if settings.register:
             await self._keep_registered(certificate)
             return
@@ -141,7 +141,7 @@ class Webhook:
             registrar = Registrar(
                 client,
                 settings,
-                _identity(ctx),
+                serving_identity(ctx.instance, settings.tls_cert_file or settings.cert_dir),
                 self._address(),
                 lambda: certificate.ca,
                 groups=lambda: self._groups.groups,
@@ -194,16 +194,6 @@ async def _leave(registrar: Registrar) -> None:
         log.warning("the registration remains until the next start: %s", error)
 
 
-async def _renew(settings: WebhookSettings, folder: Path) -> None:
-    """Renew our own certificate in time; `ServingCertificate.watch` loads the new file."""
-    while True:
-        await asyncio.sleep(RENEW_EVERY_S)
-        try:
-            await asyncio.to_thread(_files, settings, folder)
-        except OSError as error:
-            log.warning("the certificate cannot be renewed: %s", error)
-
-
 def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
     """The configured files, or our own, which are made when they are missing. Blocks."""
     if settings.tls_cert_file:
@@ -212,10 +202,7 @@ def _files(settings: WebhookSettings, folder: Path) -> CertificateFiles:
             key=Path(settings.tls_key_file),
             ca=Path(settings.ca_file),
         )
-    if ensure_certificate(folder, "tutti-admission", _names(settings)):
-        log.info("made a serving certificate in %s", folder)
-    serving = folder / SERVING_FILE
-    return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)
+    return own_files(folder, _TITLE, _names(settings))
 
 
 def _names(settings: WebhookSettings) -> list[str]:
@@ -230,15 +217,3 @@ def _names(settings: WebhookSettings) -> list[str]:
 
 def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _identity(ctx: Context[WebhookSettings]) -> str:
-    """An identity that stays the same after a restart and differs from that of each other replica.
-
-    Two installations on one machine differ in their folders. Without a folder only host and
-    instance distinguish them.
-    """
-    folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
-    where = str(Path(folder).absolute()) if folder else ""
-    place = hashlib.sha256(where.encode()).hexdigest()[:8]
-    return f"{socket.gethostname()}/{ctx.instance}/{place}"

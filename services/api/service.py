@@ -1,9 +1,7 @@
 """The API service's shell: follows streams, serves HTTPS, and keeps itself registered."""
 
 import asyncio
-import hashlib
 import logging
-import socket
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -49,16 +47,18 @@ from shared.kube.credentials import load
 from shared.kube.errors import KubeError
 from shared.runtime.lifecycle import Context, Step
 from shared.runtime.serving_certificate import (
-    CA_FILE,
-    RENEW_EVERY_S,
-    SERVING_FILE,
     CertificateFiles,
     ServingCertificate,
-    ensure_certificate,
+    own_files,
+    renew_own,
+    serving_identity,
 )
 from shared.telemetry.api_calls import ApiCalls
 
 log = logging.getLogger(__name__)
+
+#: Subject of our own certificate.
+_TITLE: Final = "tutti-api"
 
 #: Reviews of many users at once; reviews are short.
 _CONNECTIONS_MAX: Final = 64
@@ -140,7 +140,7 @@ class ApiService:
             tasks.create_task(self._decisions.run(), name="follow-decisions")
             tasks.create_task(self._announce_verdicts(), name="verdicts-complete")
             if not settings.tls_cert_file:
-                tasks.create_task(_renew(settings, folder), name="renewal")
+                tasks.create_task(renew_own(folder, _TITLE, _names(settings)), name="renewal")
             if settings.register:
                 registrar = self._registrar(client, certificate, port)
                 ctx.on_shutdown(Step.STOP_TAKING, "registration", partial(_leave, registrar))
@@ -240,7 +240,7 @@ class ApiService:
         )
         return Registrar(
             client,
-            _identity(self._ctx),
+            serving_identity(self._ctx.instance, settings.tls_cert_file or settings.cert_dir),
             address,
             settings.owner_cluster_role,
             lambda: certificate.ca,
@@ -262,16 +262,6 @@ async def _leave(registrar: Registrar) -> None:
         log.warning("the registration remains until the next start: %s", error)
 
 
-async def _renew(settings: ApiSettings, folder: Path) -> None:
-    """Renew our own certificate in time; `ServingCertificate.watch` loads the new file."""
-    while True:
-        await asyncio.sleep(RENEW_EVERY_S)
-        try:
-            await asyncio.to_thread(_files, settings, folder)
-        except OSError as error:
-            log.warning("the certificate cannot be renewed: %s", error)
-
-
 def _files(settings: ApiSettings, folder: Path) -> CertificateFiles:
     """The configured files, or our own, which are made when they are missing. Blocks."""
     if settings.tls_cert_file:
@@ -280,19 +270,10 @@ def _files(settings: ApiSettings, folder: Path) -> CertificateFiles:
             key=Path(settings.tls_key_file),
             ca=Path(settings.ca_file),
         )
+    return own_files(folder, _TITLE, _names(settings))
+
+
+def _names(settings: ApiSettings) -> list[str]:
+    """The names and addresses under which the API server reaches this process."""
     service = f"{settings.service_name}.{settings.service_namespace}.svc"
-    names = [service, f"{service}.cluster.local", settings.host]
-    if ensure_certificate(folder, "tutti-api", names):
-        log.info("made a serving certificate in %s", folder)
-    serving = folder / SERVING_FILE
-    return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)
-
-
-def _identity(ctx: Context[ApiSettings]) -> str:
-    """An identity that stays the same after a restart and differs from that of each other replica
-    and installation.
-    """
-    folder = ctx.settings.tls_cert_file or ctx.settings.cert_dir
-    where = str(Path(folder).absolute()) if folder else ""
-    place = hashlib.sha256(where.encode()).hexdigest()[:8]
-    return f"{socket.gethostname()}/{ctx.instance}/{place}"
+    return [service, f"{service}.cluster.local", settings.host]

@@ -10,7 +10,9 @@ certificate with which they began.
 """
 
 import asyncio
+import hashlib
 import logging
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
@@ -191,6 +193,39 @@ def ensure_certificate(
     made = issue(authority, title, names, at, SERVING_LIFETIME)
     write_whole(folder / SERVING_FILE, made.key_pem + made.certificate_pem)
     return True
+
+
+def own_files(folder: Path, title: str, names: Sequence[str]) -> CertificateFiles:
+    """The files that `ensure_certificate` keeps in the folder; it takes the same arguments, blocks,
+    and raises the same error.
+    """
+    if ensure_certificate(folder, title, names):
+        log.info("made a serving certificate in %s", folder)
+    serving = folder / SERVING_FILE
+    return CertificateFiles(certificate=serving, key=serving, ca=folder / CA_FILE)
+
+
+async def renew_own(folder: Path, title: str, names: Sequence[str]) -> None:
+    """Renew the certificate of `own_files` in time, until cancelled; `ServingCertificate.watch`
+    loads the new file.
+    """
+    while True:
+        await asyncio.sleep(RENEW_EVERY_S)
+        try:
+            await asyncio.to_thread(own_files, folder, title, names)
+        except OSError as error:
+            log.warning("the certificate cannot be renewed: %s", error)
+
+
+def serving_identity(instance: str, folder: str) -> str:
+    """An identity that stays the same after a restart and differs from that of each other replica.
+
+    Two installations on one machine differ in the folders of their certificates. Without a folder
+    ("") only host and instance distinguish them.
+    """
+    where = str(Path(folder).absolute()) if folder else ""
+    place = hashlib.sha256(where.encode()).hexdigest()[:8]
+    return f"{socket.gethostname()}/{instance}/{place}"
 
 
 def _read_authority(folder: Path, at: datetime) -> Issued | None:
