@@ -1,6 +1,6 @@
 """Changes of gangs, and what a caller may wait for. Pure."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -8,11 +8,6 @@ from shared.contracts.visibility import Gang
 
 Goal: TypeAlias = Literal["running", "finished"]
 """`running`: its minimum runs, or has run; `finished`: all its members have ended."""
-
-_REACHED: Final[dict[Goal, frozenset[str]]] = {
-    "running": frozenset({"Running", "Completed"}),
-    "finished": frozenset({"Completed"}),
-}
 
 
 class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +24,10 @@ def is_reached(gang: Gang, goal: Goal) -> bool:
     bound; containers start after that, so for `running` the members that run are counted.
     """
     status = gang.status
-    if status.phase == "Running" and goal == "running":
-        return status.members.running + status.members.succeeded >= status.min_member
-    return status.phase in _REACHED[goal]
+    if status.phase == "Completed":
+        return True
+    started = status.members.running + status.members.succeeded >= status.min_member
+    return goal == "running" and status.phase == "Running" and started
 
 
 def describe(gang: Gang) -> str:
