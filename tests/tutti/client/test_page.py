@@ -19,6 +19,7 @@ from tests.tutti.up import running as up
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(400)]
 
 PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 _BLOCK = re.compile(r"^```pycon\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -54,6 +55,9 @@ async def test_the_page_shows_what_happens(
     kubeconfig = of_namespace(admin, namespace, tmp_path / "kubeconfig")
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     await create_nodes(api, 2, NodeShape())
+    # Pods of other tests may be left in the queue `default`.
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    await api.create(QUEUES, queue | {"metadata": {"name": "research"}})
     flags = ("--no-webhook", "--api")
     async with (
         up.suite(admin, tmp_path, *flags) as running,
@@ -61,4 +65,5 @@ async def test_the_page_shows_what_happens(
     ):
         await running.wait_ready()
         failures = await asyncio.to_thread(played, PAGE.read_text())
+    await api.delete(f"{QUEUES}/research")
     assert not failures, failures
