@@ -2,7 +2,7 @@
 be carried out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from services.gang_planner.core.state.gang_requests import class_of
 from services.gang_planner.core.state.gang_settings import Defaults, preflight_always, undisturbed
 from services.gang_planner.core.state.gangs import Gang, Member
 from services.gang_planner.core.state.holds import Hold
+from services.gang_planner.core.state.member_states import ASSUMED, PLACED, RUNNING
 from services.gang_planner.core.state.members import Assignments, placing_order
 from services.gang_planner.core.state.needs import RESERVED, Need
 from services.gang_planner.core.state.planner_state import State
@@ -108,7 +109,8 @@ def _record(
         domain = None
     elif domain is not None:
         history.home = domain
-    gang.latest = bindings_of(state, assignments)
+    bindings = bindings_of(state, assignments)
+    gang.latest = (*_unreported(gang, bindings), *bindings)
     choices = claim_choices.NOTHING
     if need.attached:
         choices = claim_choices.choices_of(state, assignments)
@@ -119,7 +121,7 @@ def _record(
         dialect=gang.group.dialect if gang.group is not None else "",
         epoch=state.epoch,
         attempt=history.attempt,
-        bindings=gang.latest,
+        bindings=bindings,
         quorum=need.quorum - need.reserved,
         preflight=_preflight(gang, assignments.members, state.defaults),
         why=_why(need, assignments, fills),
@@ -197,6 +199,20 @@ def _in_order(counts: dict[int, int], order: Ints) -> list[int]:
         slots = np.fromiter(counts, dtype=np.int64)
         listed = slots[np.argsort(order[slots])].tolist()
     return [slot for slot in listed for _ in range(counts[slot])]
+
+
+def _unreported(gang: Gang, bindings: Sequence[Binding]) -> Iterator[Binding]:
+    """Earlier bindings of members that no verdict has named as placed: a verdict names them after
+    the start of the gang, when CLUSTER shows them bound.
+    """
+    if not gang.latest:
+        return
+    again = {one.uid for one in bindings}
+    kept = (ASSUMED,) if gang.history.started else (ASSUMED, PLACED, RUNNING)
+    for one in gang.latest:
+        member = gang.members.get(one.uid)
+        if member is not None and member.state in kept and one.uid not in again:
+            yield one
 
 
 def _preflight(gang: Gang, members: Sequence[Member], defaults: Defaults) -> bool:

@@ -185,7 +185,8 @@ class Gang(msgspec.Struct, eq=False):
     minimum_kept: int | None = None
     #: All members have ended; stays true after the pods are deleted.
     completed: bool = False
-    #: Bindings of the newest decision, for Scheduled events.
+    #: Bindings of the newest decision, and earlier ones that no verdict has named yet: for
+    #: Scheduled Events.
     latest: tuple[Binding, ...] = ()
     #: Failures that outcomes reported since the last cycle.
     unread: list[Failure] = []

@@ -51,7 +51,8 @@ def waiting(
 
 
 def placed(gang: Gang, last: Verdict | None) -> tuple[PodRef, ...]:
-    """The placed members of a started gang's newest decision.
+    """The placed members of a started gang's newest decision, and those of earlier ones that no
+    verdict has named.
 
     After a restart the newest decision may be unknown; then the last verdict's members are used.
     """

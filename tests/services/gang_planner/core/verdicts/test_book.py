@@ -113,6 +113,18 @@ def test_placed_members_are_named_with_their_nodes_once_the_gang_has_started() -
     )
 
 
+def test_placed_members_of_two_decisions_are_named_if_both_are_bound_after_the_second() -> None:
+    scene = Scene([make_node("n0"), make_node("n1")])
+    scene.put(make_group("a", 1), *make_pods("a", 1, FULL))
+    (first,) = scene.settle()
+    scene.put(*make_pods("a", 2, FULL)[1:])
+    (second,) = scene.settle()
+    scene.bind(first)
+    scene.bind(second)
+    scene.step()
+    assert [one.name for one in scene.verdict("a").placed] == ["a-worker-0", "a-worker-1"]
+
+
 def test_nothing_is_reported_twice() -> None:
     scene = Scene([make_node("n0")])
     scene.put(make_group("a", 2), *make_pods("a", 2, FULL))
