@@ -110,7 +110,7 @@ def _record(
     elif domain is not None:
         history.home = domain
     bindings = bindings_of(state, assignments)
-    gang.latest = (*_unreported(gang, bindings), *bindings)
+    gang.latest = (*_unreported(gang, bindings), *bindings) if gang.latest else bindings
     choices = claim_choices.NOTHING
     if need.attached:
         choices = claim_choices.choices_of(state, assignments)
@@ -205,8 +205,6 @@ def _unreported(gang: Gang, bindings: Sequence[Binding]) -> Iterator[Binding]:
     """Earlier bindings of members that no verdict has named as placed: a verdict names them after
     the start of the gang, when CLUSTER shows them bound.
     """
-    if not gang.latest:
-        return
     again = {one.uid for one in bindings}
     kept = (ASSUMED,) if gang.history.started else (ASSUMED, PLACED, RUNNING)
     for one in gang.latest:
