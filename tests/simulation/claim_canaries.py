@@ -100,8 +100,11 @@ CANARIES: Final[dict[str, Canary]] = {
         6,
         ("is chosen for two claims", "is allocated twice"),
         claims=ClaimShape(),
+        first=103,
     ),
-    "volumes_anywhere": Canary(_volumes_anywhere, 8, ("cannot be reached",), claims=ClaimShape()),
+    "volumes_anywhere": Canary(
+        _volumes_anywhere, 8, ("cannot be reached",), claims=ClaimShape(), first=102
+    ),
     "choices_forgotten": Canary(
         _choices_forgotten,
         80,
