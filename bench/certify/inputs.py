@@ -3,9 +3,9 @@
 Only the tests of the documents depend on documents, no part depends on how parts are run and
 reported, and of the tests only those of `bench` depend on it; a program there depends on what it
 imports of it. A file of tests is an input of its own part and of parts that run the tests. What
-tests share is an input of all, but for what only the tests of rights use, and for the simulation
-and the tests of benchmarks: these are inputs of their own tests, some of which start programs of
-the folder, and of the parts that import them.
+tests share is an input of all, but for what only the tests of rights use, and for the simulation,
+the real nodes and the tests of benchmarks: these are inputs of their own tests, some of which start
+programs of the folder, and of the parts that import them.
 """
 
 import ast
@@ -19,7 +19,7 @@ from bench.certify.parts import ROOT, Part
 _RUNNING: Final = ("bench/certify/", "tests/bench/test_certify.py")
 _DRAINS: Final = "bench"
 #: Folders of tests whose shared files are inputs of their own tests and of parts that import them.
-_FOLLOWED: Final = ("tests/bench/", "tests/simulation/")
+_FOLLOWED: Final = ("tests/bench/", "tests/realnodes/", "tests/simulation/")
 #: Packages whose imports are followed.
 _OURS: Final = frozenset({"bench", "tests"})
 #: Used where `tests.rights` runs other tests, and by nothing else.

@@ -18,6 +18,7 @@ from tests.controlplane.components import (
     APISERVER,
     CONTROLLER_MANAGER,
     ETCD,
+    FRONT_PROXY,
     SCHEDULER,
     ControlPlaneOptions,
     Files,
@@ -144,6 +145,12 @@ class RealControlPlane:
         files.apiserver_cert.write_bytes(pair.certificate_pem)
         files.apiserver_key.write_bytes(pair.key_pem)
         files.service_account_key.write_bytes(service_account_key_pem())
+        # API services, such as Tutti's, know the API server by another authority.
+        authority = Authority()
+        files.front_proxy_ca.write_bytes(authority.certificate_pem)
+        pair = authority.client(FRONT_PROXY)
+        files.front_proxy_cert.write_bytes(pair.certificate_pem)
+        files.front_proxy_key.write_bytes(pair.key_pem)
         names = ("-m", "tests.realnodes.names", str(self.admin_kubeconfig), GATEWAY)
         return {
             ETCD: etcd_command(binaries, files, _OPTIONS, client_port=2379, peer_port=2380),

@@ -3,12 +3,14 @@
 import base64
 import gzip
 import json
+import socket
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 import yaml
@@ -35,6 +37,9 @@ from tests.release.building import (
 )
 
 pytestmark = [pytest.mark.certify, pytest.mark.timeout(7200)]
+
+#: For the registry's start, on a busy machine.
+LISTENS_S: Final = 30.0
 
 
 class Builds(NamedTuple):
@@ -253,6 +258,19 @@ def test_krew_installs_the_plugin(builds: Builds, tmp_path: Path) -> None:
     assert VERSION in said.stdout, said.stderr
 
 
+def _await_listening(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline_s = time.monotonic() + LISTENS_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+        except ConnectionRefusedError:
+            assert process.poll() is None, f"the registry ended with {process.returncode}"
+            assert time.monotonic() < deadline_s, f"nothing listens on port {port}"
+            time.sleep(0.1)
+        else:
+            return
+
+
 @contextmanager
 def _registry(port: int) -> Iterator[Path]:
     """A registry at the port of the image's reference; the client that talks to it."""
@@ -260,6 +278,7 @@ def _registry(port: int) -> Iterator[Path]:
     command = [str(crane), "registry", "serve", f"--address=127.0.0.1:{port}"]
     serving = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
+        _await_listening(serving, port)
         yield crane
     finally:
         serving.terminate()
