@@ -102,11 +102,15 @@ class Webhook:
         ctx, settings = self._ctx, self._ctx.settings
         ctx.ready.require("serving", "queues", "registration")
         ctx.on_shutdown(Step.FINISH, "reviews", self._server.stop)
-        if settings.cert_dir or settings.tls_cert_file:
-            await self._serve(Path(settings.cert_dir))
-            return
-        with tempfile.TemporaryDirectory(prefix="tutti-webhook-") as scratch:
-            await self._serve(Path(scratch))
+        try:
+            if settings.cert_dir or settings.tls_cert_file:
+                await self._serve(Path(settings.cert_dir))
+                return
+            with tempfile.TemporaryDirectory(prefix="tutti-webhook-") as scratch:
+                await self._serve(Path(scratch))
+        finally:
+            # The next generation listens at the same address.
+            await self._server.stop()
 
     async def _serve(self, folder: Path) -> None:
         """Serve until cancelled. `folder` is for our own certificates, if they are needed."""

@@ -132,6 +132,22 @@ class ApiService:
         ctx.ready.note("api", self.url)
         ctx.ready.set("serving")
         ctx.on_shutdown(Step.FINISH, "requests", partial(self._stop, server))
+        try:
+            await self._follow(client, authenticator, certificate, folder, port)
+        finally:
+            # The next generation listens at the same address.
+            await self._stop(server)
+
+    async def _follow(
+        self,
+        client: KubeClient,
+        authenticator: Authenticator,
+        certificate: ServingCertificate,
+        folder: Path,
+        port: int,
+    ) -> None:
+        """Follow what is served and keep it registered, until cancelled."""
+        ctx, settings = self._ctx, self._ctx.settings
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(authenticator.run(), name="front-proxy")
             tasks.create_task(certificate.watch(lambda: None), name="certificate")

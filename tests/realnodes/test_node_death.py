@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.certify, pytest.mark.timeout(1500)]
 
 _LEADERS: Final = ("gang-planner", "watcher")
 #: Pods of these wait for their node; all others are made again elsewhere.
-_BOUND_TO_THEIR_NODE: Final = {"nats", "admission-webhook"}
+_BOUND_TO_THEIR_NODE: Final = {"nats", "admission-webhook", "api"}
 _BOUND_S: Final = 30.0
 #: Connections into a node without power are silent, not refused: clients of its NATS
 #: server notice that after 6 s, and Services choose its pods until Kubernetes calls it unreachable.
