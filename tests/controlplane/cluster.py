@@ -16,12 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from tests.controlplane.binaries import Binaries, ensure_binaries
-from tests.controlplane.certificates import Authority, service_account_key_pem
+from tests.controlplane.certificates import Authority
 from tests.controlplane.components import (
     APISERVER,
     CONTROLLER_MANAGER,
     ETCD,
-    FRONT_PROXY,
     SCHEDULER,
     ControlPlaneOptions,
     Files,
@@ -29,6 +28,7 @@ from tests.controlplane.components import (
     controller_manager_command,
     etcd_command,
     scheduler_command,
+    write_certificates,
 )
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.processes import Component, ComponentError, ReservedPort
@@ -66,7 +66,6 @@ class ControlPlane:
         self.options = options or ControlPlaneOptions()
         self.binaries = binaries or ensure_binaries()
         self.authority = Authority()
-        self.front_proxy_authority = Authority()
         self._components: dict[str, Component] = {}
         self._ports: dict[str, ReservedPort] = {}
         self._workspace: Workspace | None = None
@@ -238,15 +237,8 @@ class ControlPlane:
         options, binaries = self.options, self.binaries
         ports = {name: ReservedPort() for name in (ETCD, "etcd-peer", APISERVER)}
         self._ports = ports
-        files.ca.write_bytes(self.authority.certificate_pem)
-        pair = self.authority.server(["localhost", "127.0.0.1", "kubernetes.default.svc"])
-        files.apiserver_cert.write_bytes(pair.certificate_pem)
-        files.apiserver_key.write_bytes(pair.key_pem)
-        files.service_account_key.write_bytes(service_account_key_pem())
-        files.front_proxy_ca.write_bytes(self.front_proxy_authority.certificate_pem)
-        pair = self.front_proxy_authority.client(FRONT_PROXY)
-        files.front_proxy_cert.write_bytes(pair.certificate_pem)
-        files.front_proxy_key.write_bytes(pair.key_pem)
+        names = ("localhost", "127.0.0.1", "kubernetes.default.svc")
+        write_certificates(files, self.authority, names)
         self._write_kubeconfig(files.admin_kubeconfig, "admin", ADMIN_GROUPS)
         etcd_port = ports[ETCD].number
         commands = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.controlplane.binaries import Binaries
+from tests.controlplane.certificates import Authority, service_account_key_pem
 
 ETCD = "etcd"
 APISERVER = "kube-apiserver"
@@ -95,6 +96,22 @@ class Files:
     def log(self, component: str) -> Path:
         """Return the log file of a component."""
         return self.root / f"{component}.log"
+
+
+def write_certificates(files: Files, authority: Authority, names: Sequence[str]) -> None:
+    """Write the keys and certificates that the API server's command names; users reach it by these
+    `names`. API services know the API server by an authority of its own, the front proxy's.
+    """
+    files.ca.write_bytes(authority.certificate_pem)
+    pair = authority.server(names)
+    files.apiserver_cert.write_bytes(pair.certificate_pem)
+    files.apiserver_key.write_bytes(pair.key_pem)
+    files.service_account_key.write_bytes(service_account_key_pem())
+    front_proxy = Authority()
+    files.front_proxy_ca.write_bytes(front_proxy.certificate_pem)
+    pair = front_proxy.client(FRONT_PROXY)
+    files.front_proxy_cert.write_bytes(pair.certificate_pem)
+    files.front_proxy_key.write_bytes(pair.key_pem)
 
 
 def etcd_command(

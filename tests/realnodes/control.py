@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.controlplane.binaries import Binaries
-from tests.controlplane.certificates import Authority, service_account_key_pem
+from tests.controlplane.certificates import Authority
 from tests.controlplane.cluster import ADMIN_GROUPS
 from tests.controlplane.components import (
     APISERVER,
     CONTROLLER_MANAGER,
     ETCD,
-    FRONT_PROXY,
     SCHEDULER,
     ControlPlaneOptions,
     Files,
@@ -26,6 +25,7 @@ from tests.controlplane.components import (
     controller_manager_command,
     etcd_command,
     scheduler_command,
+    write_certificates,
 )
 from tests.controlplane.kubeconfig import write_kubeconfig
 from tests.controlplane.processes import Component, ComponentError
@@ -140,17 +140,8 @@ class RealControlPlane:
 
     def _commands(self) -> dict[str, list[str]]:
         files, binaries = self._files, self._binaries
-        files.ca.write_bytes(self._authority.certificate_pem)
-        pair = self._authority.server(["kubernetes.default.svc", GATEWAY, FIRST_SERVICE])
-        files.apiserver_cert.write_bytes(pair.certificate_pem)
-        files.apiserver_key.write_bytes(pair.key_pem)
-        files.service_account_key.write_bytes(service_account_key_pem())
-        # API services, such as Tutti's, know the API server by another authority.
-        authority = Authority()
-        files.front_proxy_ca.write_bytes(authority.certificate_pem)
-        pair = authority.client(FRONT_PROXY)
-        files.front_proxy_cert.write_bytes(pair.certificate_pem)
-        files.front_proxy_key.write_bytes(pair.key_pem)
+        reached_as = ("kubernetes.default.svc", GATEWAY, FIRST_SERVICE)
+        write_certificates(files, self._authority, reached_as)
         names = ("-m", "tests.realnodes.names", str(self.admin_kubeconfig), GATEWAY)
         return {
             ETCD: etcd_command(binaries, files, _OPTIONS, client_port=2379, peer_port=2380),

@@ -1,4 +1,4 @@
-"""A generation that ends for want of NATS leaves its address to the next one of the process."""
+"""A generation that ends because NATS does not answer leaves its address to the next one."""
 
 import asyncio
 import sys
