@@ -155,7 +155,8 @@ class Verdict(Struct, frozen=True, kw_only=True, tag="gang.verdict"):
     #: New nodes would help this number of waiting members, the first ones of `waiting`: they get
     #: the reason Unschedulable, on which autoscalers act.
     unschedulable: int = 0
-    #: Members placed by the newest decision, for their Scheduled events.
+    #: Members placed by the newest decision, and by earlier ones if no verdict has named them: for
+    #: their Scheduled Events.
     placed: tuple[PodRef, ...] = ()
     #: Members that the newest eviction for another gang removed, at most 100, with the nodes they
     #: were on: for their Evict events. The condition Evicted has the reason.
