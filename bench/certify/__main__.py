@@ -1,7 +1,7 @@
 """``python -m bench.certify``: what an issue reached, with its evidence, as a page under docs/.
 
-Runs the tests marked `certify` and the long runs, two at a time, then every benchmark alone, each
-in a process of its own, and writes docs/certificates/<date>-issue<N>-<commit>.md after each of
+Runs the tests marked `certify` and the long runs, two at a time, then what measures, each alone
+and in a process of its own, and writes docs/certificates/<date>-issue<N>-<commit>.md after each of
 them, so that nothing is lost. Outputs are in build/certify, outcomes also in
 docs/certificates/parts.jsonl: started again, also elsewhere, it runs what has not ended, and of
 what has only that which depends on something that was changed since (`inputs`); the page names the

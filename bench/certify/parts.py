@@ -11,6 +11,8 @@ _TESTS_MINUTES: Final = 120.0
 _COLLECTION_S: Final = 300.0
 #: The part whose session has the figures of the page.
 DRAINS: Final = "drains"
+#: Tests that hold a figure to a target: other parts beside them would be measured, too.
+_MEASURING_TESTS: Final = frozenset({"tests/services/gang_planner/test_busy_machine.py"})
 #: What `tests.rights` runs to have each service do all that it may do.
 _RUN_FOR_RIGHTS: Final = (
     "tests/conformance/",
@@ -116,4 +118,7 @@ def parts_of(collected: str) -> list[Part]:
         line.partition("::")[0] for line in collected.splitlines() if "::" in line
     )
     flags = ("-q", "-rs", "-m", "certify", "-p", "no:cacheprovider")
-    return [Part(file, "pytest", (*flags, file), _TESTS_MINUTES) for file in files]
+    return [
+        Part(file, "pytest", (*flags, file), _TESTS_MINUTES, alone=file in _MEASURING_TESTS)
+        for file in files
+    ]

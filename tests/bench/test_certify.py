@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bench.certify.__main__ import CertifyRun, chosen_of, uncommitted
 from bench.certify.inputs import digest_of
 from bench.certify.page import certificate
-from bench.certify.parts import Extent, Part, parts_of, programs
+from bench.certify.parts import ROOT, Extent, Part, parts_of, programs
 from bench.certify.running import Ended, Ledger
 from bench.session import Failure
 from tests.bench.sessions import drain_case, drain_run, session
@@ -122,6 +122,9 @@ def test_what_ended_before_is_on_the_page_also_when_the_hours_are_over(tmp_path:
 def test_every_file_of_long_tests_is_a_part() -> None:
     listed = "tests/a/test_x.py::test_1\ntests/a/test_x.py::test_2[a::b]\ntests/b/test_y.py::t\n\n3"
     assert [part.name for part in parts_of(listed)] == ["tests/a/test_x.py", "tests/b/test_y.py"]
+    busy = "tests/services/gang_planner/test_busy_machine.py"
+    assert (ROOT / busy).is_file()
+    assert [part.alone for part in parts_of(f"{listed}\n{busy}::test_p99")] == [False, False, True]
 
 
 def test_parts_have_names_of_their_own_and_what_lasts_lasts_as_asked(tmp_path: Path) -> None:
